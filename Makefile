@@ -1,0 +1,55 @@
+# Every target sets itself up: the virtual environment is rebuilt when the lock or pyproject.toml changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("HTAS needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: setup
+setup: $(STAMP) ## create the virtual environment from the hashed lock
+
+.PHONY: demo
+demo: $(STAMP) ## play a day of mixed work in the sandbox, in about a minute
+	$(BIN)/htas demo
+
+.PHONY: test
+test: $(STAMP) ## unit tables, laws, stories and contracts (needs only Python packages)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/unit tests/laws tests/stories tests/contracts
+
+.PHONY: check
+check: $(STAMP) ## ruff, mypy --strict and the import contracts
+	$(BIN)/ruff check htas tests tools
+	$(BIN)/ruff format --check htas tests tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: bench
+bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods
+	$(BIN)/python -m tools.bench.plan
+
+.PHONY: format
+format: $(STAMP) ## let ruff put the code in its form
+	$(BIN)/ruff check --fix htas tests tools
+	$(BIN)/ruff format htas tests tools
+
+.PHONY: lock
+lock: ## renew requirements.lock from pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --group dev -o requirements.lock pyproject.toml
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out

@@ -1,0 +1,98 @@
+"""Claims and instances: machines wanted, and machines in the cloud.
+
+A claim is one machine HTAS decided to have; it outlives every step from the decision to the release. An
+instance is what the cloud says exists. The claim's id is written into the instance's metadata, so the two find
+each other again after a crash (DESIGN 4).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class ClaimState(StrEnum):
+    WANTED = "Wanted"
+    """Journalled; the cloud has not been asked yet, or its answer was lost."""
+    REQUESTED = "Requested"
+    """The cloud accepted the request and is building."""
+    ACTIVE = "Active"
+    """The machine runs; its node has not registered."""
+    REGISTERED = "Registered"
+    """The node exists but is not Ready."""
+    READY = "Ready"
+    DRAINING = "Draining"
+    RELEASED = "Released"
+    """The machine is gone. Final."""
+    FAILED = "Failed"
+    """It never came to be, or broke; whatever is left of it is being removed. Ends in Released."""
+
+
+TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
+    ClaimState.WANTED: frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.FAILED, ClaimState.RELEASED}),
+    ClaimState.REQUESTED: frozenset(
+        {ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED}
+    ),
+    ClaimState.ACTIVE: frozenset({ClaimState.REGISTERED, ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED}),
+    ClaimState.REGISTERED: frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED, ClaimState.DRAINING}),
+    ClaimState.READY: frozenset({ClaimState.DRAINING, ClaimState.REGISTERED, ClaimState.FAILED, ClaimState.RELEASED}),
+    ClaimState.DRAINING: frozenset({ClaimState.READY, ClaimState.RELEASED, ClaimState.FAILED}),
+    ClaimState.FAILED: frozenset({ClaimState.RELEASED}),
+    ClaimState.RELEASED: frozenset(),
+}
+"""Which state may follow which (DESIGN 4). States may be skipped forwards: a daemon that slept sees the last one only."""
+
+COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED})
+"""Claims that count as capacity although no Ready node stands behind them yet."""
+
+
+class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A machine wanted. `since` is when the present state began; `version` counts the journal's writes of it."""
+
+    id: str
+    group: str
+    flavour: str
+    state: ClaimState
+    created_at: float
+    since: float
+    zone: str | None = None
+    instance: str | None = None
+    node: str | None = None
+    nanos_per_hour: int = 0
+    message: str = ""
+    version: int = 0
+
+    @property
+    def is_coming(self) -> bool:
+        return self.state in COMING
+
+
+class InstanceState(StrEnum):
+    BUILDING = "Building"
+    ACTIVE = "Active"
+    ERROR = "Error"
+    DELETING = "Deleting"
+
+
+class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A machine as the cloud lists it. `cluster`, `claim` and `group` come from its metadata; None: not ours."""
+
+    id: str
+    name: str
+    flavour: str
+    state: InstanceState
+    created_at: float
+    zone: str | None = None
+    cluster: str | None = None
+    claim: str | None = None
+    group: str | None = None
+    fault: str = ""
+
+
+class Headroom(msgspec.Struct, frozen=True):
+    """What the cloud would still grant; None: unlimited or unknown."""
+
+    instances: int | None = None
+    cpu_m: int | None = None
+    memory_bytes: int | None = None

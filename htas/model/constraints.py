@@ -1,0 +1,88 @@
+"""What a pod demands of the node it runs on, apart from resources. Hashable, so that equal demands are judged once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.selectors import LabelSelector, Requirement
+
+
+class Effect(StrEnum):
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
+    key: str
+    effect: Effect
+    value: str = ""
+
+
+class Toleration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`operator` is Equal, Exists, or (newer) Gt and Lt; an empty key with Exists tolerates every taint; no effect, every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: Effect | None = None
+
+
+class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All of it must hold; a term with neither part matches no node. `fields` knows metadata.name alone."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+class HostPort(msgspec.Struct, frozen=True, omit_defaults=True):
+    port: int
+    protocol: str = "TCP"
+    ip: str = "0.0.0.0"
+
+
+class PodAffinityTerm(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A required pod (anti-)affinity term, matchLabelKeys already folded into the selector.
+
+    `namespaces` empty and `namespace_selector` None: the pod's own namespace. `selector` None matches no pod.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+class SpreadConstraint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A DoNotSchedule topology spread constraint, matchLabelKeys already folded into the selector."""
+
+    topology_key: str
+    max_skew: int
+    selector: LabelSelector | None
+    min_domains: int | None = None
+    honors_node_affinity: bool = True
+    honors_node_taints: bool = False
+
+
+class Constraints(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything the filters read of a pod besides its resources.
+
+    `node_affinity` None: no required terms; an empty tuple: terms that nothing can match. `claims` are the
+    PersistentVolumeClaims by name, in the pod's namespace. `unsupported` names what HTAS does not understand
+    (a DRA claim, an unknown policy): such a pod is refused with that reason, never placed by ignoring it.
+    """
+
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_affinity: tuple[NodeSelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    claims: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+
+UNCONSTRAINED = Constraints()

@@ -1,0 +1,52 @@
+"""Money, exact.
+
+A price is an integer of billionths of the currency an hour (`nanos_per_hour`). A bill is price × billed seconds, an
+integer of "nano-hours × seconds": adding bills is adding integers, and the division by 3600 happens once, at the edge.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+NANOS = 10**9
+
+
+class PriceError(ValueError):
+    """The text is not a price HTAS can hold exactly."""
+
+
+def parse_price(text: str) -> int:
+    """Billionths of the currency from a decimal such as `0.1371`; raises PriceError on NaN, negative or finer ones."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise PriceError(f"{text!r} is not a decimal number") from None
+    if not value.is_finite():
+        raise PriceError(f"{text!r} is not a finite number")
+    if value < 0:
+        raise PriceError(f"{text!r} is negative")
+    nanos = value * NANOS
+    if nanos != nanos.to_integral_value():
+        raise PriceError(f"{text!r} has more than nine decimal places")
+    return int(nanos)
+
+
+def price_text(nanos_per_hour: int) -> str:
+    """A price as people write it: at least two decimal places, no superfluous zeros (0.1371, 12.50)."""
+    digits = f"{Decimal(nanos_per_hour) / NANOS:.9f}".rstrip("0")
+    whole, _, places = digits.partition(".")
+    return f"{whole}.{places:0<2}"
+
+
+def billed_seconds(held_s: float, granularity_s: int, minimum_s: int) -> int:
+    """Seconds charged for a machine held so long: rounded up to the granularity, never under the minimum.
+
+    Source: HTAS paper 3.1.2 (1): charged by the minute, any partial usage rounded up. 61 s at 60 s are 120 s.
+    """
+    whole = max(0, -int(-held_s // 1))
+    return max(-(-whole // granularity_s) * granularity_s, minimum_s)
+
+
+def bill_amount(nano_seconds: int) -> Decimal:
+    """The currency amount of a sum of price × billed seconds, to a millionth."""
+    return (Decimal(nano_seconds) / (NANOS * 3600)).quantize(Decimal("0.000001"), rounding=ROUND_HALF_EVEN)

@@ -1,0 +1,56 @@
+"""Nodes: machines that have joined the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from htas.model.constraints import Effect, Taint
+from htas.model.resources import Resources
+
+CLUSTER_LABEL = "htas.io/cluster"
+CLAIM_LABEL = "htas.io/claim"
+GROUP_LABEL = "htas.io/group"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+
+DRAINING_TAINT = Taint("htas.io/draining", Effect.NO_SCHEDULE)
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+
+class Node(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node as the planner sees it. `attach_limits` are the volumes each CSI driver can attach (CSINode)."""
+
+    name: str
+    allocatable: Resources
+    uid: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    is_unschedulable: bool = False
+    is_ready: bool = True
+    provider_id: str = ""
+    created_at: float = 0.0
+    attach_limits: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def cluster(self) -> str | None:
+        return self.labels.get(CLUSTER_LABEL)
+
+    @property
+    def claim(self) -> str | None:
+        return self.labels.get(CLAIM_LABEL)
+
+    @property
+    def group(self) -> str | None:
+        return self.labels.get(GROUP_LABEL)
+
+    @property
+    def flavour(self) -> str | None:
+        return self.labels.get(INSTANCE_TYPE_LABEL)
+
+    @property
+    def is_draining(self) -> bool:
+        return DRAINING_TAINT in self.taints

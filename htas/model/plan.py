@@ -1,0 +1,110 @@
+"""The plan: what to do, what it costs, and a reason for everything left undone. Pure data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from htas.model.reasons import Kept, Removal, Unplaced
+from htas.model.snapshot import Memory
+
+
+class Bind(msgspec.Struct, frozen=True):
+    pod: str
+    node: str
+
+
+class Nomination(msgspec.Struct, frozen=True):
+    """Room kept for a pod that is not bound by this plan; `node` is a node or a claim on its way."""
+
+    pod: str
+    node: str
+    why: str
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """A machine to buy, and the pods it is bought for."""
+
+    claim: str
+    group: str
+    flavour: str
+    zone: str | None
+    nanos_per_hour: int
+    pods: tuple[str, ...]
+    why: str = ""
+
+
+class Preemption(msgspec.Struct, frozen=True):
+    pod: str
+    node: str
+    beneficiary: str
+
+
+class Migration(msgspec.Struct, frozen=True):
+    pod: str
+    source: str
+    target: str
+    method: str
+
+
+class Removing(msgspec.Struct, frozen=True):
+    """A node to empty (its migrations stand in the plan) and release."""
+
+    node: str
+    claim: str
+    reason: Removal
+    savings_nanos_per_hour: int
+    message: str = ""
+
+
+class UnplacedPod(msgspec.Struct, frozen=True):
+    """`nodes` counts kube-scheduler's words over the nodes that refused it."""
+
+    pod: str
+    reason: Unplaced
+    message: str
+    nodes: Mapping[str, int] = {}
+
+
+class KeptNode(msgspec.Struct, frozen=True):
+    node: str
+    reason: Kept
+    message: str
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Prices in billionths an hour. The bound is what no mix of flavours could undercut for this work."""
+
+    currency: str = "USD"
+    before_nanos: int = 0
+    after_nanos: int = 0
+    bound_nanos: int = 0
+
+    @property
+    def gap(self) -> float:
+        """How far `after` can be from the cheapest possible, as a share of the bound; 0 without a bound."""
+        if self.bound_nanos == 0:
+            return 0.0
+        return round(max(0, self.after_nanos - self.bound_nanos) / self.bound_nanos, 3)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One cycle's decisions. Actions are carried out in the order of the fields."""
+
+    taken_at: float
+    cost: Cost = Cost()
+    bind: tuple[Bind, ...] = ()
+    nominate: tuple[Nomination, ...] = ()
+    launch: tuple[Launch, ...] = ()
+    preempt: tuple[Preemption, ...] = ()
+    migrate: tuple[Migration, ...] = ()
+    remove: tuple[Removing, ...] = ()
+    unplaced: tuple[UnplacedPod, ...] = ()
+    kept: tuple[KeptNode, ...] = ()
+    memory: Memory = Memory()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.bind or self.launch or self.preempt or self.migrate or self.remove)

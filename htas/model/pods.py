@@ -1,0 +1,109 @@
+"""Pods: the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.resources import Resources
+
+
+class WorkKind(StrEnum):
+    """Batch work ends by itself and may be moved; services run on and are moved only if they opt in."""
+
+    SERVICE = "service"
+    BATCH = "batch"
+
+
+class Phase(StrEnum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class RunLengthSource(StrEnum):
+    """Where an estimate of the run length comes from, best first (DESIGN 3, stage 1)."""
+
+    ANNOTATION = "annotation"
+    LEARNED = "learned"
+    DEADLINE = "deadline"
+    DEFAULT = "default"
+
+
+class RunLength(msgspec.Struct, frozen=True):
+    seconds: float
+    source: RunLengthSource
+
+
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The controller of a pod; `replicas` is what that controller wants, where it is known."""
+
+    kind: str
+    name: str
+    uid: str = ""
+    replicas: int | None = None
+
+
+class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod as the planner sees it. `requests.pods` is always 1; terminal pods are never part of a snapshot.
+
+    `scoring_cpu_m` and `scoring_memory_bytes` are what kube-scheduler's scores count: a missing request counts
+    100m / 200 MiB a container. `disruption` keeps only the annotations that promise something about disruption.
+    """
+
+    namespace: str
+    name: str
+    requests: Resources
+    uid: str = ""
+    kind: WorkKind = WorkKind.SERVICE
+    labels: Mapping[str, str] = {}
+    owner: Owner | None = None
+    constraints: Constraints = UNCONSTRAINED
+    scheduler: str = "default-scheduler"
+    priority: int = 0
+    preempts: bool = True
+    phase: Phase = Phase.PENDING
+    node: str | None = None
+    nominated_node: str | None = None
+    created_at: float = 0.0
+    started_at: float | None = None
+    deleted_at: float | None = None
+    grace_s: float = 30.0
+    run_length: RunLength | None = None
+    gates: tuple[str, ...] = ()
+    is_unschedulable: bool = False
+    is_mirror: bool = False
+    has_local_storage: bool = False
+    scoring_cpu_m: int = 0
+    scoring_memory_bytes: int = 0
+    disruption: Mapping[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_daemon(self) -> bool:
+        return self.owner is not None and self.owner.kind == "DaemonSet"
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.deleted_at is not None
+
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
+MAY_MIGRATE = "htas.io/migrate"
+"""A service opts in to being moved with `htas.io/migrate: "true"`; batch work opts out with "false"."""
+RUNTIME = "htas.io/runtime"
+WORKLOAD = "htas.io/workload"
+DISRUPTION_ANNOTATIONS = frozenset(
+    {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE}
+)

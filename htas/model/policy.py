@@ -1,0 +1,177 @@
+"""The policy: what the operator wants, as the planner reads it. The configuration file becomes one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.constraints import Taint
+from htas.model.flavours import Catalogue, Flavour
+from htas.model.pods import WorkKind
+
+DEFAULT_SCHEDULER_NAME = "htas"
+
+
+class Workload(StrEnum):
+    """Which kinds of work a node group takes."""
+
+    SERVICE = "service"
+    BATCH = "batch"
+    ANY = "any"
+
+    def takes(self, kind: WorkKind) -> bool:
+        return self is Workload.ANY or self.value == kind.value
+
+
+class PackingAlgorithm(StrEnum):
+    BFD = "bfd"
+    TIME_BIN_BFD = "time-bin-bfd"
+    SCORED = "scored"
+
+
+class ScoringStrategy(StrEnum):
+    LEAST_ALLOCATED = "LeastAllocated"
+    MOST_ALLOCATED = "MostAllocated"
+    REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+
+class ShapePoint(msgspec.Struct, frozen=True):
+    """A point of RequestedToCapacityRatio's function: utilisation 0–100 to score 0–10."""
+
+    utilization: int
+    score: int
+
+
+class Scoring(msgspec.Struct, frozen=True):
+    """A NodeResourcesFit scoring strategy. `resources` are (name, weight 1–100)."""
+
+    strategy: ScoringStrategy = ScoringStrategy.MOST_ALLOCATED
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+    shape: tuple[ShapePoint, ...] = (ShapePoint(0, 0), ShapePoint(100, 10))
+
+
+class Packing(msgspec.Struct, frozen=True):
+    algorithm: PackingAlgorithm = PackingAlgorithm.BFD
+    scoring: Scoring = Scoring()
+
+
+class AutoscalingAlgorithm(StrEnum):
+    GREEDY = "greedy"
+
+
+class MigrationMethod(StrEnum):
+    EVICT = "evict"
+    """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
+    CHECKPOINT = "checkpoint"
+    """The pod is checkpointed, moved and restored; its progress is kept."""
+
+
+class EmptyRelease(StrEnum):
+    AT_ONCE = "at-once"
+    BEFORE_BILLING = "before-next-billing-period"
+
+
+class CleaningRules(msgspec.Struct, frozen=True):
+    """When and how a group's nodes are emptied. Defaults are Cluster Autoscaler's where it has the same rule."""
+
+    enabled: bool = True
+    utilization_threshold: float = 0.5
+    underutilized_for_s: float = 300.0
+    queue_empty_for_s: float = 300.0
+    migration: MigrationMethod = MigrationMethod.EVICT
+    empty_release: EmptyRelease = EmptyRelease.AT_ONCE
+    release_ahead_s: float = 15.0
+    """With `before-next-billing-period`: how long before the period ends an empty node is let go."""
+    empty_for_s: float = 0.0
+    ignore_daemonset_utilization: bool = True
+    ignore_mirror_utilization: bool = True
+    skip_local_storage: bool = True
+    skip_system_pods: bool = True
+    skip_custom_controller_pods: bool = True
+    min_replica_count: int = 0
+    delay_after_launch_s: float = 0.0
+    """A node younger than this is not cleaned (empty or not)."""
+    max_nodes_at_once: int = 10
+    """Nodes under way to removal at one time."""
+    migration_seconds: float = 10.0
+    """What moving a pod takes: T = C ÷ B + K (HTAS paper 5.3). Used to judge whether a move pays."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Upper bounds; None: no bound. They hold for what HTAS owns, in-flight machines counted."""
+
+    max_nodes: int | None = None
+    max_cpu_m: int | None = None
+    max_memory_bytes: int | None = None
+    max_nanos_per_hour: int | None = None
+
+
+class NodeGroup(msgspec.Struct, frozen=True):
+    """Machines that take the same kind of work. `flavours` are names with `*` and `?` as in a shell."""
+
+    name: str
+    workload: Workload = Workload.ANY
+    flavours: tuple[str, ...] = ("*",)
+    min_nodes: int = 0
+    limits: Limits = Limits()
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    packing: Packing = Packing()
+    autoscaling: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY
+    cpu_weight: float = 0.5
+    memory_weight: float = 0.5
+    cleaning: CleaningRules = CleaningRules()
+
+
+class Cycles(msgspec.Struct, frozen=True):
+    scheduling_s: float = 20.0
+    autoscaling_s: float = 20.0
+    cleaning_s: float = 60.0
+    batch_idle_s: float = 0.2
+    batch_max_s: float = 2.0
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """Each wait ends. Defaults are Cluster Autoscaler's and Karpenter's."""
+
+    launch_s: float = 300.0
+    registration_s: float = 900.0
+    ready_s: float = 900.0
+    drain_s: float = 600.0
+    eviction_s: float = 120.0
+    backoff_initial_s: float = 300.0
+    backoff_max_s: float = 1800.0
+
+
+class RunLengths(msgspec.Struct, frozen=True):
+    default_s: float = 600.0
+    """A batch pod whose run length nobody stated and nothing taught. Ten minutes: the paper's largest jobs run 12."""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """Everything `plan` may know of the operator's wishes."""
+
+    cluster: str
+    catalogue: Catalogue
+    groups: tuple[NodeGroup, ...]
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    limits: Limits = Limits()
+    cycles: Cycles = Cycles()
+    timeouts: Timeouts = Timeouts()
+    run_lengths: RunLengths = RunLengths()
+    max_wait_for_capacity_s: float = 120.0
+    """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same."""
+
+    def group(self, name: str | None) -> NodeGroup | None:
+        return next((group for group in self.groups if group.name == name), None)
+
+    def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
+        from fnmatch import fnmatchcase
+
+        return tuple(
+            flavour
+            for flavour in self.catalogue.flavours
+            if any(fnmatchcase(flavour.name, pattern) for pattern in group.flavours)
+        )

@@ -1,0 +1,84 @@
+"""The reasons for everything HTAS does not do, in the words operators know.
+
+Sources: Cluster Autoscaler's UnremovableReason and BlockingPodReason; kube-scheduler's filter messages are text and
+live beside their filters.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Unplaced(StrEnum):
+    """Why a pod waits."""
+
+    NO_FLAVOUR_FITS = "NoFlavourFits"
+    """No machine on offer could hold it, however many were bought."""
+    LIMIT_REACHED = "LimitReached"
+    """A machine would hold it, but a limit of the group or the cluster forbids another one."""
+    QUOTA_REACHED = "QuotaReached"
+    """The cloud would not grant another one."""
+    BACKING_OFF = "BackingOff"
+    """Every flavour that would hold it failed recently and is not asked for yet."""
+    CAPACITY_FREES_SOON = "CapacityFreesSoon"
+    """Batch nodes end their work before a purchase could arrive (the 0-bin, HTAS paper Algorithm 4)."""
+    SCHEDULING_GATED = "SchedulingGated"
+    """It has scheduling gates: it does not count as waiting."""
+    NOT_SUPPORTED = "NotSupported"
+    """It asks for something HTAS does not understand, and HTAS does not guess."""
+    AUTOSCALING_NOT_DUE = "AutoscalingNotDue"
+    """It does not fit now; the next autoscaling cycle decides on buying."""
+    NO_NODE_GROUP = "NoNodeGroup"
+    """No node group takes this kind of work."""
+    NOMINATED = "NominatedByPreemption"
+    """Its scheduler has preempted for it; it waits for the victims to leave."""
+
+
+class Kept(StrEnum):
+    """Why a node stays. Cluster Autoscaler's words where it has them."""
+
+    NOT_AUTOSCALED = "NotAutoscaled"
+    """It belongs to no node group of HTAS."""
+    SCALE_DOWN_DISABLED = "ScaleDownDisabledAnnotation"
+    NOT_READY = "NotReady"
+    CLEANING_DISABLED = "ScaleDownDisabled"
+    """The group's cleaning is switched off."""
+    CLEANING_NOT_DUE = "CleaningNotDue"
+    NOT_UNDERUTILIZED = "NotUnderutilized"
+    NOT_UNDERUTILIZED_LONG_ENOUGH = "NotUnneededLongEnough"
+    NOT_EMPTY_LONG_ENOUGH = "NotEmptyLongEnough"
+    QUEUE_NOT_EMPTY = "QueueNotEmpty"
+    """Work waited within the last while: room is about to be needed."""
+    PAID_UNTIL_PERIOD_ENDS = "PaidUntilBillingPeriodEnds"
+    MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
+    CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
+    TOO_YOUNG = "InCooldown"
+    NEEDED = "NeededByPlan"
+    """This plan places work on it."""
+    TOO_MANY_AT_ONCE = "NodeGroupMaxDeletionCountReached"
+    NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
+    BLOCKED_BY_POD = "BlockedByPod"
+    BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
+    EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
+    NOTHING_SAVED = "NothingSaved"
+
+
+class Blocking(StrEnum):
+    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own two."""
+
+    CONTROLLER_NOT_FOUND = "ControllerNotFound"
+    MIN_REPLICAS_REACHED = "MinReplicasReached"
+    NOT_REPLICATED = "NotReplicated"
+    LOCAL_STORAGE_REQUESTED = "LocalStorageRequested"
+    NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
+    UNMOVABLE_KUBE_SYSTEM_POD = "UnmovableKubeSystemPod"
+    NOT_ENOUGH_PDB = "NotEnoughPdb"
+    DO_NOT_DISRUPT = "DoNotDisrupt"
+    SERVICE_NOT_OPTED_IN = "ServiceNotOptedIn"
+
+
+class Removal(StrEnum):
+    """Why a node goes."""
+
+    EMPTY = "Empty"
+    UNDERUTILIZED = "Underutilized"

@@ -1,0 +1,73 @@
+"""Records: what is kept of what was done."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.plan import Plan
+from htas.model.snapshot import ClusterSnapshot
+
+
+class OutcomeStatus(StrEnum):
+    DONE = "done"
+    DROPPED = "dropped"
+    """The world had changed: the action was no longer right, and was not done."""
+    FAILED = "failed"
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one action. `verb` is bind, launch, migrate, evict, drain, release, undo …"""
+
+    verb: str
+    subject: str
+    status: OutcomeStatus
+    message: str = ""
+
+
+class CycleRecord(msgspec.Struct, frozen=True):
+    """One cycle: what was seen, what was decided, what came of it."""
+
+    id: int
+    at: float
+    stages: tuple[str, ...]
+    snapshot: ClusterSnapshot
+    plan: Plan
+    outcomes: tuple[Outcome, ...] = ()
+    planning_s: float = 0.0
+
+
+class ProfileEvent(StrEnum):
+    """The five events on which the profiler writes (HTAS paper 4.1)."""
+
+    DEPLOYMENT = "deployment"
+    TERMINATION = "termination"
+    RESCHEDULING = "rescheduling"
+    PROVISIONING = "provisioning"
+    DEPROVISIONING = "deprovisioning"
+
+
+class ProfileRow(msgspec.Struct, frozen=True):
+    """One row of the paper's Table 3, with its event: runtime in whole seconds, RAM in bytes, CPU in millicores."""
+
+    event_time: float
+    event: ProfileEvent
+    instance_name: str
+    instance_type: str
+    runtime: int
+    ramcapacity: int
+    cpucapacity: int
+    ramavailable: int
+    cpuavailable: int
+
+
+class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rental of one machine: from when the cloud accepted it until it was gone (None: it still runs)."""
+
+    claim: str
+    group: str
+    flavour: str
+    nanos_per_hour: int
+    started_at: float
+    ended_at: float | None = None

@@ -1,0 +1,64 @@
+"""Amounts of resources: what a pod asks for and what a node offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+CPU, MEMORY, EPHEMERAL, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+
+
+class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A vector of exact amounts. It has no order: use `fits_in`, never `<`.
+
+    cpu in millicores, memory and ephemeral storage in bytes, pods as a count; extended resources (and
+    hugepages) by name in whole units, sorted by name, zeros left out.
+    """
+
+    cpu_m: int = 0
+    memory_bytes: int = 0
+    ephemeral_bytes: int = 0
+    pods: int = 0
+    extended: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int]) -> Resources:
+        """From amounts by Kubernetes' names (cpu in millicores)."""
+        rest = {name: n for name, n in amounts.items() if name not in (CPU, MEMORY, EPHEMERAL, PODS) and n}
+        return cls(
+            amounts.get(CPU, 0),
+            amounts.get(MEMORY, 0),
+            amounts.get(EPHEMERAL, 0),
+            amounts.get(PODS, 0),
+            tuple(sorted(rest.items())),
+        )
+
+    def amounts(self) -> dict[str, int]:
+        """All amounts by Kubernetes' names; the four standard ones always, extended ones when not zero."""
+        return {
+            CPU: self.cpu_m,
+            MEMORY: self.memory_bytes,
+            EPHEMERAL: self.ephemeral_bytes,
+            PODS: self.pods,
+            **dict(self.extended),
+        }
+
+    def amount(self, name: str) -> int:
+        return self.amounts().get(name, 0)
+
+    def __add__(self, other: Resources) -> Resources:
+        mine, theirs = self.amounts(), other.amounts()
+        return Resources.of({name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}})
+
+    def __sub__(self, other: Resources) -> Resources:
+        mine, theirs = self.amounts(), other.amounts()
+        return Resources.of({name: mine.get(name, 0) - theirs.get(name, 0) for name in {**mine, **theirs}})
+
+    def fits_in(self, room: Resources) -> bool:
+        """Whether every amount asked for is there."""
+        there = room.amounts()
+        return all(n <= there.get(name, 0) for name, n in self.amounts().items() if n > 0)
+
+
+NOTHING = Resources()

@@ -1,0 +1,95 @@
+"""The snapshot: one frozen, dated view of the world, and everything a plan may be made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from htas.model.budgets import DisruptionBudget
+from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.resources import Resources
+from htas.model.volumes import Volumes
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something seen that could not be used: where it is, and what is wrong with it."""
+
+    where: str
+    what: str
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """A flavour (in a zone, or in all: None) not to be asked for again before `until`."""
+
+    flavour: str
+    zone: str | None
+    until: float
+    reason: str
+
+
+class Move(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod on its way: room is kept for it on `target` until it is seen there."""
+
+    pod: str
+    source: str
+    target: str
+    method: str
+    started_at: float = 0.0
+
+
+class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node being emptied, as journalled. `claim` is what is released when it is empty."""
+
+    node: str
+    claim: str
+    reason: str
+    started_at: float
+    moves: tuple[Move, ...] = ()
+    version: int = 0
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What one plan hands to the next, since planning itself keeps nothing.
+
+    `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more.
+    """
+
+    underutilized_since: Mapping[str, float] = {}
+    empty_since: Mapping[str, float] = {}
+    queue_empty_since: float | None = None
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    """What a cluster says of itself: the part of a snapshot that the ClusterPort observes."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+    """Labels of each namespace, for namespaceSelector."""
+    volumes: Volumes = Volumes()
+    problems: tuple[Problem, ...] = ()
+
+
+class ClusterSnapshot(msgspec.Struct, frozen=True):
+    """A dated view: the cluster's, the cloud's and HTAS's own open business.
+
+    `expected_binds` (pod key to node) are binds issued and not yet observed; `learned` is what a flavour's first
+    Ready node really offered (allocatable).
+    """
+
+    taken_at: float
+    cluster: ClusterView
+    generation: int = 0
+    claims: tuple[NodeClaim, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    drains: tuple[Drain, ...] = ()
+    moves: tuple[Move, ...] = ()
+    expected_binds: Mapping[str, str] = {}
+    backoffs: tuple[Backoff, ...] = ()
+    headroom: Headroom = Headroom()
+    learned: Mapping[str, Resources] = {}
+    memory: Memory = Memory()

@@ -1,0 +1,16 @@
+"""Which parts of planning a cycle runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """Placing is always part of a plan; buying and cleaning have cycles of their own (HTAS paper Table 6)."""
+
+    SCHEDULING = "scheduling"
+    AUTOSCALING = "autoscaling"
+    CLEANING = "cleaning"
+
+
+ALL_STAGES = frozenset(Stage)

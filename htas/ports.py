@@ -1,0 +1,183 @@
+"""The ports: what HTAS asks of the world. Each has an embedded implementation (sandbox, SQLite) and real ones.
+
+Errors come in three kinds, and every adapter translates its library's own into them (`raise … from err`):
+TransientError (try again later), PermanentError (it will never work as asked), CapacityError (the cloud has none or
+grants none: back the flavour off and take the next-cheapest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.flavours import Flavour
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.record import Bill, CycleRecord, ProfileRow
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterView, Drain, Move
+
+
+class HTASError(Exception):
+    """The root of HTAS's own errors."""
+
+
+class TransientError(HTASError):
+    """The call may succeed later; `retry_after_s` is the other side's wish, if it stated one."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class PermanentError(HTASError):
+    """The call will not succeed as it stands."""
+
+
+class NotFoundError(PermanentError):
+    """The object is gone."""
+
+
+class ConflictError(PermanentError):
+    """Somebody else changed the object, or it is not in the state the call needs."""
+
+
+class CapacityError(HTASError):
+    """The cloud is out of stock, or over quota (`is_quota`); other flavours may still be had."""
+
+    def __init__(self, message: str, *, is_quota: bool = False) -> None:
+        super().__init__(message)
+        self.is_quota = is_quota
+
+
+class Clock(Protocol):
+    """The time, as the world has it."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Seconds of this clock that pass in one real second: 1 for the real world."""
+        ...
+
+
+class ClusterPort(Protocol):
+    """Kubernetes, as far as HTAS needs it. Effects are idempotent: done twice, they are done once."""
+
+    def observe(self) -> ClusterView:
+        """What the cluster is now; raises TransientError where it cannot be known."""
+        ...
+
+    def changes(self) -> int:
+        """A number that grows whenever work arrives or room frees: the trigger of an early cycle."""
+        ...
+
+    def bind(self, pod: Pod, node: str) -> None:
+        """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
+        ...
+
+    def evict(self, pod: Pod) -> None:
+        """Evict by the Eviction API: TransientError when a disruption budget says not now; gone already is done."""
+        ...
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        """Taint and cordon a node (or undo both); NotFoundError if it is gone."""
+        ...
+
+    def delete_node(self, node: str) -> None:
+        """Remove the Node object; gone already is done."""
+        ...
+
+
+class ProviderPort(Protocol):
+    """A cloud that sells machines. It is eventually consistent: a failure may show only later, in `instances`."""
+
+    def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
+        """Ask for the machine of a claim; repeated with the same claim it returns the first.
+
+        `node` is the node as it should register (name, labels, taints).
+        Raises CapacityError, TransientError or PermanentError.
+        """
+        ...
+
+    def delete(self, instance_id: str) -> None:
+        """Ask for the machine's end, by its id; NotFoundError once it is gone."""
+        ...
+
+    def instances(self) -> Sequence[Instance]:
+        """Every machine of the project, ours and others'."""
+        ...
+
+    def headroom(self) -> Headroom:
+        """What would still be granted."""
+        ...
+
+
+class MigrationPort(Protocol):
+    """Moving running pods without losing their progress."""
+
+    def start(self, pod: Pod, target: str) -> None:
+        """Begin to move a pod; it runs on at its source until it runs at the target. Begun already is done."""
+        ...
+
+    def moving(self) -> Sequence[Move]:
+        """Moves under way."""
+        ...
+
+
+class StorePort(Protocol):
+    """What must outlive the process: the journal, which is waited for, and history, which may be lost."""
+
+    def claims(self) -> Sequence[NodeClaim]:
+        """Claims that are not Released."""
+        ...
+
+    def put_claim(self, claim: NodeClaim) -> NodeClaim:
+        """Write a claim whose `version` is the stored one (0: it must be new); returns it with the next version.
+
+        Raises ConflictError when another writer was first.
+        """
+        ...
+
+    def drains(self) -> Sequence[Drain]: ...
+
+    def put_drain(self, drain: Drain) -> Drain:
+        """Write a drain as `put_claim` writes a claim."""
+        ...
+
+    def delete_drain(self, node: str) -> None: ...
+
+    def learned(self) -> dict[str, Resources]:
+        """What each flavour was seen to offer."""
+        ...
+
+    def put_learned(self, flavour: str, allocatable: Resources) -> None: ...
+
+    def add_profile(self, rows: Iterable[ProfileRow]) -> None: ...
+
+    def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
+        """Rows in order of their time."""
+        ...
+
+    def add_cycle(self, record: CycleRecord) -> int:
+        """Keep a cycle; returns its id (the one in the record is ignored)."""
+        ...
+
+    def cycle(self, cycle_id: int) -> CycleRecord | None: ...
+
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+        """The newest `limit` cycles since an instant, oldest first."""
+        ...
+
+    def put_bill(self, bill: Bill) -> None:
+        """Open or close the bill of a claim."""
+        ...
+
+    def bills(self, since: float = 0.0) -> Sequence[Bill]:
+        """Bills that were open at or after an instant."""
+        ...
+
+    def close(self) -> None: ...
