@@ -41,7 +41,7 @@ TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
     ClaimState.FAILED: frozenset({ClaimState.RELEASED}),
     ClaimState.RELEASED: frozenset(),
 }
-"""Which state may follow which (DESIGN 4). States may be skipped forwards: a daemon that slept sees the last one only."""
+"""Which state may follow which (DESIGN 4). States may be skipped: a daemon that slept sees the last one only."""
 
 COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED})
 """Claims that count as capacity although no Ready node stands behind them yet."""

@@ -22,7 +22,7 @@ class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Toleration(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`operator` is Equal, Exists, or (newer) Gt and Lt; an empty key with Exists tolerates every taint; no effect, every effect."""
+    """`operator` is Equal, Exists or (newer) Gt and Lt. An empty key with Exists tolerates every taint; no effect, each."""
 
     key: str = ""
     operator: str = "Equal"
