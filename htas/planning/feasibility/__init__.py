@@ -1,0 +1,53 @@
+"""One notion of "fits": a filter per file, at parity with kube-scheduler's plugins of the same names.
+
+Each filter answers for one class of pods over a range of node rows at once, with the reason of each refusal in
+kube-scheduler's words. The same filters judge existing nodes, machines on their way and machines not bought yet.
+"""
+
+from htas.planning.feasibility import (
+    host_ports,
+    inter_pod_affinity,
+    node_affinity,
+    node_groups,
+    resources,
+    supported,
+    taints,
+    topology_spread,
+    volumes,
+)
+from htas.planning.feasibility.world import Filter
+
+STATIC_FILTERS: tuple[Filter, ...] = (
+    supported.refuse,
+    taints.refuse_unschedulable,
+    node_groups.refuse,
+    taints.refuse,
+    node_affinity.refuse,
+    volumes.refuse_binding,
+)
+"""Filters that read the nodes and volumes alone; their answers are kept."""
+
+PLACEMENT_FILTERS: tuple[Filter, ...] = (
+    host_ports.refuse,
+    volumes.refuse_restrictions,
+    volumes.refuse_limits,
+    topology_spread.refuse,
+    inter_pod_affinity.refuse,
+)
+"""Filters that also read what is placed; resources are apart, since packing asks them in counts."""
+
+FILTERS: tuple[Filter, ...] = (
+    supported.refuse,
+    taints.refuse_unschedulable,
+    node_groups.refuse,
+    taints.refuse,
+    node_affinity.refuse,
+    host_ports.refuse,
+    resources.refuse,
+    volumes.refuse_restrictions,
+    volumes.refuse_limits,
+    volumes.refuse_binding,
+    topology_spread.refuse,
+    inter_pod_affinity.refuse,
+)
+"""All filters in kube-scheduler's order, which decides whose reason is counted for a node."""

@@ -1,0 +1,109 @@
+"""Placing: the pods of a class onto the best rows, pool by pool.
+
+A pool is a run of rows with one order of preference: first the fixed capacity that is paid for anyway, then each node
+group in the configuration's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from htas.model.nodes import Node
+from htas.model.pods import WorkKind
+from htas.model.policy import Policy
+from htas.planning.classes import Ints, PodClass
+from htas.planning.feasibility.resources import how_many
+from htas.planning.packing.orders import BestFit, Order, TimeBinBestFit, order_of
+from htas.planning.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Rows [start, stop) of one group (None: of no group)."""
+
+    group: str | None
+    rows: slice
+
+
+def pool_order(policy: Policy, node: Node) -> tuple[int, str]:
+    """Where a node's row belongs: rows of a pool are neighbours, and within it ordered by name."""
+    ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
+    return ranks.get(node.group or "", -1), node.name
+
+
+def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
+    """Pools of rows that are sorted by `pool_order`."""
+    names = {group.name for group in policy.groups}
+    pools: list[Pool] = []
+    start = 0
+    for row in range(1, len(nodes) + 1):
+        group = nodes[start].group if nodes[start].group in names else None
+        if row == len(nodes) or (nodes[row].group if nodes[row].group in names else None) != group:
+            pools.append(Pool(group, slice(start, row)))
+            start = row
+    return pools
+
+
+class Placer:
+    """Places classes over the pools it was given."""
+
+    def __init__(self, policy: Policy, pools: Sequence[Pool]) -> None:
+        self.pools = tuple(pools)
+        self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
+
+    def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
+        """Place up to `count` pods of a class; returns how many found room."""
+        placed = 0
+        for pool in self.pools:
+            if placed == count:
+                break
+            placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls))
+        if cls.is_dynamic and 0 < placed < count:
+            # Spread and affinity may open a pool again once a later one has taken a pod.
+            placed += self.place(sim, cls, count - placed)
+        return placed
+
+    def _order(self, pool: Pool, cls: PodClass) -> Order:
+        order = self._orders.get(pool.group)
+        if order is None:
+            return TimeBinBestFit() if cls.kind is WorkKind.BATCH else BestFit()
+        return BestFit() if isinstance(order, TimeBinBestFit) and cls.kind is WorkKind.SERVICE else order
+
+
+def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:
+    """Place up to `count` pods on rows of a slice in an order's preference; returns how many found room."""
+    if count > 1 and order.is_stable and not cls.is_dynamic:
+        return _fill_in_counts(sim, cls, count, rows, order)
+    for placed in range(count):
+        here = np.flatnonzero(sim.feasible(cls, rows)) + rows.start
+        if not len(here):
+            return placed
+        sim.place(cls, _best(here, order.keys(sim, cls, here)))
+    return count
+
+
+def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
+    """The row with the smallest keys; the first of equals."""
+    left = np.arange(len(rows))
+    for key in keys:
+        values = key[left]
+        left = left[values == values.min()]
+        if len(left) == 1:
+            break
+    return int(rows[left[0]])
+
+
+def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:
+    here = np.flatnonzero(sim.feasible(cls, rows)) + rows.start
+    if not len(here):
+        return 0
+    here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
+    capacity = how_many(sim.table.free[:, here], cls)
+    before = np.cumsum(capacity) - capacity
+    counts = np.clip(count - before, 0, capacity)
+    used = counts > 0
+    sim.place_many(cls, here[used], counts[used])
+    return int(counts.sum())
