@@ -22,7 +22,7 @@ class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Toleration(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`operator` is Equal, Exists or (newer) Gt and Lt. An empty key with Exists tolerates every taint; no effect, each."""
+    """`operator` is Equal, Exists, Gt or Lt. An empty key with Exists tolerates every taint; no effect, each effect."""
 
     key: str = ""
     operator: str = "Equal"

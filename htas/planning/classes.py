@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ CPU_ROW, MEMORY_ROW, EPHEMERAL_ROW, PODS_ROW = range(4)
 class ResourceAxis:
     """The order of resources in every column: cpu, memory, ephemeral storage, pods, then extended ones by name."""
 
-    def __init__(self, extended: Sequence[str]) -> None:
+    def __init__(self, extended: Iterable[str]) -> None:
         self.names: tuple[str, ...] = BASE_RESOURCES + tuple(sorted(set(extended)))
         self.index = {name: i for i, name in enumerate(self.names)}
 

@@ -3,14 +3,14 @@
 Sources: Kubernetes documentation, "Resource Bin Packing"; kube-scheduler, plugins/noderesources (least_allocated.go,
 most_allocated.go, requested_to_capacity_ratio.go). Scores run from 0 to 100, divisions truncate.
 
-The documentation's worked example scores on the scale 0–10 and truncates each resource's score to it (Node1 = 5,
-Node2 = 7); kube-scheduler's code scales the shape by ten and rounds the weighted mean, which is what is done here.
-`documented_ratio_score` keeps the documentation's arithmetic apart, as the reference of that example.
+The documentation's worked example uses a shape on the scale 0–10 as it stands (Node1 = 5, Node2 = 7); kube-scheduler
+multiplies the shape's scores by ten first. `ratio_score` is the same arithmetic for both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,27 +29,23 @@ def node_scores(sim: Simulation, cls: PodClass, rows: Ints, scoring: Scoring) ->
     at hand; for pods already placed HTAS counts their real requests.
     """
     axis, table = sim.table.axis, sim.table
-    total = np.zeros(len(rows), dtype=np.int64)
-    weights = np.zeros(len(rows), dtype=np.int64)
+    requested, capacity, weights = [], [], []
     for name, weight in scoring.resources:
         index = axis.index.get(name)
-        if index is None:
+        asked = 0 if index is None else _asked(cls, name, index)
+        if index is None or (name not in (CPU, MEMORY) and asked == 0):
             continue
-        asked = _asked(cls, name, index)
-        if name not in (CPU, MEMORY) and asked == 0:
-            continue
-        capacity = table.allocatable[index, rows]
-        requested = capacity - table.free[index, rows] + asked
-        score = _resource_score(requested, capacity, scoring)
-        counted = capacity > 0
-        if scoring.strategy is ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO:
-            counted &= score > 0
-        total += np.where(counted, score * weight, 0)
-        weights += np.where(counted, weight, 0)
-    safe = np.maximum(weights, 1)
-    if scoring.strategy is ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO:
-        return np.where(weights > 0, (2 * total + safe) // (2 * safe), 0)  # math.Round of a positive quotient
-    return np.where(weights > 0, total // safe, 0)
+        capacity.append(table.allocatable[index, rows])
+        requested.append(capacity[-1] - table.free[index, rows] + asked)
+        weights.append(weight)
+    if not weights:
+        return np.zeros(len(rows), dtype=np.int64)
+    match scoring.strategy:
+        case ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO:
+            shape = [ShapePoint(point.utilization, point.score * 10) for point in scoring.shape]
+            return ratio_score(np.array(requested), np.array(capacity), weights, shape)
+        case strategy:
+            return _allocation_score(np.array(requested), np.array(capacity), weights, strategy)
 
 
 def _asked(cls: PodClass, name: str, index: int) -> int:
@@ -60,32 +56,36 @@ def _asked(cls: PodClass, name: str, index: int) -> int:
     return int(cls.requests[index])
 
 
-def _resource_score(requested: Ints, capacity: Ints, scoring: Scoring) -> Ints:
+def _allocation_score(requested: Ints, capacity: Ints, weights: Sequence[int], strategy: ScoringStrategy) -> Ints:
+    """LeastAllocated or MostAllocated over resources × nodes; resources a node has none of are left out."""
     safe = np.maximum(capacity, 1)
-    match scoring.strategy:
-        case ScoringStrategy.LEAST_ALLOCATED:
-            return np.where(requested > capacity, 0, (capacity - requested) * MAX_SCORE // safe)
-        case ScoringStrategy.MOST_ALLOCATED:
-            return np.minimum(requested, capacity) * MAX_SCORE // safe
-        case ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO:
-            utilization = np.where(requested > capacity, MAX_SCORE, requested * MAX_SCORE // safe)
-            scaled = [ShapePoint(point.utilization, point.score * 10) for point in scoring.shape]
-            return _shape(utilization, scaled)
+    if strategy is ScoringStrategy.LEAST_ALLOCATED:
+        scores = np.where(requested > capacity, 0, (capacity - requested) * MAX_SCORE // safe)
+    else:
+        scores = np.minimum(requested, capacity) * MAX_SCORE // safe
+    weight = np.where(capacity > 0, np.array(weights)[:, None], 0)
+    return np.asarray((scores * weight).sum(axis=0) // np.maximum(weight.sum(axis=0), 1))
+
+
+def ratio_score(requested: Ints, capacity: Ints, weights: Sequence[int], shape: Sequence[ShapePoint]) -> Ints:
+    """RequestedToCapacityRatio over resources × nodes: the shape at each utilisation, weighted, rounded to nearest.
+
+    A resource that is over-asked or missing counts as full; one that scores 0 or less leaves both sums.
+    """
+    over = (capacity == 0) | (requested > capacity)
+    utilization = np.where(over, MAX_SCORE, requested * MAX_SCORE // np.maximum(capacity, 1))
+    scores = _shape(utilization, shape)
+    weight = np.where(scores > 0, np.array(weights)[:, None], 0)
+    total, by = (scores * weight).sum(axis=0), np.maximum(weight.sum(axis=0), 1)
+    return np.asarray((2 * total + by) // (2 * by))
 
 
 def _shape(utilization: Ints, shape: Sequence[ShapePoint]) -> Ints:
     """The piecewise linear function, with Go's truncating division between two points."""
-    result = np.full(len(utilization), shape[-1].score, dtype=np.int64)
-    for left, right in reversed(list(zip(shape, shape[1:], strict=False))):
+    result = np.full(utilization.shape, shape[-1].score, dtype=np.int64)
+    for left, right in reversed(list(pairwise(shape))):
         rise, run = right.score - left.score, right.utilization - left.utilization
         product = rise * (utilization - left.utilization)
         quotient = np.sign(product) * (np.abs(product) // run)
         result = np.where(utilization <= right.utilization, left.score + quotient, result)
     return np.where(utilization <= shape[0].utilization, shape[0].score, result)
-
-
-def documented_ratio_score(amounts: Sequence[tuple[int, int, int]], shape: Sequence[ShapePoint]) -> int:
-    """The node score of the documentation's worked example, on the scale 0–10, from (requested, capacity, weight)."""
-    scores = _shape(np.array([requested * MAX_SCORE // capacity for requested, capacity, _ in amounts]), shape)
-    weights = [weight for *_, weight in amounts]
-    return sum(int(score) * weight for score, weight in zip(scores, weights, strict=True)) // sum(weights)

@@ -1,7 +1,7 @@
 """The what-if: place and unplace pods, add machines, and take it all back.
 
 One mutable overlay over the frozen snapshot. Every change goes through a log, so that `with sim.fork() as branch:`
-restores the state exactly unless `branch.commit()` was called. Cost: fork O(1), drop O(changes made in it), commit O(1).
+restores the state exactly unless `branch.commit()` was called. Cost: fork and commit O(1), drop O(changes made in it).
 """
 
 from __future__ import annotations
@@ -139,11 +139,15 @@ class Simulation:
         self.log.append(Growth(start))
         rows = self.table.append(nodes)
         self.world.tallies.grow(self.table.free.shape[1])
+        self.add_daemons(np.arange(rows.start, rows.stop))
+        return rows
+
+    def add_daemons(self, rows: Ints) -> None:
+        """Put on rows the DaemonSet pods that would run there."""
         for daemon in self._daemons:
-            here = np.flatnonzero(self.allowed(daemon)[rows.start : rows.stop]) + rows.start
+            here = rows[self.allowed(daemon)[rows]]
             if len(here):
                 self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_work=False)
-        return rows
 
     def _apply(self, change: Change, sign: int) -> None:
         cls, rows = change.cls, change.rows

@@ -61,7 +61,7 @@ class Repulsion:
 
 
 class _Lookup:
-    """Which of many scopes may take a pod, found by one label each asks for; those that ask for none are always tried."""
+    """Which of many scopes may take a pod, found by one label each asks for (those that ask for none: always tried)."""
 
     def __init__(self) -> None:
         self._by_label: dict[tuple[str, str], list[int]] = {}

@@ -19,7 +19,8 @@ from htas.planning.simulation import Simulation
 
 
 class Order(Protocol):
-    is_stable: bool
+    @property
+    def is_stable(self) -> bool: ...
 
     def keys(self, sim: Simulation, cls: PodClass, rows: Ints) -> tuple[Ints, ...]:
         """Keys of the given rows, most significant first."""

@@ -1,0 +1,35 @@
+"""Backing off flavours that failed.
+
+The wait doubles with each failure that follows the end of the last wait (5 min to 30 min by default, as Cluster
+Autoscaler does per node group); failures within a wait do not lengthen it. A machine that becomes Ready ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from htas.model.policy import Timeouts
+from htas.model.snapshot import Backoff
+
+
+@dataclass(slots=True)
+class Backoffs:
+    """Current waits by flavour and zone."""
+
+    timeouts: Timeouts
+    _waits: dict[tuple[str, str | None], tuple[Backoff, float]] = field(default_factory=dict)
+
+    def failed(self, flavour: str, zone: str | None, reason: str, now: float) -> None:
+        known = self._waits.get((flavour, zone))
+        if known is not None and now < known[0].until:
+            return
+        length = self.timeouts.backoff_initial_s
+        if known is not None:
+            length = min(2 * known[1], self.timeouts.backoff_max_s)
+        self._waits[flavour, zone] = Backoff(flavour, zone, now + length, reason), length
+
+    def worked(self, flavour: str, zone: str | None) -> None:
+        self._waits.pop((flavour, zone), None)
+
+    def current(self, now: float) -> tuple[Backoff, ...]:
+        return tuple(backoff for backoff, _ in self._waits.values() if now < backoff.until)

@@ -1,0 +1,90 @@
+"""The life of a claim: what the journal says, what the cloud and the cluster show, and what follows. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.nodes import Node
+from htas.model.policy import Timeouts
+
+
+class Then(StrEnum):
+    """What must be done beside writing the new state."""
+
+    NOTHING = "nothing"
+    ASK_AGAIN = "ask again"
+    """The cloud never answered: the same claim is asked for once more, and finds the first machine if there is one."""
+    CLEAN_UP = "clean up"
+    """Delete what is left: the machine by its id, the Node object by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    state: ClaimState
+    then: Then = Then.NOTHING
+    message: str = ""
+
+
+def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, now: float, timeouts: Timeouts) -> Step:
+    """Where a claim stands, given its machine and node (None: there is none)."""
+    if instance is not None and instance.state is InstanceState.DELETING:
+        return Step(claim.state)
+    match claim.state:
+        case ClaimState.WANTED if instance is None:
+            if now - claim.since < timeouts.launch_s:
+                return Step(claim.state, Then.ASK_AGAIN)
+            return Step(ClaimState.FAILED, Then.CLEAN_UP, f"the cloud gave no machine within {timeouts.launch_s:g} s")
+        case ClaimState.FAILED:
+            if instance is None and node is None:
+                return Step(ClaimState.RELEASED, message=claim.message)
+            return Step(ClaimState.FAILED, Then.CLEAN_UP, claim.message)
+        case ClaimState.RELEASED:
+            return Step(claim.state)
+    if instance is None:
+        return _vanished(claim)
+    if instance.state is InstanceState.ERROR:
+        return Step(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
+    if claim.state is ClaimState.DRAINING:
+        return Step(claim.state)
+    return _waiting(claim, _shown(instance, node), now, timeouts)
+
+
+def _vanished(claim: NodeClaim) -> Step:
+    """The cloud no longer lists the machine: an end if it was being released, a failure otherwise."""
+    if claim.state is ClaimState.DRAINING:
+        return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
+    return Step(ClaimState.FAILED, Then.CLEAN_UP, "the machine vanished from the cloud")
+
+
+def _shown(instance: Instance, node: Node | None) -> ClaimState:
+    """The state that the machine and its node show."""
+    if node is not None:
+        return ClaimState.READY if node.is_ready else ClaimState.REGISTERED
+    return ClaimState.REQUESTED if instance.state is InstanceState.BUILDING else ClaimState.ACTIVE
+
+
+def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts) -> Step:
+    if claim.state is ClaimState.READY and shown is not ClaimState.READY:
+        shown = ClaimState.REGISTERED  # a node that was there is given as long as one that registers late
+    if shown is not claim.state and shown in TRANSITIONS[claim.state]:
+        return Step(shown)
+    limit, what = {
+        ClaimState.REQUESTED: (timeouts.launch_s, "the machine was not active"),
+        ClaimState.ACTIVE: (timeouts.registration_s, "no node registered"),
+        ClaimState.REGISTERED: (timeouts.ready_s, "the node was not Ready"),
+    }.get(claim.state, (float("inf"), ""))
+    if now - claim.since >= limit:
+        return Step(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
+    return Step(claim.state)
+
+
+def in_state(claim: NodeClaim, step: Step, now: float) -> NodeClaim:
+    """The claim with a step taken. An edge the transition table lacks is a defect of ours."""
+    if step.state is claim.state:
+        return claim
+    assert step.state in TRANSITIONS[claim.state], f"{claim.id}: {claim.state} -> {step.state}"
+    return msgspec.structs.replace(claim, state=step.state, since=now, message=step.message or claim.message)

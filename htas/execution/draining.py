@@ -1,0 +1,158 @@
+"""Draining: a node is closed, emptied and released; or given back whole, with the reason.
+
+Order: journal → taint and cordon → move or evict → machine deleted → Node object deleted → journal cleared. Whatever
+step a crash falls on, the next cycle finds the drain in the journal and goes on, or undoes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from htas.execution.machines import Machines
+from htas.execution.ports import Ports
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.plan import Migration, Removing
+from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod, Policy
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterView, Drain, Move
+from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
+
+
+@dataclass(slots=True)
+class Draining:
+    """Starts drains, takes them further each cycle, and undoes those that cannot finish."""
+
+    ports: Ports
+    policy: Policy
+    machines: Machines
+
+    def start(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Outcome:
+        """Begin to empty a node, if it is still as the plan saw it."""
+        changed = self._changed(removing, moves, view)
+        if changed is not None:
+            return Outcome("drain", removing.node, OutcomeStatus.DROPPED, changed)
+        now = self.ports.clock.now()
+        claim = self._claim(removing.claim)
+        if claim is None:
+            return Outcome("drain", removing.node, OutcomeStatus.DROPPED, "its claim is gone")
+        drain = Drain(
+            removing.node,
+            removing.claim,
+            removing.reason.value,
+            now,
+            tuple(Move(m.pod, m.source, m.target, m.method, now) for m in moves),
+        )
+        try:
+            self.ports.store.put_drain(drain)
+            self.machines.put(claim, ClaimState.DRAINING, removing.reason.value)
+            self.ports.cluster.set_draining(removing.node, True)
+        except HTASError as error:
+            return Outcome("drain", removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
+        return Outcome("drain", removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
+
+    def _changed(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> str | None:
+        """What makes a planned drain wrong on the present view, in words; None: nothing."""
+        nodes = {node.name: node for node in view.nodes}
+        node = nodes.get(removing.node)
+        if node is None or node.is_draining or not node.is_ready:
+            return "the node is gone, not Ready or being emptied by somebody else"
+        planned = {move.pod for move in moves}
+        here = {pod.key for pod in _held(view.pods, removing.node)}
+        if here - planned:
+            return f"{', '.join(sorted(here - planned)[:3])} came to the node since"
+        for move in moves:
+            target = nodes.get(move.target)
+            if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
+                return f"the target {move.target} of {move.pod} is gone or closed"
+        return None
+
+    def _claim(self, claim_id: str) -> NodeClaim | None:
+        return next((claim for claim in self.ports.store.claims() if claim.id == claim_id), None)
+
+    def advance(self, view: ClusterView) -> list[Outcome]:
+        """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
+        outcomes: list[Outcome] = []
+        drains = {drain.node: drain for drain in self.ports.store.drains()}
+        for drain in drains.values():
+            outcomes += self._step(drain, view)
+        for node in view.nodes:
+            if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
+                outcomes.append(self._give_back(node.name, None, "a drain that nobody remembers"))
+        return outcomes
+
+    def _step(self, drain: Drain, view: ClusterView) -> list[Outcome]:
+        claim = self._claim(drain.claim)
+        node = next((node for node in view.nodes if node.name == drain.node), None)
+        if claim is None or node is None:
+            self.ports.store.delete_drain(drain.node)
+            return []
+        if claim.state is not ClaimState.DRAINING:
+            return [self._resume(drain, claim)]
+        if not node.is_draining or not node.is_unschedulable:
+            return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))]
+        held = _held(view.pods, drain.node)
+        if not held:
+            return [self.machines.delete_machine(claim)]
+        strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
+        if strangers:
+            return [self._give_back(drain.node, claim, f"{strangers[0]} came to the node since")]
+        if self.ports.clock.now() - drain.started_at >= self.policy.timeouts.drain_s:
+            return [self._give_back(drain.node, claim, f"not empty after {self.policy.timeouts.drain_s:g} s")]
+        return self._move_on(drain, held)
+
+    def _resume(self, drain: Drain, claim: NodeClaim) -> Outcome:
+        """A crash fell between the drain's journal entry and its claim's."""
+        if claim.state is not ClaimState.READY:
+            return self._give_back(drain.node, None, f"its machine is {claim.state}")
+        return self._do("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
+
+    def _move_on(self, drain: Drain, held: Iterable[Pod]) -> list[Outcome]:
+        """Move or evict what is still there. Both calls may be repeated."""
+        moves = {move.pod: move for move in drain.moves}
+        under_way = {move.pod for move in self.ports.migration.moving()}
+        outcomes = []
+        for pod in held:
+            if pod.is_terminating or pod.key in under_way:
+                continue
+            move = moves[pod.key]
+            if move.method == MigrationMethod.CHECKPOINT:
+                outcomes.append(self._migrate(pod, move))
+            else:
+                outcomes.append(self._evict(pod))
+        return outcomes
+
+    def _migrate(self, pod: Pod, move: Move) -> Outcome:
+        return self._do("migrate", pod.key, lambda: self.ports.migration.start(pod, move.target), f"to {move.target}")
+
+    def _evict(self, pod: Pod) -> Outcome:
+        return self._do("evict", pod.key, lambda: self.ports.cluster.evict(pod))
+
+    def _do(self, verb: str, subject: str, act: object, message: str = "") -> Outcome:
+        assert callable(act)
+        try:
+            act()
+        except TransientError as error:
+            return Outcome(verb, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        except HTASError as error:
+            return Outcome(verb, subject, OutcomeStatus.FAILED, str(error))
+        return Outcome(verb, subject, OutcomeStatus.DONE, message)
+
+    def _give_back(self, node: str, claim: NodeClaim | None, why: str) -> Outcome:
+        """Open a node again and forget its drain."""
+        try:
+            self.ports.cluster.set_draining(node, False)
+            if claim is not None and claim.state is ClaimState.DRAINING:
+                self.machines.put(claim, ClaimState.READY, f"drain given up: {why}")
+        except NotFoundError:
+            pass
+        except (TransientError, ConflictError) as error:
+            return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        self.ports.store.delete_drain(node)
+        return Outcome("undo-drain", node, OutcomeStatus.DONE, why)
+
+
+def _held(pods: Iterable[Pod], node: str) -> list[Pod]:
+    """Pods that must leave a node before its machine goes."""
+    return [pod for pod in pods if pod.node == node and not pod.is_daemon and not pod.is_mirror]

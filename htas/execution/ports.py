@@ -1,0 +1,16 @@
+"""The ports of one daemon, handed around together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from htas.ports import Clock, ClusterPort, MigrationPort, ProviderPort, StorePort
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    clock: Clock
+    cluster: ClusterPort
+    provider: ProviderPort
+    migration: MigrationPort
+    store: StorePort

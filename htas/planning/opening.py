@@ -1,0 +1,195 @@
+"""Opening a simulation on a snapshot: rows for nodes and machines on their way, pods counted or found waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from htas.model.nodes import Node
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import Policy
+from htas.model.selectors import Operator
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import ClassBook, PodClass, ResourceAxis
+from htas.planning.feasibility.world import VolumeIndex, World
+from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
+from htas.planning.run_length import remaining_s
+from htas.planning.scaling.offers import learned_allocatable, machine_node
+from htas.planning.simulation import Simulation
+from htas.planning.table import NodeTable
+from htas.planning.tallies import Tallies
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A simulation of the present, and who is in it."""
+
+    sim: Simulation
+    book: ClassBook
+    placer: Placer
+    running: dict[int, list[Pod]]
+    """Pods by the row they run on (or are being bound or moved to)."""
+    waiting: tuple[Pod, ...]
+    gated: tuple[Pod, ...]
+    nominated: tuple[Pod, ...]
+    coming: frozenset[str]
+    """Names of rows that are machines on their way."""
+
+
+def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Opening:
+    """The simulation of a snapshot, before any decision."""
+    nodes, coming = _rows(snapshot, policy)
+    pods = snapshot.cluster.pods
+    axis = ResourceAxis(_extended_names(policy, nodes, pods))
+    table = NodeTable(axis, nodes)
+    tallies = Tallies(snapshot.cluster.namespaces)
+    for pod in pods:
+        tallies.register(pod)
+    tallies.grow(table.free.shape[1])
+    world = World(table, tallies, VolumeIndex(snapshot.cluster.volumes), policy)
+    book = ClassBook(policy, axis, tallies)
+    sim = Simulation(world, now, _daemon_classes(pods, book))
+    _close_rows(sim, snapshot, coming)
+    placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table)
+    running = _count_running(sim, book, snapshot, policy, placed, now)
+    _count_daemons_to_come(sim, nodes, coming)
+    sim.log.clear()
+    return Opening(sim, book, _placer(policy, nodes, coming), running, waiting, gated, nominated, frozenset(coming))
+
+
+def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[str]]:
+    """Nodes and machines on their way, pool by pool. A node of a claim that is not Ready yet counts as the claim."""
+    learned = learned_allocatable(snapshot)
+    coming: list[Node] = []
+    for claim in snapshot.claims:
+        group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
+        if claim.is_coming and group is not None and flavour is not None:
+            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, learned.get(flavour.name)))
+    names = {node.name for node in coming}
+    ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]
+    rows = sorted([*ready, *coming], key=lambda node: (pool_order(policy, node)[0], node.name in names, node.name))
+    return rows, names
+
+
+def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
+    """Pools: what is there before what is on its way, so that no pod waits for a machine while a node has room."""
+    pools = []
+    for pool in pools_of(policy, nodes):
+        there = sum(node.name not in coming for node in nodes[pool.rows])
+        middle = pool.rows.start + there
+        pools.append(Pool(pool.group, slice(pool.rows.start, middle)))
+        pools.append(Pool(pool.group, slice(middle, pool.rows.stop)))
+    return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
+
+
+def _extended_names(policy: Policy, nodes: Iterable[Node], pods: Iterable[Pod]) -> set[str]:
+    names = {name for node in nodes for name, _ in node.allocatable.extended}
+    names |= {name for flavour in policy.catalogue.flavours for name, _ in flavour.capacity.extended}
+    seen: set[int] = set()
+    for pod in pods:
+        if id(pod.requests) not in seen:
+            seen.add(id(pod.requests))
+            names |= {name for name, _ in pod.requests.extended}
+    return names
+
+
+def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) -> None:
+    """Rows that take no pods: nodes that are not Ready or are being emptied."""
+    draining = {drain.node for drain in snapshot.drains}
+    for row, node in enumerate(sim.table.nodes):
+        if node.name not in coming and (not node.is_ready or node.is_draining or node.name in draining):
+            sim.close(row)
+
+
+def _sort_pods(
+    snapshot: ClusterSnapshot, policy: Policy, table: NodeTable
+) -> tuple[list[tuple[Pod, int]], tuple[Pod, ...], tuple[Pod, ...], tuple[Pod, ...]]:
+    """(pods with their row, pods to place, gated pods, pods nominated by a preemption)."""
+    placed: list[tuple[Pod, int]] = []
+    waiting, gated, nominated = [], [], []
+    for pod in snapshot.cluster.pods:
+        node = pod.node or snapshot.expected_binds.get(pod.key)
+        if node is not None:
+            row = table.row_of.get(node)
+            if row is not None:
+                placed.append((pod, row))
+        elif pod.is_terminating or pod.is_daemon or pod.is_mirror:
+            continue
+        elif pod.gates:
+            gated.append(pod)
+        elif pod.nominated_node in table.row_of and pod.nominated_node is not None:
+            nominated.append(pod)
+            placed.append((pod, table.row_of[pod.nominated_node]))
+        elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
+            waiting.append(pod)
+    return placed, tuple(waiting), tuple(gated), tuple(nominated)
+
+
+def _count_running(
+    sim: Simulation,
+    book: ClassBook,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    placed: Sequence[tuple[Pod, int]],
+    now: float,
+) -> dict[int, list[Pod]]:
+    """Count pods on their rows; room is also kept where a pod is moving to."""
+    targets = {move.pod: sim.table.row_of.get(move.target) for move in snapshot.moves}
+    running: dict[int, list[Pod]] = {}
+    rows_of: dict[int, tuple[PodClass, list[int]]] = {}
+    run_until = sim.table.run_until
+    for pod, row in placed:
+        cls = book.class_of(pod)
+        rows = rows_of.setdefault(id(cls), (cls, []))[1]
+        rows.append(row)
+        running.setdefault(row, []).append(pod)
+        target = targets.get(pod.key)
+        for at in {row} if target is None else {row, target}:
+            if at != row:
+                rows.append(at)
+            if pod.kind is WorkKind.BATCH and not pod.is_daemon:
+                run_until[at] = max(run_until[at], now + remaining_s(pod, policy, now))
+    for cls, rows in rows_of.values():
+        distinct, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
+        sim.place_many(cls, distinct, counts, is_work=False)
+    return running
+
+
+def _daemon_classes(pods: Iterable[Pod], book: ClassBook) -> list[PodClass]:
+    """One class for each DaemonSet, freed of the node its pod is pinned to."""
+    daemons: dict[tuple[str, str], PodClass] = {}
+    for pod in pods:
+        if pod.owner is not None and pod.is_daemon:
+            key = pod.namespace, pod.owner.name
+            if key not in daemons:
+                daemons[key] = book.class_of(_unpinned(pod))
+    return [daemons[key] for key in sorted(daemons)]
+
+
+def _unpinned(pod: Pod) -> Pod:
+    """A DaemonSet's pod without the node name its controller wrote into its affinity."""
+    terms = pod.constraints.node_affinity
+    if terms is None:
+        return pod
+    free = tuple(
+        msgspec.structs.replace(
+            term,
+            fields=tuple(f for f in term.fields if not (f.key == "metadata.name" and f.operator is Operator.IN)),
+        )
+        for term in terms
+    )
+    kept = tuple(term for term in free if term.expressions or term.fields)
+    affinity = kept if len(kept) == len(terms) else None
+    return msgspec.structs.replace(
+        pod, constraints=msgspec.structs.replace(pod.constraints, node_affinity=affinity), node=None
+    )
+
+
+def _count_daemons_to_come(sim: Simulation, nodes: Sequence[Node], coming: set[str]) -> None:
+    """DaemonSet pods that will start on machines on their way."""
+    on_their_way = np.array([node.name in coming for node in nodes], dtype=np.bool_)
+    if on_their_way.any():
+        sim.add_daemons(np.flatnonzero(on_their_way))

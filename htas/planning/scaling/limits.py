@@ -1,0 +1,138 @@
+"""Limits: how many machines of an offer may still be bought, and what forbids more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from htas.model.money import price_text
+from htas.model.nodes import ZONE_LABEL
+from htas.model.policy import Limits, Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.scaling.offers import Offer
+
+UNLIMITED = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most `count` machines more; `reason` and `what` say what sets this bound."""
+
+    count: int
+    reason: Unplaced
+    what: str
+
+
+@dataclass(slots=True)
+class _Used:
+    """What is owned within one scope, machines on their way counted."""
+
+    nodes: int = 0
+    cpu_m: int = 0
+    memory_bytes: int = 0
+    nanos: int = 0
+
+    def add(self, offer: Offer, count: int) -> None:
+        self.nodes += count
+        self.cpu_m += count * offer.flavour.capacity.cpu_m
+        self.memory_bytes += count * offer.flavour.capacity.memory_bytes
+        self.nanos += count * offer.price
+
+
+class Allowance:
+    """Counts what is owned and bought against every limit: the group's, the cluster's, the cloud's."""
+
+    def __init__(self, policy: Policy, snapshot: ClusterSnapshot) -> None:
+        self._policy = policy
+        self._headroom = snapshot.headroom
+        self._backoffs = [backoff for backoff in snapshot.backoffs if backoff.until > snapshot.taken_at]
+        self._cluster = _Used()
+        self._groups = {group.name: _Used() for group in policy.groups}
+        self._bought = _Used()
+        self._flavours: Counter[str] = Counter()
+        self._zones: Counter[tuple[str, str | None]] = Counter()
+        for group, flavour, zone in owned_machines(policy, snapshot):
+            self._count(group, flavour, zone)
+
+    def _count(self, group: str, flavour_name: str, zone: str | None) -> None:
+        flavour = self._policy.catalogue.named(flavour_name)
+        self._flavours[flavour_name] += 1
+        self._zones[group, zone] += 1
+        for used in (self._cluster, self._groups.get(group)):
+            if used is None:
+                continue
+            used.nodes += 1
+            if flavour is not None:
+                used.cpu_m += flavour.capacity.cpu_m
+                used.memory_bytes += flavour.capacity.memory_bytes
+                used.nanos += flavour.nanos_per_hour
+
+    def nodes_of(self, group: str) -> int:
+        """Machines of a group, those on their way and those bought here included."""
+        return self._groups[group].nodes
+
+    def in_zone(self, offer: Offer) -> int:
+        return self._zones[offer.group.name, offer.zone]
+
+    def take(self, offer: Offer, count: int) -> None:
+        """Count machines as bought (negative: given back)."""
+        for used in (self._cluster, self._groups[offer.group.name], self._bought):
+            used.add(offer, count)
+        self._flavours[offer.flavour.name] += count
+        self._zones[offer.group.name, offer.zone] += count
+
+    def bound(self, offer: Offer) -> Bound:
+        """The tightest bound on buying more of an offer."""
+        bounds = [
+            *_within(offer.group.limits, self._groups[offer.group.name], offer, f"group {offer.group.name}"),
+            *_within(self._policy.limits, self._cluster, offer, "the cluster"),
+            *self._cloud(offer),
+        ]
+        return min(bounds, key=lambda bound: bound.count, default=Bound(UNLIMITED, Unplaced.LIMIT_REACHED, ""))
+
+    def _cloud(self, offer: Offer) -> list[Bound]:
+        flavour, headroom, bought = offer.flavour, self._headroom, self._bought
+        bounds = [
+            Bound(0, Unplaced.BACKING_OFF, f"{flavour.name} failed: {backoff.reason}")
+            for backoff in self._backoffs
+            if backoff.flavour == flavour.name and backoff.zone in (None, offer.zone)
+        ]
+        if flavour.stock is not None:
+            left = flavour.stock - self._flavours[flavour.name]
+            bounds.append(Bound(max(0, left), Unplaced.QUOTA_REACHED, f"the stock of {flavour.name} ({flavour.stock})"))
+        for name, granted, asked, each in (
+            ("instances", headroom.instances, bought.nodes, 1),
+            ("cpu", headroom.cpu_m, bought.cpu_m, flavour.capacity.cpu_m),
+            ("memory", headroom.memory_bytes, bought.memory_bytes, flavour.capacity.memory_bytes),
+        ):
+            if granted is not None and each:
+                left = (granted - asked) // each
+                bounds.append(Bound(max(0, left), Unplaced.QUOTA_REACHED, f"the cloud's quota of {name}"))
+        return bounds
+
+
+def _within(limits: Limits, used: _Used, offer: Offer, scope: str) -> list[Bound]:
+    """The bounds one scope's limits set on an offer."""
+    capacity = offer.flavour.capacity
+    bounds = []
+    for name, limit, have, each in (
+        ("maxNodes", limits.max_nodes, used.nodes, 1),
+        ("maxCpu", limits.max_cpu_m, used.cpu_m, capacity.cpu_m),
+        ("maxMemory", limits.max_memory_bytes, used.memory_bytes, capacity.memory_bytes),
+        ("maxPricePerHour", limits.max_nanos_per_hour, used.nanos, offer.price),
+    ):
+        if limit is not None and each:
+            shown = price_text(limit) if name == "maxPricePerHour" else str(limit)
+            bounds.append(Bound(max(0, (limit - have) // each), Unplaced.LIMIT_REACHED, f"{name} ({shown}) of {scope}"))
+    return bounds
+
+
+def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:
+    """(group, flavour, zone) of every machine of ours that is there or on its way, each once."""
+    coming = [claim for claim in snapshot.claims if claim.is_coming]
+    coming_ids = {claim.id for claim in coming}
+    nodes = [node for node in snapshot.cluster.nodes if node.cluster == policy.cluster and node.claim not in coming_ids]
+    return [(claim.group, claim.flavour, claim.zone) for claim in coming] + [
+        (node.group or "", node.flavour or "", node.labels.get(ZONE_LABEL)) for node in nodes
+    ]

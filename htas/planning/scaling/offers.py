@@ -1,0 +1,127 @@
+"""Offers: the machines that could be bought, as the nodes they would become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+
+from htas.model.flavours import Flavour
+from htas.model.nodes import (
+    CLAIM_LABEL,
+    CLUSTER_LABEL,
+    GROUP_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    Node,
+)
+from htas.model.policy import NodeGroup, Policy
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import Ints, PodClass
+from htas.planning.feasibility.resources import fits
+from htas.planning.simulation import Simulation
+
+
+def machine_node(
+    policy: Policy,
+    group: NodeGroup,
+    flavour: Flavour,
+    zone: str | None,
+    claim: str,
+    allocatable: Resources | None = None,
+) -> Node:
+    """The node a claim's machine registers as. It bears the claim's id as its name."""
+    labels = {
+        **flavour.labels,
+        **group.labels,
+        CLUSTER_LABEL: policy.cluster,
+        CLAIM_LABEL: claim,
+        GROUP_LABEL: group.name,
+        INSTANCE_TYPE_LABEL: flavour.name,
+        HOSTNAME_LABEL: claim,
+    }
+    if zone is not None:
+        labels[ZONE_LABEL] = zone
+    return Node(
+        name=claim,
+        allocatable=allocatable if allocatable is not None else flavour.allocatable,
+        labels=labels,
+        taints=flavour.taints + group.taints,
+    )
+
+
+def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int) -> str:
+    """An id no other claim has: made from the snapshot, so that the same snapshot gives the same plan."""
+    text = f"{policy.cluster}/{snapshot.taken_at!r}/{snapshot.generation}/{group}/{ordinal}"
+    return f"{policy.cluster}-{group}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
+
+
+def learned_allocatable(snapshot: ClusterSnapshot) -> Mapping[str, Resources]:
+    """What each flavour really offers: remembered, or read from its first Ready node by name."""
+    learned = dict(snapshot.learned)
+    for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
+        if node.flavour is not None and node.claim is not None and node.is_ready:
+            learned.setdefault(node.flavour, node.allocatable)
+    return learned
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """A flavour in a group and a zone. `free` is what its DaemonSet pods leave of it (a column of the axis)."""
+
+    group: NodeGroup
+    flavour: Flavour
+    zone: str | None
+    allocatable: Resources
+    free: Ints
+    takes: dict[object, bool] = field(default_factory=dict)
+    """By a class's static key: whether the node would take it, resources and other pods aside."""
+
+    @property
+    def price(self) -> int:
+        return self.flavour.nanos_per_hour
+
+    def node(self, policy: Policy, claim: str) -> Node:
+        return machine_node(policy, self.group, self.flavour, self.zone, claim, self.allocatable)
+
+    def could_hold(self, cls: PodClass) -> bool:
+        """Whether an empty machine of this offer would hold one pod of a class, other pods' wishes aside."""
+        if not cls.is_ours and not self.group.workload.takes(cls.kind):
+            return False
+        return self.takes[cls.static_key] and bool(fits(self.free, cls))
+
+
+def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:
+    """Every offer of every group, cheapest first, judged for the classes; the simulation is left as it was."""
+    learned = learned_allocatable(snapshot)
+    kinds = [
+        (group, flavour, zone)
+        for group in policy.groups
+        for flavour in policy.flavours_of(group)
+        for zone in (flavour.zones or (None,))
+    ]
+    kinds.sort(key=lambda kind: (kind[1].nanos_per_hour, kind[1].name, kind[0].name, kind[2] or ""))
+    examples = {cls.static_key: cls for cls in classes}
+    with sim.fork():
+        nodes = [
+            machine_node(policy, group, flavour, zone, f"offer-{i}", learned.get(flavour.name))
+            for i, (group, flavour, zone) in enumerate(kinds)
+        ]
+        rows = sim.add_nodes(nodes)
+        free = sim.table.free[:, rows.start : rows.stop].copy()
+        allowed = {key: sim.allowed(cls)[rows.start : rows.stop].copy() for key, cls in examples.items()}
+    return [
+        Offer(
+            group,
+            flavour,
+            zone,
+            nodes[i].allocatable,
+            np.ascontiguousarray(free[:, i]),
+            {key: bool(mask[i]) for key, mask in allowed.items()},
+        )
+        for i, (group, flavour, zone) in enumerate(kinds)
+    ]

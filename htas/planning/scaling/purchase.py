@@ -1,0 +1,140 @@
+"""The purchase: from waiting work to machines with their pods, placed in the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from htas.model.plan import UnplacedPod
+from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import PodClass
+from htas.planning.feasibility.message import summary
+from htas.planning.scaling.cost_efficiency import Demand
+from htas.planning.scaling.greedy import Shopper
+from htas.planning.scaling.limits import Allowance
+from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
+from htas.planning.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """A machine to launch: its claim, its offer and its row in the simulation."""
+
+    claim: str
+    offer: Offer
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What to buy, and which demands nothing could be bought for (their counts are what is left)."""
+
+    bought: tuple[Bought, ...]
+    offers: tuple[Offer, ...]
+    allowance: Allowance
+
+
+def purchase(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands: Sequence[Demand]) -> Purchase:
+    """Buy for demands (in placing order), whose counts are reduced to what stays without room.
+
+    The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
+    tried and dropped leave no trace in later decisions.
+    """
+    allowance = Allowance(policy, snapshot)
+    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
+    with sim.fork():
+        shopper = Shopper(sim, policy, offers, allowance)
+        mark = len(sim.log)
+        shopper.buy_for(demands)
+        machines = _machines(sim, shopper, mark)
+        drop_superfluous(sim, machines, allowance)
+        for machine in machines:
+            sim.open(machine.row)
+    machines = [machine for machine in machines if machine.contents]
+    right_size(machines, offers, allowance)
+    return Purchase(_settle(sim, policy, snapshot, machines, offers, allowance), tuple(offers), allowance)
+
+
+def _machines(sim: Simulation, shopper: Shopper, mark: int) -> list[Machine]:
+    machines = {row: Machine(batch.offer, row, []) for batch in shopper.batches for row in batch.rows}
+    counts: dict[int, dict[int, tuple[PodClass, int]]] = {}
+    for cls, row, count in sim.assignments(mark):
+        on_row = counts.setdefault(row, {})
+        on_row[id(cls)] = cls, on_row.get(id(cls), (cls, 0))[1] + count
+    for row, on_row in counts.items():
+        machines[row].contents = list(on_row.values())
+    return list(machines.values())
+
+
+def _settle(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    machines: Sequence[Machine],
+    offers: Sequence[Offer],
+    allowance: Allowance,
+) -> tuple[Bought, ...]:
+    """Add the machines with their contents, and those that bring groups up to their minimum size."""
+    wanted = [(machine.offer, machine.contents) for machine in machines]
+    for group in policy.groups:
+        cheapest = next((offer for offer in offers if offer.group is group and allowance.bound(offer).count > 0), None)
+        while cheapest is not None and allowance.nodes_of(group.name) < group.min_nodes:
+            if allowance.bound(cheapest).count <= 0:
+                break
+            allowance.take(cheapest, 1)
+            wanted.append((cheapest, []))
+    claims = [claim_id(policy, snapshot, offer.group.name, i) for i, (offer, _) in enumerate(wanted)]
+    rows = sim.add_nodes([offer.node(policy, claim) for (offer, _), claim in zip(wanted, claims, strict=True)])
+    for row, (_, contents) in zip(rows, wanted, strict=True):
+        for cls, count in contents:
+            sim.place_many(cls, np.array([row]), np.array([count]))
+    return tuple(Bought(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
+
+
+def explain_shortage(
+    sim: Simulation, policy: Policy, cls: PodClass, bought: Purchase, refusals: dict[str, int], nodes: int
+) -> tuple[Unplaced, str]:
+    """Why nothing was bought for a class: the reason, and a sentence for people."""
+    here = summary(refusals, nodes)
+    if cls.constraints.unsupported:
+        return Unplaced.NOT_SUPPORTED, "asks for " + ", ".join(cls.constraints.unsupported)
+    if not any(group.workload.takes(cls.kind) for group in policy.groups):
+        return Unplaced.NO_NODE_GROUP, f"no node group takes {cls.kind.value} work; {here}"
+    holding = [offer for offer in bought.offers if offer.could_hold(cls)]
+    if not holding:
+        return (
+            Unplaced.NO_FLAVOUR_FITS,
+            f"no flavour on offer would hold it: {_closest(bought.offers, cls, sim.table.axis.names)}; {here}",
+        )
+    bounds = [bought.allowance.bound(offer) for offer in holding]
+    open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
+    if open_offers:
+        return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
+    blocking = max(bounds, key=lambda bound: (bound.reason is Unplaced.BACKING_OFF, bound.what))
+    return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
+
+
+def _closest(offers: Sequence[Offer], cls: PodClass, names: Sequence[str]) -> str:
+    """Which of the offers comes closest, and what it lacks."""
+    usable = [offer for offer in offers if offer.takes[cls.static_key]]
+    if not offers:
+        return "the catalogue has none for its groups"
+    if not usable:
+        return "its selectors, affinity or tolerations exclude every one"
+    largest = max(usable, key=lambda offer: (offer.free[:2].tolist(), offer.flavour.name))
+    short = [
+        f"{names[i]} ({cls.requests[i]} asked, {largest.free[i]} offered)"
+        for i in cls.needs
+        if largest.free[i] < cls.requests[i]
+    ]
+    return f"{largest.flavour.name} has not enough {', '.join(short)}" if short else "none takes it"
+
+
+def shortage(cls: PodClass, count: int, reason: Unplaced, message: str, nodes: dict[str, int]) -> list[UnplacedPod]:
+    """The last `count` pods of a class as unplaced."""
+    return [UnplacedPod(pod.key, reason, message, nodes) for pod in cls.pods[len(cls.pods) - count :]]
