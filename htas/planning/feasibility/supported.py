@@ -1,0 +1,15 @@
+"""What HTAS does not understand is refused, never ignored: DRA claims, unknown policies and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from htas.planning.classes import PodClass
+from htas.planning.feasibility.world import Refusal, World
+
+
+def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+    for feature in cls.constraints.unsupported[:1]:
+        yield Refusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))
