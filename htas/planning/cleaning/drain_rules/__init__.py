@@ -1,0 +1,49 @@
+"""Drain rules: one promise to users in each file, in Cluster Autoscaler's order. The first rule that answers decides.
+
+Source of order and reasons: Cluster Autoscaler, simulator/drainability/rules/rules.go.
+"""
+
+from htas.model.pods import Pod
+from htas.planning.cleaning.drain_rules import (
+    daemon_set,
+    disruption_budget,
+    do_not_disrupt,
+    kube_system,
+    local_storage,
+    long_terminating,
+    mirror,
+    not_safe_to_evict,
+    on_completion,
+    replica_count,
+    replicated,
+    safe_to_evict,
+    service_opt_in,
+    unsupported,
+)
+from htas.planning.cleaning.drain_rules.rule import MOVES, Context, Rule, Verdict
+
+RULES: tuple[Rule, ...] = (
+    mirror.judge,
+    long_terminating.judge,
+    replica_count.judge,
+    daemon_set.judge,
+    do_not_disrupt.judge,
+    unsupported.judge,
+    service_opt_in.judge,
+    on_completion.judge,
+    not_safe_to_evict.judge,
+    safe_to_evict.judge,
+    replicated.judge,
+    kube_system.judge,
+    local_storage.judge,
+    disruption_budget.judge,
+)
+
+
+def judge(pod: Pod, context: Context) -> Verdict:
+    """What the rules say of a pod on a node to be emptied."""
+    for rule in RULES:
+        verdict = rule(pod, context)
+        if verdict is not None:
+            return verdict
+    return MOVES

@@ -1,0 +1,14 @@
+"""A budget that allows no disruption now holds the node."""
+
+from __future__ import annotations
+
+from htas.model.pods import Pod
+from htas.model.reasons import Blocking
+from htas.planning.cleaning.drain_rules.rule import Context, Verdict
+
+
+def judge(pod: Pod, context: Context) -> Verdict | None:
+    budget = context.budgets.blocking(pod)
+    return (
+        None if budget is None else Verdict(Blocking.NOT_ENOUGH_PDB, message=f"{pod.key}: budget {budget} is used up")
+    )

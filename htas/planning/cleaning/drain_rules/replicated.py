@@ -1,0 +1,17 @@
+"""A pod that no controller would start again stays."""
+
+from __future__ import annotations
+
+from htas.model.pods import Pod
+from htas.model.reasons import Blocking
+from htas.planning.cleaning.drain_rules.rule import Context, Verdict
+
+KNOWN = frozenset({"Job", "ReplicaSet", "ReplicationController", "StatefulSet"})
+
+
+def judge(pod: Pod, context: Context) -> Verdict | None:
+    if pod.owner is None:
+        return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} has no controller")
+    if pod.owner.kind in KNOWN or not context.rules.skip_custom_controller_pods:
+        return None
+    return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} is controlled by a {pod.owner.kind}")
