@@ -1,0 +1,313 @@
+"""Kubernetes objects as they are on the wire: only the fields HTAS reads. Unknown fields are skipped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+Amount = str | int | float
+Amounts = dict[str, Amount]
+Labels = dict[str, str]
+
+
+class Wire(msgspec.Struct, rename="camel"):
+    pass
+
+
+class OwnerReference(Wire):
+    kind: str
+    name: str
+    uid: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Wire):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: float | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class Head(Wire):
+    kind: str = ""
+    metadata: Metadata = Metadata()
+
+
+class ListHead(Wire):
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+class Requirement(Wire):
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class Selector(Wire):
+    match_labels: Labels | None = None
+    match_expressions: list[Requirement] | None = None
+
+
+class Taint(Wire):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class Toleration(Wire):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Condition(Wire):
+    type: str
+    status: str
+    reason: str = ""
+
+
+class NodeSpec(Wire):
+    taints: list[Taint] | None = None
+    unschedulable: bool = False
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class NodeStatus(Wire):
+    allocatable: Amounts | None = None
+    capacity: Amounts | None = None
+    conditions: list[Condition] | None = None
+
+
+class Node(Wire):
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ResourceNeeds(Wire):
+    requests: Amounts | None = None
+    limits: Amounts | None = None
+
+
+class ContainerPort(Wire):
+    container_port: int = 0
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
+class Container(Wire):
+    name: str = ""
+    resources: ResourceNeeds = ResourceNeeds()
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+
+
+class NodeTerm(Wire):
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(Wire):
+    node_selector_terms: list[NodeTerm] = []
+
+
+class NodeAffinity(Wire):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class PodAffinityTerm(Wire):
+    topology_key: str
+    label_selector: Selector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: Selector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PodAffinity(Wire):
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+
+
+class Affinity(Wire):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadConstraint(Wire):
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: Selector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] | None = None
+
+
+class ClaimSource(Wire):
+    claim_name: str
+
+
+class EmptyDir(Wire):
+    medium: str = ""
+
+
+class Volume(Wire):
+    name: str
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+    empty_dir: EmptyDir | None = None
+    host_path: dict[str, object] | None = None
+
+
+class Gate(Wire):
+    name: str
+
+
+class PodSpec(Wire):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
+    restart_policy: str = "Always"
+    host_network: bool = False
+    active_deadline_seconds: float | None = None
+    termination_grace_period_seconds: float | None = None
+    node_selector: Labels | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
+    containers: list[Container] = []
+    init_containers: list[Container] | None = None
+    overhead: Amounts | None = None
+    resources: ResourceNeeds | None = None
+    resource_claims: list[object] | None = None
+    scheduling_gates: list[Gate] | None = None
+    volumes: list[Volume] | None = None
+
+
+class ContainerStatus(Wire):
+    name: str = ""
+    allocated_resources: Amounts | None = None
+    resources: ResourceNeeds | None = None
+
+
+class PodStatus(Wire):
+    phase: str = "Pending"
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    resize: str = ""
+
+
+class Pod(Wire):
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class BudgetSpec(Wire):
+    selector: Selector | None = None
+
+
+class BudgetStatus(Wire):
+    disruptions_allowed: int = 0
+
+
+class Budget(Wire):
+    metadata: Metadata
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class PriorityClass(Wire):
+    metadata: Metadata
+    value: int = 0
+    global_default: bool = False
+
+
+class Namespace(Wire):
+    metadata: Metadata
+
+
+class ControllerSpec(Wire):
+    replicas: int | None = None
+    active_deadline_seconds: float | None = None
+
+
+class Controller(Wire):
+    """A ReplicaSet, ReplicationController, StatefulSet or Job."""
+
+    metadata: Metadata
+    spec: ControllerSpec = ControllerSpec()
+
+
+class CsiSource(Wire):
+    driver: str
+
+
+class VolumeNodeAffinity(Wire):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Wire):
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiSource | None = None
+    cinder: dict[str, object] | None = None
+
+
+class PersistentVolume(Wire):
+    metadata: Metadata
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class ClaimSpec(Wire):
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: list[str] | None = None
+
+
+class PersistentVolumeClaim(Wire):
+    metadata: Metadata
+    spec: ClaimSpec = ClaimSpec()
+
+
+class TopologyTerm(Wire):
+    match_label_expressions: list[Requirement] | None = None
+
+
+class StorageClass(Wire):
+    metadata: Metadata
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[TopologyTerm] | None = None
+
+
+class Allocatable(Wire):
+    count: int | None = None
+
+
+class CsiDriver(Wire):
+    name: str
+    allocatable: Allocatable | None = None
+
+
+class CsiNodeSpec(Wire):
+    drivers: list[CsiDriver] | None = None
+
+
+class CsiNode(Wire):
+    metadata: Metadata
+    spec: CsiNodeSpec = CsiNodeSpec()
