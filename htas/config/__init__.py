@@ -1,0 +1,1 @@
+"""Configuration: the settings tree, its loader, and its translation into the policy."""

@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from htas.adapters.kubernetes import wire
+from htas.adapters.kubernetes.view import ViewBuilder
 from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
 
@@ -19,11 +20,11 @@ class DumpError(HTASError):
 
 def read_dump(text: bytes, name: str) -> ClusterView:
     """The view of a dump; `name` (its file) leads the place of every problem. Raises DumpError."""
-    return build_view(
-        (raw, f"{name}: {place}")
-        for document, place in _documents(text, name)
-        for raw, place in _items(document, place)
-    )
+    builder = ViewBuilder(source=f"{name}: ")
+    for document, place in _documents(text, name):
+        for raw, where in _items(document, place):
+            builder.add(raw, where)
+    return builder.view()
 
 
 def _documents(text: bytes, name: str) -> Iterator[tuple[bytes, str]]:

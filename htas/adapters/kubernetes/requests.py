@@ -1,8 +1,8 @@
 """What a pod asks for, by Kubernetes' rules.
 
 Source: kubernetes, component-helpers/resource/helpers.go, PodRequests: containers and sidecars summed; an init
-container runs beside the sidecars started before it; the larger of both; pod-level requests replace the aggregate; overhead is
-added. A missing request takes its limit, as the API server would have written it.
+container runs beside the sidecars started before it; the larger of both; pod-level requests replace the aggregate;
+overhead is added. A missing request takes its limit, as the API server would have written it.
 """
 
 from __future__ import annotations
