@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -76,13 +75,6 @@ class CatalogueSetting(Section):
     currency: str = "USD"
     billing: BillingSetting = BillingSetting()
     flavours: tuple[FlavourSetting, ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        doubles = [name for name, n in Counter(f.name for f in self.flavours).items() if n > 1]
-        if doubles:
-            raise ValueError(f"flavours: {', '.join(doubles)} defined more than once; give each flavour its own name")
-        return self
 
     def model(self) -> Catalogue:
         billing = Billing(int(self.billing.granularity), int(self.billing.minimum))

@@ -47,7 +47,7 @@ def load_configuration(path: Path) -> Loaded:
     problems: list[Problem] = []
     raw = _read(path, problems)
     settings = _parsed(Configuration, raw, str(path), problems)
-    catalogue = _catalogue(raw, settings, path, problems)
+    catalogue = _catalogue(raw, path, problems)
     if settings is not None and catalogue is not None:
         problems += _mismatches(settings, catalogue, str(path))
     if problems or settings is None or catalogue is None:
@@ -58,23 +58,34 @@ def load_configuration(path: Path) -> Loaded:
 def load_catalogue(path: Path) -> Catalogue:
     """Read a price file; raises ConfigurationError."""
     problems: list[Problem] = []
-    settings = _parsed(CatalogueSetting, _read(path, problems), str(path), problems)
-    if settings is None:
+    catalogue = _catalogue_of(_read(path, problems), str(path), "", problems)
+    if problems or catalogue is None:
         raise ConfigurationError(tuple(problems))
-    return settings.model()
+    return catalogue
 
 
-def _catalogue(raw: Any, settings: Configuration | None, path: Path, problems: list[Problem]) -> Catalogue | None:
+def _catalogue(raw: Any, path: Path, problems: list[Problem]) -> Catalogue | None:
+    """The price file a configuration names, or has in place."""
     named = raw.get("flavours") if isinstance(raw, dict) else None
-    if isinstance(named, str):
-        try:
-            return load_catalogue(path.parent / named)
-        except ConfigurationError as error:
-            problems.extend(error.problems)
-            return None
-    if settings is not None and isinstance(settings.flavours, CatalogueSetting):
-        return settings.flavours.model()
-    return None
+    if isinstance(named, dict):
+        return _catalogue_of(named, str(path), "flavours.", problems)
+    if not isinstance(named, str):
+        return None  # told already: the key is missing or of the wrong type
+    try:
+        return load_catalogue(path.parent / named)
+    except ConfigurationError as error:
+        problems.extend(error.problems)
+        return None
+
+
+def _catalogue_of(raw: Any, file: str, prefix: str, problems: list[Problem]) -> Catalogue | None:
+    settings = _parsed(CatalogueSetting, raw, file, problems, prefix)
+    listed = raw.get("flavours") if isinstance(raw, dict) else None
+    names = [item.get("name") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    doubles = [name for name, count in Counter(names).items() if count > 1 and name is not None]
+    for name in doubles:
+        problems.append(Problem(f"{file}: {prefix}flavours", f"{name} is defined more than once; rename or remove one"))
+    return settings.model() if settings is not None and not doubles else None
 
 
 def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
@@ -159,35 +170,34 @@ def _read(path: Path, problems: list[Problem]) -> Any:
     return raw
 
 
-def _parsed(model: type[_M], raw: Any, file: str, problems: list[Problem]) -> _M | None:
+def _parsed(model: type[_M], raw: Any, file: str, problems: list[Problem], prefix: str = "") -> _M | None:
     if raw is None:
         return None
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        problems.extend(_told(model, raw, file, error))
+        problems.extend(_told(model, f"{file}: {prefix}", error))
         return None
 
 
-def _told(model: type[BaseModel], raw: Any, file: str, error: ValidationError) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
-    for item in error.errors(include_url=False):
-        steps = [step for step in item["loc"] if step not in ("str", "CatalogueSetting")]
-        if item["loc"][:2] == ("flavours", "str"):
-            continue  # the other half of "a path or a catalogue in place"
-        where = f"{file}: {_key(steps)}" if steps else file
-        what = _what(item, steps, model)
-        if (where, what) not in seen:
-            seen.add((where, what))
-            yield Problem(where, what)
+def _told(model: type[BaseModel], place: str, error: ValidationError) -> Iterator[Problem]:
+    """The problems in pydantic's list that a person needs: none that only follows from another."""
+    items = error.errors(include_url=False)
+    later = {item["loc"][:-1] for item in items if item["loc"] and item["loc"][-1] in LATER}
+    for item in items:
+        where = item["loc"]
+        follows = any(other["loc"] != where and other["loc"][: len(where)] == where for other in items)
+        if follows or (item["type"] == "missing" and where[:-1] in later):
+            continue
+        yield Problem((place + _key(where)).rstrip(": "), _what(item, where, model))
 
 
-def _key(steps: list[int | str]) -> str:
+def _key(steps: tuple[int | str, ...]) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return text.removeprefix(".")
 
 
-def _what(item: Mapping[str, Any], steps: list[int | str], model: type[BaseModel]) -> str:
+def _what(item: Mapping[str, Any], steps: tuple[int | str, ...], model: type[BaseModel]) -> str:
     match item["type"]:
         case "extra_forbidden":
             name = str(steps[-1])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from htas.config.catalogue import CatalogueSetting
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.values import Millicores, Name, Seconds, Section, Units
 from htas.model.claims import Headroom
@@ -109,7 +108,8 @@ class Configuration(Section):
     kind: Literal["HTASConfiguration"]
     cluster: Name
     scheduler_name: str = Field(default="htas", min_length=1)
-    flavours: str | CatalogueSetting
+    flavours: str | dict[str, Any]
+    """The path of a price file, or its content; read by the loader."""
     provider: ProviderSetting = ProviderSetting(sandbox=SandboxSetting())
     store: StoreSetting = StoreSetting()
     cycles: CyclesSetting = CyclesSetting()
