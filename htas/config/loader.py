@@ -83,8 +83,10 @@ def _catalogue_of(raw: Any, file: str, prefix: str, problems: list[Problem]) -> 
     listed = raw.get("flavours") if isinstance(raw, dict) else None
     names = [item.get("name") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     doubles = [name for name, count in Counter(names).items() if count > 1 and name is not None]
-    for name in doubles:
-        problems.append(Problem(f"{file}: {prefix}flavours", f"{name} is defined more than once; rename or remove one"))
+    problems.extend(
+        Problem(f"{file}: {prefix}flavours", f"{name} is defined more than once; rename or remove one")
+        for name in doubles
+    )
     return settings.model() if settings is not None and not doubles else None
 
 

@@ -1,0 +1,50 @@
+"""The virtual clock and the queue of what happens when."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+
+class VirtualClock:
+    """Time that moves only when it is told to."""
+
+    def __init__(self, start: float) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        return self._now
+
+    @property
+    def speed(self) -> float:
+        return 1.0
+
+    def set(self, instant: float) -> None:
+        self._now = max(self._now, instant)
+
+
+class EventQueue:
+    """What will happen, in order of time; of equal times, in the order in which it was arranged."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = count()
+
+    def after(self, delay_s: float, happen: Callable[[], None]) -> None:
+        self.at(self._clock.now() + delay_s, happen)
+
+    def at(self, instant: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._heap, (instant, next(self._sequence), happen))
+
+    def next_at(self) -> float | None:
+        return self._heap[0][0] if self._heap else None
+
+    def play_until(self, instant: float) -> None:
+        """Let everything happen that is due by an instant; the clock ends there."""
+        while self._heap and self._heap[0][0] <= instant:
+            due, _, happen = heapq.heappop(self._heap)
+            self._clock.set(due)
+            happen()
+        self._clock.set(instant)

@@ -1,0 +1,76 @@
+"""Workloads: what arrives in a sandbox, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.pods import WorkKind
+from htas.model.resources import Resources
+from htas.model.selectors import LabelSelector
+
+
+class ControllerKind(StrEnum):
+    JOB = "Job"
+    REPLICA_SET = "ReplicaSet"
+    BARE = "Bare"
+    """No controller: an evicted pod is lost."""
+
+
+class Task(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod template. `runs_s` is how long it really runs (None: for ever), `stated_s` what it says of itself."""
+
+    name: str
+    requests: Resources
+    kind: WorkKind = WorkKind.SERVICE
+    namespace: str = "default"
+    runs_s: float | None = None
+    stated_s: float | None = None
+    labels: Mapping[str, str] = {}
+    constraints: Constraints = UNCONSTRAINED
+    priority: int = 0
+    disruption: Mapping[str, str] = {}
+    scheduler: str = "htas"
+
+
+class Arrival(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A controller with its pods appears, seconds after the workload's start."""
+
+    at_s: float
+    task: Task
+    controller: ControllerKind = ControllerKind.JOB
+    replicas: int = 1
+
+
+class Rescale(msgspec.Struct, frozen=True):
+    """A ReplicaSet is scaled to another size; 0 ends it."""
+
+    at_s: float
+    namespace: str
+    name: str
+    replicas: int
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget with minAvailable."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector
+    min_available: int
+
+
+class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    arrivals: tuple[Arrival, ...]
+    rescales: tuple[Rescale, ...] = ()
+    daemons: tuple[Task, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """Batch tasks, each of which must end exactly once."""
+        return sum(a.replicas for a in self.arrivals if a.task.runs_s is not None)

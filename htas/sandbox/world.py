@@ -1,0 +1,71 @@
+"""The world: cluster, cloud and clock together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from htas.model.claims import Headroom
+from htas.model.nodes import Node
+from htas.sandbox.clock import EventQueue, VirtualClock
+from htas.sandbox.cloud import Chances, SandboxCloud
+from htas.sandbox.cluster import SandboxCluster
+from htas.sandbox.ledger import Ledger
+from htas.sandbox.migration import SandboxMigration
+from htas.sandbox.workload import Workload
+
+MONDAY = 1_767_571_200.0
+"""Where virtual time begins unless told otherwise: midnight UTC of Monday, 5 January 2026."""
+
+
+class World:
+    """Everything outside HTAS. `advance_to` lets time pass; the ports answer for the present."""
+
+    def __init__(
+        self,
+        *,
+        start: float = MONDAY,
+        seed: int = 1,
+        startup_s: float = 60.0,
+        quota: Headroom | None = None,
+        chances: Chances | None = None,
+    ) -> None:
+        self.clock = VirtualClock(start)
+        self.queue = EventQueue(self.clock)
+        self.ledger = Ledger()
+        self.cluster = SandboxCluster(self.clock, self.queue, self.ledger)
+        self.cloud = SandboxCloud(
+            self.clock,
+            self.queue,
+            self.cluster,
+            self.ledger,
+            startup_s=startup_s,
+            quota=quota,
+            chances=chances,
+            seed=seed,
+        )
+        self.migration = SandboxMigration(self.clock, self.queue, self.cluster, self.ledger)
+
+    def load(self, workload: Workload) -> None:
+        """Let a workload arrive, counted from now."""
+        start = self.clock.now()
+        for task in workload.daemons:
+            self.cluster.add_daemon(task)
+        for budget in workload.budgets:
+            self.cluster.add_budget(budget)
+        for arrival in workload.arrivals:
+            self.queue.at(start + arrival.at_s, partial(self.cluster.arrive, arrival))
+        for rescale in workload.rescales:
+            self.queue.at(start + rescale.at_s, partial(self.cluster.rescale, rescale))
+
+    def add_nodes(self, nodes: Iterable[Node]) -> None:
+        """Fixed capacity that no cloud sells."""
+        for node in nodes:
+            self.cluster.add_node(node)
+
+    def advance_to(self, instant: float) -> None:
+        """Let everything happen up to an instant."""
+        self.queue.play_until(instant)
+
+    def next_event_at(self) -> float | None:
+        return self.queue.next_at()
