@@ -1,0 +1,1 @@
+"""Experiments: workloads, and what they cost."""

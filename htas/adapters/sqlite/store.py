@@ -1,0 +1,169 @@
+"""StorePort on SQLite. Every write is durable when the call returns (WAL, synchronous FULL)."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, TypeVar
+
+import msgspec
+
+from htas.adapters.sqlite.schema import open_database
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow
+from htas.model.resources import Resources
+from htas.model.snapshot import Drain
+from htas.ports import ConflictError, TransientError
+
+_T = TypeVar("_T")
+
+KEPT_CYCLES = 20_000
+KEPT_SECONDS = 7 * 86_400.0
+
+
+class SqliteStore:
+    """Implements StorePort. One connection, one lock: safe from several threads; other processes may read beside it."""
+
+    def __init__(self, path: str, *, kept_cycles: int = KEPT_CYCLES, kept_s: float = KEPT_SECONDS) -> None:
+        self._connection = open_database(path)
+        self._lock = RLock()
+        self._kept_cycles = kept_cycles
+        self._kept_s = kept_s
+
+    # The journal.
+
+    def claims(self) -> Sequence[NodeClaim]:
+        return self._bodies("SELECT body FROM claims WHERE open = 1 ORDER BY id", (), NodeClaim)
+
+    def put_claim(self, claim: NodeClaim) -> NodeClaim:
+        written = msgspec.structs.replace(claim, version=claim.version + 1)
+        values = (int(claim.state is not ClaimState.RELEASED), msgspec.json.encode(written))
+        with self._transaction() as execute:
+            if claim.version == 0:
+                done = execute("INSERT OR IGNORE INTO claims VALUES (?, 1, ?, ?)", (claim.id, *values))
+            else:
+                done = execute(
+                    "UPDATE claims SET version = version + 1, open = ?, body = ? WHERE id = ? AND version = ?",
+                    (*values, claim.id, claim.version),
+                )
+            if done.rowcount != 1:
+                raise ConflictError(f"claim {claim.id}: another writer was first (version {claim.version} is stale)")
+        return written
+
+    def drains(self) -> Sequence[Drain]:
+        return self._bodies("SELECT body FROM drains ORDER BY node", (), Drain)
+
+    def put_drain(self, drain: Drain) -> Drain:
+        written = msgspec.structs.replace(drain, version=drain.version + 1)
+        body = msgspec.json.encode(written)
+        with self._transaction() as execute:
+            if drain.version == 0:
+                done = execute("INSERT OR IGNORE INTO drains VALUES (?, 1, ?)", (drain.node, body))
+            else:
+                done = execute(
+                    "UPDATE drains SET version = version + 1, body = ? WHERE node = ? AND version = ?",
+                    (body, drain.node, drain.version),
+                )
+            if done.rowcount != 1:
+                raise ConflictError(f"drain of {drain.node}: another writer was first")
+        return written
+
+    def delete_drain(self, node: str) -> None:
+        with self._transaction() as execute:
+            execute("DELETE FROM drains WHERE node = ?", (node,))
+
+    # What was learned and what is owed.
+
+    def learned(self) -> dict[str, Resources]:
+        rows = self._rows("SELECT flavour, body FROM learned ORDER BY flavour", ())
+        return {flavour: msgspec.json.decode(body, type=Resources) for flavour, body in rows}
+
+    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+        with self._transaction() as execute:
+            execute("INSERT OR REPLACE INTO learned VALUES (?, ?)", (flavour, msgspec.json.encode(allocatable)))
+
+    def put_bill(self, bill: Bill) -> None:
+        with self._transaction() as execute:
+            execute(
+                "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
+            )
+
+    def bills(self, since: float = 0.0) -> Sequence[Bill]:
+        query = "SELECT body FROM bills WHERE ended_at IS NULL OR ended_at >= ? ORDER BY claim"
+        return self._bodies(query, (since,), Bill)
+
+    # History.
+
+    def add_profile(self, rows: Iterable[ProfileRow]) -> None:
+        values = [msgspec.structs.astuple(row) for row in rows]
+        if values:
+            with self._lock, self._transaction():
+                self._connection.executemany("INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
+        rows = self._rows(
+            "SELECT * FROM profile WHERE event_time >= ? AND (? IS NULL OR instance_name = ?) "
+            "ORDER BY event_time, rowid",
+            (since, instance, instance),
+        )
+        return [ProfileRow(row[0], ProfileEvent(row[1]), *row[2:]) for row in rows]
+
+    def add_cycle(self, record: CycleRecord) -> int:
+        body = zlib.compress(msgspec.json.encode(record), 1)
+        with self._transaction() as execute:
+            done = execute("INSERT INTO cycles (at, body) VALUES (?, ?)", (record.at, body))
+            number = int(done.lastrowid or 0)
+            execute(
+                "DELETE FROM cycles WHERE id <= ? OR at < ?", (number - self._kept_cycles, record.at - self._kept_s)
+            )
+        return number
+
+    def cycle(self, cycle_id: int) -> CycleRecord | None:
+        found = self._rows("SELECT id, body FROM cycles WHERE id = ?", (cycle_id,))
+        return _cycle(*found[0]) if found else None
+
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+        rows = self._rows("SELECT id, body FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
+        return [_cycle(*row) for row in reversed(rows)]
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    # Inside.
+
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                raise TransientError(f"the store cannot be read: {error}") from error
+
+    def _bodies(self, query: str, values: tuple[Any, ...], kind: type[_T]) -> list[_T]:
+        return [msgspec.json.decode(body, type=kind) for (body,) in self._rows(query, values)]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """All of it is written, or nothing."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self._connection.execute
+                self._connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                self._roll_back()
+                raise TransientError(f"the store cannot be written: {error}") from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def _cycle(number: int, body: bytes) -> CycleRecord:
+    return msgspec.structs.replace(msgspec.json.decode(zlib.decompress(body), type=CycleRecord), id=number)

@@ -1,0 +1,120 @@
+"""One cycle: observe → plan → execute → record (DESIGN 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import msgspec
+
+from htas.execution.backoff import Backoffs
+from htas.execution.draining import Draining
+from htas.execution.executor import Executor
+from htas.execution.expectations import Expectations
+from htas.execution.machines import Machines
+from htas.execution.ports import Ports
+from htas.model.claims import NodeClaim
+from htas.model.plan import Plan
+from htas.model.policy import Policy
+from htas.model.record import CycleRecord, Outcome
+from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.planner import plan
+from htas.planning.scaling.offers import learned_allocatable
+from htas.profiler.rows import profile_rows
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """What one cycle saw, decided and did. `planning_s` is real time."""
+
+    snapshot: ClusterSnapshot
+    plan: Plan
+    outcomes: tuple[Outcome, ...]
+    planning_s: float
+
+
+class Daemon:
+    """Runs cycles. What it keeps between them could be lost: it is found again in the journal and the world."""
+
+    def __init__(self, ports: Ports, policy: Policy, *, keeps_history: bool = True) -> None:
+        self.ports = ports
+        self.policy = policy
+        self._keeps_history = keeps_history
+        self._expectations = Expectations()
+        self._backoffs = Backoffs(policy.timeouts)
+        self._machines = Machines(ports, policy, self._backoffs)
+        self._draining = Draining(ports, policy, self._machines)
+        self._executor = Executor(ports, self._machines, self._draining, self._expectations)
+        self._memory = Memory()
+        self._generation = 0
+        self._last: ClusterSnapshot | None = None
+        self.listeners: list[Callable[[CycleResult], None]] = []
+
+    def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
+        """Observe and repair, plan, execute, record.
+
+        Raises TransientError where the world or the journal cannot be read: nothing has been planned then.
+        """
+        repairs = self._repair()
+        snapshot = self.observe()
+        began = perf_counter()
+        decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
+        took = perf_counter() - began
+        self._memory = decided.memory
+        outcomes = (*repairs, *self._executor.execute(decided, snapshot))
+        result = CycleResult(snapshot, decided, outcomes, took)
+        self._record(result, stages)
+        for listener in self.listeners:
+            listener(result)
+        return result
+
+    def _repair(self) -> list[Outcome]:
+        """Bring the journal, the cloud and the cluster to agree; take drains further."""
+        view = self.ports.cluster.observe()
+        outcomes = self._machines.reconcile(view, self.ports.provider.instances())
+        return outcomes + self._draining.advance(view)
+
+    def observe(self) -> ClusterSnapshot:
+        """The snapshot of this moment."""
+        ports, now = self.ports, self.ports.clock.now()
+        self._generation += 1
+        view = ports.cluster.observe()
+        self._expectations.settle(view.pods, now)
+        claims = ports.store.claims()
+        snapshot = ClusterSnapshot(
+            taken_at=now,
+            cluster=view,
+            generation=self._generation,
+            claims=tuple(claims),
+            instances=tuple(ports.provider.instances()),
+            drains=tuple(ports.store.drains()),
+            moves=tuple(ports.migration.moving()),
+            expected_binds=self._expectations.binds,
+            backoffs=self._backoffs.current(now),
+            headroom=ports.provider.headroom(),
+            learned=ports.store.learned(),
+            memory=self._memory,
+        )
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot)))
+
+    def _record(self, result: CycleResult, stages: frozenset[Stage]) -> None:
+        """Profile rows on the five events; the cycle itself where something was done or waits."""
+        self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
+        self._last = result.snapshot
+        if self._keeps_history and (result.outcomes or not result.plan.is_empty or result.plan.unplaced):
+            self.ports.store.add_cycle(
+                CycleRecord(
+                    id=0,
+                    at=result.snapshot.taken_at,
+                    stages=tuple(sorted(stages)),
+                    snapshot=result.snapshot,
+                    plan=result.plan,
+                    outcomes=result.outcomes,
+                    planning_s=result.planning_s,
+                )
+            )
+
+    def open_claims(self) -> Sequence[NodeClaim]:
+        return self.ports.store.claims()

@@ -1,0 +1,131 @@
+"""Driving the daemon on virtual time: the demo, traces and stories.
+
+The world is moved from one instant to the next at which anything can happen: an event of the world, the end of a
+batching window, a periodic cycle. Nothing sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.model.snapshot import Memory
+from htas.model.stages import Stage
+from htas.ports import TransientError
+
+SETTLED_S = 600.0
+"""While nothing changes and no timer runs, periodic cycles come no closer than this: they would decide the same."""
+
+EVENT_STAGES = frozenset({Stage.SCHEDULING, Stage.AUTOSCALING})
+
+
+class MovableWorld(Protocol):
+    """A world whose time can be moved."""
+
+    def advance_to(self, instant: float) -> None: ...
+
+    def next_event_at(self) -> float | None: ...
+
+
+class VirtualDriver:
+    """Runs a daemon's cycles when they are due on the world's clock."""
+
+    def __init__(self, world: MovableWorld, daemon: Daemon) -> None:
+        self.world = world
+        self.daemon = daemon
+        cycles = daemon.policy.cycles
+        now = daemon.ports.clock.now()
+        self._every = {
+            Stage.SCHEDULING: cycles.scheduling_s,
+            Stage.AUTOSCALING: cycles.autoscaling_s,
+            Stage.CLEANING: cycles.cleaning_s,
+        }
+        self._next = dict.fromkeys(self._every, now)
+        self._seen = daemon.ports.cluster.changes()
+        self._first_change: float | None = None
+        self._last_change = now
+        self._is_settled = False
+        self._memory = Memory()
+
+    def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass to `end`, or until `stop` says so after a cycle."""
+        while (now := self._advance(end)) < end:
+            stages = self._due(now)
+            if stages:
+                self._cycle(stages, now)
+                if stop():
+                    return
+
+    def _advance(self, end: float) -> float:
+        """Move the world to the next instant that matters, and notice what changed."""
+        instants = [end, self._window_ends(), self._net_due(), self.world.next_event_at()]
+        target = min(instant for instant in instants if instant is not None)
+        now = max(target, self.daemon.ports.clock.now())
+        self.world.advance_to(now)
+        changes = self.daemon.ports.cluster.changes()
+        if changes != self._seen:
+            self._seen = changes
+            self._is_settled = False
+            self._last_change = now
+            if self._first_change is None:
+                self._first_change = now
+        return now
+
+    def _window_ends(self) -> float | None:
+        """When the changes of late are acted on: after a pause, or after the longest wait. None: no window is open."""
+        cycles = self.daemon.policy.cycles
+        if self._first_change is None or cycles.batch_max_s <= 0:
+            return None
+        return min(self._first_change + cycles.batch_max_s, self._last_change + cycles.batch_idle_s)
+
+    def _net_due(self) -> float:
+        """When the next periodic cycle runs; a settled cluster is looked at when a timer ends, or now and then."""
+        due = min(self._next.values())
+        if not self._is_settled:
+            return due
+        now = self.daemon.ports.clock.now()
+        timers = [instant for instant in self._timers() if instant > now]
+        return max(due, min([*timers, now + SETTLED_S]))
+
+    def _timers(self) -> list[float]:
+        """Instants at which a cleaning rule may change its mind."""
+        timers = []
+        for group in self.daemon.policy.groups:
+            rules = group.cleaning
+            timers += [at + rules.underutilized_for_s for at in self._memory.underutilized_since.values()]
+            timers += [at + rules.empty_for_s for at in self._memory.empty_since.values()]
+            if self._memory.queue_empty_since is not None:
+                timers.append(self._memory.queue_empty_since + rules.queue_empty_for_s)
+        return timers
+
+    def _due(self, now: float) -> frozenset[Stage]:
+        due = {stage for stage, at in self._next.items() if now >= at} if now >= self._net_due() else set()
+        window = self._window_ends()
+        if window is not None and now >= window:
+            due |= EVENT_STAGES
+        return frozenset(due)
+
+    def _cycle(self, stages: frozenset[Stage], now: float) -> None:
+        for stage in stages:
+            self._next[stage] = now + self._every[stage]
+        self._first_change = None
+        try:
+            result = self.daemon.run_cycle(stages)
+        except TransientError:
+            return  # the next periodic cycle tries again
+        self._memory = result.plan.memory
+        self._is_settled = Stage.CLEANING in stages and _is_quiet(result)
+
+
+def _is_quiet(result: CycleResult) -> bool:
+    """Nothing was done, nothing waits and nothing is on its way."""
+    snapshot = result.snapshot
+    return not (
+        result.outcomes
+        or result.plan.unplaced
+        or result.plan.nominate
+        or snapshot.drains
+        or snapshot.moves
+        or any(claim.state != "Ready" for claim in snapshot.claims)
+    )
