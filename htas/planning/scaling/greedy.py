@@ -102,12 +102,25 @@ class Shopper:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                scores[kind] = score(offer, [demand for demand in left if offer.could_hold(demand.cls)], self._unit)
+                holdable = [demand for demand in left if offer.could_hold(demand.cls)]
+                scores[kind] = score(offer, holdable, self._unit) * self._coverage(offer, holdable)
             if scores[kind] > 0:
                 rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "")
                 if best is None or rank < best[0]:
                     best = rank, offer
         return best[1] if best is not None else None
+
+    def _coverage(self, offer: Offer, demands: Sequence[Demand]) -> float:
+        """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
+        total, offered = self._total(demands), offer.free * self.allowance.bound(offer).count
+        used = total > 0
+        return float(np.minimum(offered[used] / total[used], 1.0).min()) if used.any() else 1.0
+
+    def _total(self, demands: Sequence[Demand]) -> Ints:
+        total: Ints = np.zeros(len(self.sim.table.axis), dtype=np.int64)
+        for demand in demands:
+            total += demand.cls.requests * demand.count
+        return total
 
     def _whole_machines(self, offer: Offer, part: Sequence[Demand]) -> int:
         """Machines the demand would fill completely, were it fluid: so many at least are needed. One at least.
@@ -116,9 +129,7 @@ class Shopper:
         """
         if len(offer.flavour.zones) > 1 or any(demand.cls.is_dynamic for demand in part if demand.count):
             return 1
-        total: Ints = np.zeros(len(offer.free), dtype=np.int64)
-        for demand in part:
-            total += demand.cls.requests * demand.count
+        total = self._total(part)
         used = (total > 0) & (offer.free > 0)
         fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
         return max(1, min(fluid, sum(demand.count for demand in part)))

@@ -1,0 +1,66 @@
+"""The composition root: from a loaded configuration to a daemon with its ports."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.config.loader import Loaded
+from htas.config.settings import SandboxSetting
+from htas.daemon.cycle import Daemon
+from htas.execution.ports import Ports
+from htas.experiments.workloads.day import day
+from htas.ports import StorePort
+from htas.sandbox.cloud import Chances
+from htas.sandbox.remote import RemoteWorld
+from htas.sandbox.server import WorldServer
+from htas.sandbox.world import World
+
+
+def new_world(setting: SandboxSetting) -> World:
+    """A sandbox as configured, its work already on its way."""
+    world = World(
+        seed=setting.seed,
+        startup_s=setting.startup_delay,
+        quota=setting.quota.model(),
+        chances=Chances(setting.faults.out_of_stock, setting.faults.boot_failure, setting.faults.never_registers),
+    )
+    if setting.workload == "day":
+        world.load(day(setting.seed))
+    return world
+
+
+def open_store(loaded: Loaded) -> StorePort:
+    """The configured store; a relative path is taken from the configuration's folder."""
+    path = loaded.sqlite.path
+    return SqliteStore(path if path == ":memory:" else str(loaded.directory / path))
+
+
+@contextmanager
+def opened_world(loaded: Loaded) -> Iterator[RemoteWorld]:
+    """The configured sandbox: the one at its address, or one of our own that ends with us."""
+    setting = loaded.sandbox
+    with ExitStack() as stack:
+        if setting.address is not None:
+            address = loaded.directory / setting.address
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="htas-")))
+            address = folder / "world.sock"
+            server = WorldServer(new_world(setting), address, setting.speed)
+            server.start()
+            stack.callback(server.stop)
+        world = RemoteWorld(address, setting.speed)
+        stack.callback(world.connection.close)
+        yield world
+
+
+@contextmanager
+def wired(loaded: Loaded) -> Iterator[Daemon]:
+    """A daemon on the configured ports, which are closed at the end."""
+    with opened_world(loaded) as world, ExitStack() as stack:
+        store = open_store(loaded)
+        stack.callback(store.close)
+        yield Daemon(Ports(world.clock, world.cluster, world.cloud, world.migration, store), loaded.policy)

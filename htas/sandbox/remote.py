@@ -1,0 +1,171 @@
+"""A sandbox world in another process, behind the same ports."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.flavours import Flavour
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.snapshot import ClusterView, Move
+from htas.ports import PermanentError, TransientError
+from htas.sandbox.ledger import Ledger
+from htas.sandbox.wire import CALLS, Answer, raised
+
+TIMEOUT_S = 30.0
+
+
+class Connection:
+    """One socket to a world; a lost one is made anew for the next call."""
+
+    def __init__(self, address: Path) -> None:
+        self._address = address
+        self._lock = Lock()
+        self._file: Any = None
+
+    def call(self, name: str, *args: object) -> Any:
+        """Carry out a call over there; raises what it raised, TransientError where the world cannot be reached."""
+        request = msgspec.json.encode({"call": name, "args": args}) + b"\n"
+        with self._lock:
+            try:
+                line = self._exchange(request)
+            except (OSError, ValueError) as error:
+                self.close()
+                raise TransientError(f"the sandbox at {self._address} cannot be reached: {error}") from error
+        reply = msgspec.json.decode(line, type=Answer)
+        if reply.error is not None:
+            raise raised(reply.error)
+        kind = CALLS[name][2]
+        return msgspec.json.decode(reply.ok, type=kind) if kind is not None else None
+
+    def _exchange(self, request: bytes) -> bytes:
+        if self._file is None:
+            plug = socket.socket(socket.AF_UNIX)
+            plug.settimeout(TIMEOUT_S)
+            try:
+                plug.connect(str(self._address))
+                self._file = plug.makefile("rwb")
+            finally:
+                plug.close()  # the file keeps the socket open for as long as it lives
+        self._file.write(request)
+        self._file.flush()
+        line: bytes = self._file.readline()
+        if not line:
+            raise ConnectionError("the connection was closed")
+        return line
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            try:
+                file.close()
+            except OSError:
+                return
+
+
+class RemoteClock:
+    def __init__(self, connection: Connection, speed: float = 1.0) -> None:
+        self._connection = connection
+        self._speed = speed
+
+    def now(self) -> float:
+        return float(self._connection.call("clock.now"))
+
+    @property
+    def speed(self) -> float:
+        return self._speed
+
+
+class RemoteCluster:
+    """Implements ClusterPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+    def observe(self) -> ClusterView:
+        view: ClusterView = self._call("cluster.observe")
+        return view
+
+    def changes(self) -> int:
+        return int(self._call("cluster.changes"))
+
+    def bind(self, pod: Pod, node: str) -> None:
+        self._call("cluster.bind", pod, node)
+
+    def evict(self, pod: Pod) -> None:
+        self._call("cluster.evict", pod)
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        self._call("cluster.set_draining", node, draining)
+
+    def delete_node(self, node: str) -> None:
+        self._call("cluster.delete_node", node)
+
+
+class RemoteCloud:
+    """Implements ProviderPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+    def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
+        instance: Instance = self._call("cloud.create", claim, flavour, node)
+        return instance
+
+    def delete(self, instance_id: str) -> None:
+        self._call("cloud.delete", instance_id)
+
+    def instances(self) -> Sequence[Instance]:
+        found: list[Instance] = self._call("cloud.instances")
+        return found
+
+    def headroom(self) -> Headroom:
+        room: Headroom = self._call("cloud.headroom")
+        return room
+
+
+class RemoteMigration:
+    """Implements MigrationPort."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+    def start(self, pod: Pod, target: str) -> None:
+        self._call("migration.start", pod, target)
+
+    def moving(self) -> Sequence[Move]:
+        moves: list[Move] = self._call("migration.moving")
+        return moves
+
+
+class RemoteWorld:
+    """A world by its address; raises PermanentError when there is none."""
+
+    def __init__(self, address: Path, speed: float = 1.0) -> None:
+        if not address.exists():
+            raise PermanentError(
+                f"{address}: no sandbox listens there; start one with: htas sandbox --socket {address}"
+            )
+        self.connection = Connection(address)
+        self.clock = RemoteClock(self.connection, speed)
+        self.cluster = RemoteCluster(self.connection)
+        self.cloud = RemoteCloud(self.connection)
+        self.migration = RemoteMigration(self.connection)
+
+    def advance_to(self, instant: float) -> None:
+        self.connection.call("world.advance_to", instant)
+
+    def next_event_at(self) -> float | None:
+        at: float | None = self.connection.call("world.next_event_at")
+        return at
+
+    def ledger(self) -> Ledger:
+        ledger: Ledger = self.connection.call("world.ledger")
+        return ledger

@@ -1,0 +1,73 @@
+"""A sandbox world in a process (or thread) of its own: it lives on while daemons come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import socketserver
+import time
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+from htas.sandbox.wire import answer
+from htas.sandbox.world import World
+
+TICK_S = 0.02
+"""How often a paced world lets its events happen, in real seconds."""
+
+
+class WorldServer:
+    """Serves a world on a Unix socket. Calls are atomic: one at a time, each carried out whole.
+
+    `speed` is how many seconds of the world pass in a real one; None: time moves only when a client moves it.
+    """
+
+    def __init__(self, world: World, socket: Path, speed: float | None) -> None:
+        self.world = world
+        self.socket = socket
+        self._speed = speed
+        self._lock = Lock()
+        self._stopping = Event()
+        self._start_real, self._start_world = time.monotonic(), world.clock.now()
+        socket.unlink(missing_ok=True)
+        outer = self
+
+        class Connection(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                # A client that was killed in mid-call leaves a broken pipe; its call was carried out whole.
+                with contextlib.suppress(ConnectionError, BrokenPipeError):
+                    for line in self.rfile:
+                        self.wfile.write(outer.answer(line) + b"\n")
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads = True
+
+        self._server = Server(str(socket), Connection)
+        self._threads = [Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)]
+        if speed is not None:
+            self._threads.append(Thread(target=self._pace, daemon=True))
+
+    def answer(self, line: bytes) -> bytes:
+        """One request's answer, at the present moment."""
+        with self._lock:
+            self._catch_up()
+            return answer(self.world, line)
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self.socket.unlink(missing_ok=True)
+
+    def _catch_up(self) -> None:
+        if self._speed is not None:
+            passed = (time.monotonic() - self._start_real) * self._speed
+            self.world.advance_to(self._start_world + passed)
+
+    def _pace(self) -> None:
+        while not self._stopping.wait(TICK_S):
+            with self._lock:
+                self._catch_up()

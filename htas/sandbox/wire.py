@@ -1,0 +1,102 @@
+"""How a sandbox world is talked to from another process: one JSON object a line, over a Unix socket.
+
+A request is {"call": "cluster.bind", "args": [...]}; the answer {"ok": ...} or {"error": {...}} with the error's class
+by name, so that it can be raised again on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.flavours import Flavour
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.snapshot import ClusterView, Move
+from htas.ports import (
+    CapacityError,
+    ConflictError,
+    HTASError,
+    NotFoundError,
+    PermanentError,
+    TransientError,
+)
+from htas.sandbox.ledger import Ledger
+from htas.sandbox.world import World
+
+CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], Any]] = {
+    "clock.now": (lambda world: world.clock.now, (), float),
+    "cluster.observe": (lambda world: world.cluster.observe, (), ClusterView),
+    "cluster.changes": (lambda world: world.cluster.changes, (), int),
+    "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
+    "cluster.evict": (lambda world: world.cluster.evict, (Pod,), None),
+    "cluster.set_draining": (lambda world: world.cluster.set_draining, (str, bool), None),
+    "cluster.delete_node": (lambda world: world.cluster.delete_node, (str,), None),
+    "cloud.create": (lambda world: world.cloud.create, (NodeClaim, Flavour, Node), Instance),
+    "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
+    "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
+    "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
+    "migration.start": (lambda world: world.migration.start, (Pod, str), None),
+    "migration.moving": (lambda world: world.migration.moving, (), list[Move]),
+    "world.advance_to": (lambda world: world.advance_to, (float,), None),
+    "world.next_event_at": (lambda world: world.next_event_at, (), float | None),
+    "world.ledger": (lambda world: lambda: world.ledger, (), Ledger),
+}
+"""Every call: where to find it, its arguments' types, its result's type."""
+
+ERRORS: dict[str, type[HTASError]] = {
+    kind.__name__: kind for kind in (TransientError, PermanentError, NotFoundError, ConflictError, CapacityError)
+}
+
+
+class Request(msgspec.Struct):
+    call: str
+    args: list[msgspec.Raw] = []
+
+
+class Failure(msgspec.Struct, omit_defaults=True):
+    kind: str
+    message: str
+    retry_after_s: float | None = None
+    is_quota: bool = False
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    ok: msgspec.Raw = msgspec.Raw(b"null")
+    error: Failure | None = None
+
+
+def answer(world: World, line: bytes) -> bytes:
+    """Carry out one request on a world; whatever goes wrong becomes an answer."""
+    try:
+        request = msgspec.json.decode(line, type=Request)
+        find, kinds, _ = CALLS[request.call]
+        args = [msgspec.json.decode(arg, type=kind) for arg, kind in zip(request.args, kinds, strict=True)]
+        result = find(world)(*args)
+    except HTASError as error:
+        return msgspec.json.encode(Answer(error=_failure(error)))
+    except (KeyError, ValueError, msgspec.MsgspecError) as error:
+        return msgspec.json.encode(Answer(error=Failure("PermanentError", f"no such call or wrong arguments: {error}")))
+    return msgspec.json.encode(Answer(ok=msgspec.Raw(msgspec.json.encode(result))))
+
+
+def _failure(error: HTASError) -> Failure:
+    return Failure(
+        type(error).__name__,
+        str(error),
+        error.retry_after_s if isinstance(error, TransientError) else None,
+        isinstance(error, CapacityError) and error.is_quota,
+    )
+
+
+def raised(failure: Failure) -> HTASError:
+    """The error an answer stands for."""
+    kind = ERRORS.get(failure.kind, PermanentError)
+    if kind is TransientError:
+        return TransientError(failure.message, failure.retry_after_s)
+    if kind is CapacityError:
+        return CapacityError(failure.message, is_quota=failure.is_quota)
+    return kind(failure.message)
