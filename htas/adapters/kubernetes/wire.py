@@ -11,18 +11,18 @@ Amounts = dict[str, Amount]
 Labels = dict[str, str]
 
 
-class Wire(msgspec.Struct, rename="camel"):
+class Wire(msgspec.Struct, rename="camel", frozen=True):
     pass
 
 
-class OwnerReference(Wire):
+class OwnerReference(Wire, frozen=True):
     kind: str
     name: str
     uid: str = ""
     controller: bool | None = None
 
 
-class Metadata(Wire):
+class Metadata(Wire, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -34,97 +34,97 @@ class Metadata(Wire):
     owner_references: list[OwnerReference] | None = None
 
 
-class Head(Wire):
+class Head(Wire, frozen=True):
     kind: str = ""
     metadata: Metadata = Metadata()
 
 
-class ListHead(Wire):
+class ListHead(Wire, frozen=True):
     kind: str = ""
     items: list[msgspec.Raw] | None = None
 
 
-class Requirement(Wire):
+class Requirement(Wire, frozen=True):
     key: str
     operator: str
     values: list[str] | None = None
 
 
-class Selector(Wire):
+class Selector(Wire, frozen=True):
     match_labels: Labels | None = None
     match_expressions: list[Requirement] | None = None
 
 
-class Taint(Wire):
+class Taint(Wire, frozen=True):
     key: str
     effect: str
     value: str = ""
 
 
-class Toleration(Wire):
+class Toleration(Wire, frozen=True):
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
 
 
-class Condition(Wire):
+class Condition(Wire, frozen=True):
     type: str
     status: str
     reason: str = ""
 
 
-class NodeSpec(Wire):
+class NodeSpec(Wire, frozen=True):
     taints: list[Taint] | None = None
     unschedulable: bool = False
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
-class NodeStatus(Wire):
+class NodeStatus(Wire, frozen=True):
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
     conditions: list[Condition] | None = None
 
 
-class Node(Wire):
+class Node(Wire, frozen=True):
     metadata: Metadata
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
-class ResourceNeeds(Wire):
+class ResourceNeeds(Wire, frozen=True):
     requests: Amounts | None = None
     limits: Amounts | None = None
 
 
-class ContainerPort(Wire):
+class ContainerPort(Wire, frozen=True):
     container_port: int = 0
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(default="", name="hostIP")
 
 
-class Container(Wire):
+class Container(Wire, frozen=True):
     name: str = ""
     resources: ResourceNeeds = ResourceNeeds()
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
 
 
-class NodeTerm(Wire):
+class NodeTerm(Wire, frozen=True):
     match_expressions: list[Requirement] | None = None
     match_fields: list[Requirement] | None = None
 
 
-class NodeSelector(Wire):
+class NodeSelector(Wire, frozen=True):
     node_selector_terms: list[NodeTerm] = []
 
 
-class NodeAffinity(Wire):
+class NodeAffinity(Wire, frozen=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
-class PodAffinityTerm(Wire):
+class PodAffinityTerm(Wire, frozen=True):
     topology_key: str
     label_selector: Selector | None = None
     namespaces: list[str] | None = None
@@ -133,17 +133,17 @@ class PodAffinityTerm(Wire):
     mismatch_label_keys: list[str] | None = None
 
 
-class PodAffinity(Wire):
+class PodAffinity(Wire, frozen=True):
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
 
 
-class Affinity(Wire):
+class Affinity(Wire, frozen=True):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class SpreadConstraint(Wire):
+class SpreadConstraint(Wire, frozen=True):
     topology_key: str
     max_skew: int
     when_unsatisfiable: str = "DoNotSchedule"
@@ -154,15 +154,15 @@ class SpreadConstraint(Wire):
     match_label_keys: list[str] | None = None
 
 
-class ClaimSource(Wire):
+class ClaimSource(Wire, frozen=True):
     claim_name: str
 
 
-class EmptyDir(Wire):
+class EmptyDir(Wire, frozen=True):
     medium: str = ""
 
 
-class Volume(Wire):
+class Volume(Wire, frozen=True):
     name: str
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: dict[str, object] | None = None
@@ -170,11 +170,11 @@ class Volume(Wire):
     host_path: dict[str, object] | None = None
 
 
-class Gate(Wire):
+class Gate(Wire, frozen=True):
     name: str
 
 
-class PodSpec(Wire):
+class PodSpec(Wire, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
@@ -197,13 +197,13 @@ class PodSpec(Wire):
     volumes: list[Volume] | None = None
 
 
-class ContainerStatus(Wire):
+class ContainerStatus(Wire, frozen=True):
     name: str = ""
     allocated_resources: Amounts | None = None
     resources: ResourceNeeds | None = None
 
 
-class PodStatus(Wire):
+class PodStatus(Wire, frozen=True):
     phase: str = "Pending"
     nominated_node_name: str = ""
     start_time: datetime | None = None
@@ -212,102 +212,102 @@ class PodStatus(Wire):
     resize: str = ""
 
 
-class Pod(Wire):
+class Pod(Wire, frozen=True):
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
-class BudgetSpec(Wire):
+class BudgetSpec(Wire, frozen=True):
     selector: Selector | None = None
 
 
-class BudgetStatus(Wire):
+class BudgetStatus(Wire, frozen=True):
     disruptions_allowed: int = 0
 
 
-class Budget(Wire):
+class Budget(Wire, frozen=True):
     metadata: Metadata
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
 
-class PriorityClass(Wire):
+class PriorityClass(Wire, frozen=True):
     metadata: Metadata
     value: int = 0
     global_default: bool = False
 
 
-class Namespace(Wire):
+class Namespace(Wire, frozen=True):
     metadata: Metadata
 
 
-class ControllerSpec(Wire):
+class ControllerSpec(Wire, frozen=True):
     replicas: int | None = None
     active_deadline_seconds: float | None = None
 
 
-class Controller(Wire):
+class Controller(Wire, frozen=True):
     """A ReplicaSet, ReplicationController, StatefulSet or Job."""
 
     metadata: Metadata
     spec: ControllerSpec = ControllerSpec()
 
 
-class CsiSource(Wire):
+class CsiSource(Wire, frozen=True):
     driver: str
 
 
-class VolumeNodeAffinity(Wire):
+class VolumeNodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Wire):
+class PersistentVolumeSpec(Wire, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiSource | None = None
     cinder: dict[str, object] | None = None
 
 
-class PersistentVolume(Wire):
+class PersistentVolume(Wire, frozen=True):
     metadata: Metadata
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 
-class ClaimSpec(Wire):
+class ClaimSpec(Wire, frozen=True):
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: list[str] | None = None
 
 
-class PersistentVolumeClaim(Wire):
+class PersistentVolumeClaim(Wire, frozen=True):
     metadata: Metadata
     spec: ClaimSpec = ClaimSpec()
 
 
-class TopologyTerm(Wire):
+class TopologyTerm(Wire, frozen=True):
     match_label_expressions: list[Requirement] | None = None
 
 
-class StorageClass(Wire):
+class StorageClass(Wire, frozen=True):
     metadata: Metadata
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
     allowed_topologies: list[TopologyTerm] | None = None
 
 
-class Allocatable(Wire):
+class Allocatable(Wire, frozen=True):
     count: int | None = None
 
 
-class CsiDriver(Wire):
+class CsiDriver(Wire, frozen=True):
     name: str
     allocatable: Allocatable | None = None
 
 
-class CsiNodeSpec(Wire):
+class CsiNodeSpec(Wire, frozen=True):
     drivers: list[CsiDriver] | None = None
 
 
-class CsiNode(Wire):
+class CsiNode(Wire, frozen=True):
     metadata: Metadata
     spec: CsiNodeSpec = CsiNodeSpec()

@@ -1,0 +1,40 @@
+"""The two consoles and the exit codes: results go to stdout, everything said beside them to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+from htas.config.loader import ConfigurationError
+from htas.ports import HTASError, PermanentError
+
+FAILED, BAD_INPUT = 1, 2
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+
+class InputError(HTASError):
+    """Something the user gave is wrong; each line of the message is one problem."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what goes wrong into a message and an exit code (DESIGN 5): 2 for bad input, 1 for a failed operation."""
+    try:
+        yield
+    except (ConfigurationError, InputError) as error:
+        for line in str(error).splitlines():
+            err.print(f"[bold red]error[/] {_escaped(line)}", soft_wrap=True)
+        raise typer.Exit(BAD_INPUT) from None
+    except (PermanentError, HTASError) as error:
+        err.print(f"[bold red]error[/] {_escaped(str(error))}", soft_wrap=True)
+        raise typer.Exit(FAILED) from None
+
+
+def _escaped(text: str) -> str:
+    """Brackets in messages are meant as they stand, not as markup."""
+    return text.replace("[", r"\[")

@@ -1,0 +1,171 @@
+"""`htas demo`: a day of mixed work, or a real trace, played in the sandbox in front of your eyes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+from rich.live import Live
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.cli.console import out
+from htas.cli.demo_state import DemoState
+from htas.cli.demo_view import demo_view, plain_line, summary_view
+from htas.config.loader import Loaded, load_catalogue, load_configuration
+from htas.daemon.cycle import Daemon
+from htas.daemon.virtual import VirtualDriver
+from htas.execution.ports import Ports
+from htas.experiments.places import config_file
+from htas.experiments.workloads import openb
+from htas.experiments.workloads.day import day
+from htas.model.policy import (
+    CleaningRules,
+    MigrationMethod,
+    NodeGroup,
+    Packing,
+    PackingAlgorithm,
+    Policy,
+    Workload,
+)
+from htas.sandbox.workload import Workload as Arrivals
+from htas.sandbox.world import World
+
+FRAMES_PER_S = 8
+STEP_S = 60.0
+"""Virtual time between two looks at the clock of the wall."""
+TRACE_TAIL_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    config: Path | None
+    trace: Path | None
+    sample: bool
+    seed: int
+    hours: float
+    seconds: float
+
+
+def play(options: DemoOptions) -> None:
+    """Play to the end and print the summary."""
+    if options.trace is not None or options.sample:
+        _play_trace(options)
+    else:
+        _play_day(options)
+
+
+def _play_day(options: DemoOptions) -> None:
+    loaded = load_configuration(options.config or config_file("htas.yaml"))
+    length_s = options.hours * 3600
+    work = day(options.seed, length_s=length_s)
+    world = _world(loaded, options.seed)
+    world.load(work)
+    state = DemoState(loaded.policy, work.name, world, length_s)
+    with _yardstick(options, state):
+        _show(state, loaded.policy, world, length_s, options.seconds)
+    out.print(summary_view(state))
+
+
+def _play_trace(options: DemoOptions) -> None:
+    path = options.trace if options.trace is not None else openb.SAMPLE
+    work = openb.openb(path)
+    policy = load_configuration(options.config).policy if options.config is not None else trace_policy()
+    world = World(start=0.0, seed=options.seed)
+    world.load(work)
+    length_s = _length_s(work)
+    state = DemoState(policy, f"trace {work.name}", world, length_s)
+    _show(state, policy, world, length_s, 0.0)
+    out.print(summary_view(state))
+
+
+def trace_policy() -> Policy:
+    """One batch group on the trace's own machine shapes, at prices of ours, without limits."""
+    group = NodeGroup(
+        name="batch",
+        workload=Workload.BATCH,
+        packing=Packing(PackingAlgorithm.TIME_BIN_BFD),
+        cleaning=CleaningRules(migration=MigrationMethod.CHECKPOINT),
+    )
+    return Policy("trace", load_catalogue(config_file("flavours/openb.yaml")), (group,))
+
+
+def _length_s(work: Arrivals) -> float:
+    """Until the last task can have ended, had it waited a good while."""
+    return max(arrival.at_s + (arrival.task.runs_s or 0.0) for arrival in work.arrivals) + TRACE_TAIL_S
+
+
+def _world(loaded: Loaded, seed: int) -> World:
+    return World(seed=seed, startup_s=loaded.sandbox.startup_delay, quota=loaded.sandbox.quota.model())
+
+
+def _show(state: DemoState, policy: Policy, world: World, length_s: float, seconds: float) -> None:
+    """Drive the world; on a terminal as a live view, otherwise as plain lines."""
+    store = SqliteStore(":memory:")
+    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store)
+    daemon = Daemon(ports, policy, keeps_history=False)
+    daemon.listeners.append(state.saw)
+    steps = _steps(VirtualDriver(world, daemon), world, length_s, seconds)
+    if out.is_terminal:
+        with Live(console=out, auto_refresh=False, screen=False) as live:
+            shown = 0.0
+            for _ in steps:
+                if time.monotonic() - shown >= 1 / FRAMES_PER_S:
+                    live.update(demo_view(state, out.width), refresh=True)
+                    shown = time.monotonic()
+            live.update(demo_view(state, out.width), refresh=True)
+    else:
+        told = -1
+        for _ in steps:
+            part = int(state.progress * 24)
+            if part > told:
+                out.print(plain_line(state), markup=False, soft_wrap=True)
+                told = part
+    store.close()
+
+
+def _steps(driver: VirtualDriver, world: World, length_s: float, seconds: float) -> Iterator[None]:
+    """Let virtual time pass in steps, no faster than the day fits into `seconds` of real time."""
+    start, began = world.clock.now(), time.monotonic()
+    step_s = STEP_S if seconds else length_s / 2000
+    passed = 0.0
+    while passed < length_s:
+        passed = min(passed + step_s, length_s)
+        driver.run_until(start + passed)
+        ahead = passed / length_s * seconds - (time.monotonic() - began)
+        if ahead > 0:
+            time.sleep(ahead)
+        yield
+
+
+@contextmanager
+def _yardstick(options: DemoOptions, state: DemoState) -> Iterator[None]:
+    """The same day on machines of one flavour, played beside in a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "htas.experiments.homogeneous",
+        f"--seed={options.seed}",
+        f"--hours={options.hours}",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = process.stdout
+
+        def read() -> None:
+            for line in lines:
+                passed, billed = line.split()
+                state.homogeneous.append((float(passed), int(billed)))
+
+        reader = Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            yield
+            reader.join()
+        finally:
+            process.terminate()

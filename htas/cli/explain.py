@@ -1,0 +1,81 @@
+"""Why a pod is where it is (or nowhere), and why a node stays or goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from htas.cli.console import InputError
+from htas.model.money import price_text
+from htas.model.plan import Plan
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.utilization import utilization
+from htas.planning.run_length import run_length_s
+
+
+def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[str]:
+    """Lines about a pod, named `namespace/name` or, where it is the only one, `name`."""
+    pods = [pod for pod in snapshot.cluster.pods if name in (pod.key, pod.name)]
+    if not pods:
+        raise InputError(f"pod {name}: there is none (it may have ended); name it namespace/name")
+    if len(pods) > 1:
+        raise InputError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
+    pod = pods[0]
+    return [_what(pod, policy), *_where(pod, plan), *_constraints(pod)]
+
+
+def _what(pod: Pod, policy: Policy) -> str:
+    ask = f"{pod.requests.cpu_m}m cpu, {pod.requests.memory_bytes / 2**20:.0f} MiB"
+    extended = "".join(f", {amount} {name}" for name, amount in pod.requests.extended)
+    text = f"{pod.key}: {pod.kind.value} work, priority {pod.priority}, asks for {ask}{extended}"
+    if pod.kind is WorkKind.BATCH:
+        source = pod.run_length.source.value if pod.run_length is not None else "default"
+        text += f"; runs about {run_length_s(pod, policy):.0f} s ({source})"
+    return text
+
+
+def _where(pod: Pod, plan: Plan) -> Iterator[str]:
+    if pod.node is not None:
+        moving = [item for item in plan.migrate if item.pod == pod.key]
+        yield f"runs on {pod.node}"
+        yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
+        return
+    yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
+    yield from (f"has room kept on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
+    for launch in plan.launch:
+        if pod.key in launch.pods:
+            price = price_text(launch.nanos_per_hour)
+            yield f"a {launch.flavour} of group {launch.group} is to be bought for it and {len(launch.pods) - 1} others"
+            yield f"that machine costs {price} an hour"
+    for item in plan.unplaced:
+        if item.pod == pod.key:
+            yield f"waits: {item.reason.value}: {item.message}"
+            yield from (f"  {count} node(s): {reason}" for reason, count in sorted(item.nodes.items()))
+
+
+def _constraints(pod: Pod) -> Iterator[str]:
+    for feature in pod.constraints.unsupported:
+        yield f"asks for {feature}, which htas does not understand: it is never placed by guessing"
+
+
+def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[str]:
+    """Lines about a node."""
+    node = next((node for node in snapshot.cluster.nodes if node.name == name), None)
+    if node is None:
+        raise InputError(f"node {name}: there is none; known are {_some([n.name for n in snapshot.cluster.nodes])}")
+    pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
+    group = policy.group(node.group)
+    lines = [f"{name}: {node.flavour or 'unknown flavour'}, group {node.group or 'none'}, {len(pods)} pods"]
+    if group is not None:
+        lines.append(f"utilisation {utilization(node, pods, group.cleaning):.0%}")
+    lines += [f"stays: {item.reason.value}: {item.message}" for item in plan.kept if item.node == name]
+    for item in plan.remove:
+        if item.node == name:
+            lines.append(f"goes: {item.reason.value}: {item.message}")
+            lines.append(f"saves {price_text(item.savings_nanos_per_hour)} {plan.cost.currency} an hour")
+    return lines
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(sorted(names)[:5]) + (" …" if len(names) > 5 else "") if names else "none"

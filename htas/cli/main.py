@@ -1,0 +1,190 @@
+"""`htas`: the commands."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import yaml
+
+import htas
+from htas.cli import reports
+from htas.cli.console import out as stdout
+from htas.cli.console import told
+from htas.cli.explain import explain_node, explain_pod
+from htas.cli.plan_view import plan_view
+from htas.cli.planning import plan_of, snapshot_of
+from htas.config.loader import load_configuration
+from htas.model.plan_document import plan_document
+
+app = typer.Typer(
+    name="htas",
+    help="Packs a Kubernetes cluster, buys the cheapest machines for the rest, gives back what is not worth its price.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
+app.add_typer(explain_app, name="explain")
+
+Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+Dump = Annotated[
+    Path | None, typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json. Else the live cluster.")
+]
+At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
+Steady = Annotated[
+    bool, typer.Option("--steady", help="As if the cluster had been like this long enough for every cleaning rule.")
+]
+
+
+class Form(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        stdout.print(f"htas {htas.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def plan(
+    config: Config,
+    dump: Dump = None,
+    form: Annotated[Form, typer.Option("-o", "--output", help="How to print the plan.")] = Form.TABLE,
+    at: At = None,
+    steady: Steady = False,
+) -> None:
+    """Print what htas would do, and change nothing."""
+    with told():
+        loaded = load_configuration(config)
+        made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
+    match form:
+        case Form.TABLE:
+            stdout.print(plan_view(made))
+        case Form.JSON:
+            typer.echo(msgspec.json.format(msgspec.json.encode(plan_document(made)), indent=2))
+        case Form.YAML:
+            typer.echo(yaml.safe_dump(plan_document(made), sort_keys=False), nl=False)
+
+
+@explain_app.command("pod")
+def explain_a_pod(name: str, config: Config, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
+    """Why a pod is where it is, or waits."""
+    with told():
+        loaded = load_configuration(config)
+        snapshot = snapshot_of(loaded, dump, at, steady)
+        lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+    typer.echo("\n".join(lines))
+
+
+@explain_app.command("node")
+def explain_a_node(name: str, config: Config, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
+    """Why a node stays, or goes."""
+    with told():
+        loaded = load_configuration(config)
+        snapshot = snapshot_of(loaded, dump, at, steady)
+        lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+    typer.echo("\n".join(lines))
+
+
+@app.command()
+def check(config: Config) -> None:
+    """Check a configuration and its price file; every mistake is told at once."""
+    with told():
+        stdout.print(reports.configuration_view(load_configuration(config)))
+
+
+@app.command()
+def run(
+    config: Config,
+    for_s: Annotated[float | None, typer.Option("--for", help="End after so many real seconds.")] = None,
+) -> None:
+    """Run the daemon until it is told to end (SIGTERM or Ctrl-C)."""
+    from htas.cli.running import run_daemon  # the scheduler is loaded by this command alone
+
+    with told():
+        run_daemon(load_configuration(config), for_s)
+
+
+@app.command()
+def sandbox(
+    config: Config,
+    socket: Annotated[Path, typer.Option("--socket", help="Where the world listens (a Unix socket).")],
+) -> None:
+    """Run a sandbox world in a process of its own, for daemons to come and go."""
+    from htas.cli.running import run_world
+
+    with told():
+        run_world(load_configuration(config), socket)
+
+
+@app.command()
+def demo(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Not the demo's own configuration.")] = None,
+    trace: Annotated[Path | None, typer.Option("--trace", help="Play an openb trace instead of the day.")] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Play the trace sample that comes with htas.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Another day of the same kind.")] = 1,
+    hours: Annotated[float, typer.Option("--hours", min=0.1, help="How much of the day to play.")] = 24.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0, help="Real time to spread the day over.")] = 60.0,
+) -> None:
+    """Play a day of mixed work in the sandbox and show what it costs."""
+    from htas.cli.demo import DemoOptions, play
+
+    with told():
+        play(DemoOptions(config, trace, sample, seed, hours, seconds))
+
+
+@app.command()
+def top(config: Config, watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False) -> None:
+    """The cluster as the daemon last saw it: nodes, utilisation, queue, price."""
+    with told():
+        reports.top(load_configuration(config), watch)
+
+
+@app.command()
+def cost(
+    config: Config,
+    by: Annotated[reports.CostBy, typer.Option("--by", help="What to split the sum by.")] = reports.CostBy.GROUP,
+) -> None:
+    """What was spent, exactly."""
+    with told():
+        stdout.print(reports.cost_view(load_configuration(config), by))
+
+
+@app.command()
+def history(
+    config: Config,
+    verb: Annotated[str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict …")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Of the newest so many cycles.")] = 100,
+) -> None:
+    """What was done when, and why."""
+    with told():
+        stdout.print(reports.history_view(load_configuration(config), verb, limit))
+
+
+@app.command()
+def replay(config: Config, record: Annotated[int, typer.Argument(help="A cycle's number, from htas history.")]) -> None:
+    """Plan a recorded cycle again, offline, and show what would be different now."""
+    with told():
+        is_same = reports.replay(load_configuration(config), record)
+    if not is_same:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,94 @@
+"""A plan for people: tables with reasons; in a file or a pipe the same without colour."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from htas.model.money import price_text
+from htas.model.plan import Plan
+from htas.model.plan_document import instant_text
+
+ROWS = 20
+"""Rows of a table before the rest is counted only."""
+
+
+def plan_view(plan: Plan) -> RenderableType:
+    parts: list[RenderableType] = [_headline(plan)]
+    parts += [
+        table for table in (_launches(plan), _binds(plan), _removals(plan), _unplaced(plan), _kept(plan)) if table
+    ]
+    return Group(*parts)
+
+
+def _headline(plan: Plan) -> Text:
+    cost = plan.cost
+    text = Text()
+    text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
+    text.append(
+        f"{price_text(cost.before_nanos)} → {price_text(cost.after_nanos)} {cost.currency}/h", style="bold cyan"
+    )
+    text.append(f"  (no mix of flavours holds this work below {price_text(cost.bound_nanos)}; gap {cost.gap:.1%})\n")
+    text.append(
+        f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
+        f"{len(plan.migrate)} pods to move, {len(plan.remove)} nodes to release, {len(plan.unplaced)} pods wait"
+    )
+    return text
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _limited(table: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
+    for row in rows[:ROWS]:
+        table.add_row(*row)
+    if len(rows) > ROWS:
+        table.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
+    return table if rows else None
+
+
+def _launches(plan: Plan) -> Table | None:
+    counts = Counter((item.group, item.flavour, item.zone or "-", item.nanos_per_hour) for item in plan.launch)
+    pods: Counter[tuple[str, str, str, int]] = Counter()
+    for item in plan.launch:
+        pods[item.group, item.flavour, item.zone or "-", item.nanos_per_hour] += len(item.pods)
+    rows = [
+        (str(count), key[1], key[0], key[2], price_text(key[3]), str(pods[key]))
+        for key, count in sorted(counts.items())
+    ]
+    return _limited(_table("\nBuy", "machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
+
+
+def _binds(plan: Plan) -> Table | None:
+    rows = [(item.pod, item.node, "bind") for item in plan.bind]
+    rows += [(item.pod, item.node, item.why) for item in plan.nominate]
+    return _limited(_table("\nPlace", "pod", "node", "how"), rows)
+
+
+def _removals(plan: Plan) -> Table | None:
+    moves = Counter(item.source for item in plan.migrate)
+    rows = [
+        (item.node, item.reason.value, item.message, str(moves[item.node]), price_text(item.savings_nanos_per_hour))
+        for item in plan.remove
+    ]
+    return _limited(_table("\nRelease", "node", "reason", "why", "pods move", "saves/h"), rows)
+
+
+def _unplaced(plan: Plan) -> Table | None:
+    counts = Counter((item.reason.value, item.message) for item in plan.unplaced)
+    first = {(item.reason.value, item.message): item.pod for item in reversed(plan.unplaced)}
+    rows = [(str(count), first[key], key[0], key[1]) for key, count in counts.most_common()]
+    return _limited(_table("\nWaiting", "pods", "such as", "reason", "why"), rows)
+
+
+def _kept(plan: Plan) -> Table | None:
+    rows = [(item.node, item.reason.value, item.message) for item in plan.kept]
+    return _limited(_table("\nKept", "node", "reason", "why"), rows)

@@ -1,0 +1,83 @@
+"""Where `plan` and `explain` get their snapshot: a dump, or the live cluster. Nothing is changed in either case."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from htas.adapters.kubernetes.dump import DumpError, read_dump
+from htas.cli.console import InputError
+from htas.config.loader import Loaded
+from htas.daemon.wiring import wired
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.plan import Plan
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.planner import plan
+
+LONG_AGO_S = 10 * 365 * 86_400.0
+
+
+def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
+    """The snapshot to plan on. `steady`: as if the cluster had been like this for long enough for every rule."""
+    if dump is None:
+        with wired(loaded) as daemon:
+            snapshot = daemon.observe()
+    else:
+        view = _read(dump)
+        snapshot = ClusterSnapshot(taken_at=_instant(at, view), cluster=view, claims=_claims(view, loaded.policy))
+    return _steady(snapshot) if steady else snapshot
+
+
+def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
+    return plan(snapshot, loaded.policy, snapshot.taken_at)
+
+
+def _read(path: Path) -> ClusterView:
+    try:
+        view = read_dump(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DumpError as error:
+        raise InputError(str(error)) from None
+    if view.problems:
+        raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in view.problems))
+    return view
+
+
+def _instant(at: str | None, view: ClusterView) -> float:
+    """The dump's present: as stated, or the latest instant in it, so that the same dump gives the same plan."""
+    if at is not None:
+        try:
+            return datetime.fromisoformat(at).timestamp()
+        except ValueError:
+            raise InputError(f"--at: {at!r} is no instant; write it as 2026-01-31T12:00:00Z") from None
+    instants = [node.created_at for node in view.nodes]
+    for pod in view.pods:
+        instants += [pod.created_at, pod.started_at or 0.0]
+    return max(instants, default=0.0)
+
+
+def _claims(view: ClusterView, policy: Policy) -> tuple[NodeClaim, ...]:
+    """Claims of the nodes that bear this cluster's name: in a dump they are known by their labels alone."""
+    return tuple(
+        NodeClaim(
+            id=node.claim,
+            group=node.group or "",
+            flavour=node.flavour or "",
+            state=ClaimState.READY,
+            created_at=node.created_at,
+            since=node.created_at,
+            node=node.name,
+        )
+        for node in view.nodes
+        if node.cluster == policy.cluster and node.claim is not None
+    )
+
+
+def _steady(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    since = snapshot.taken_at - LONG_AGO_S
+    names = {node.name: since for node in snapshot.cluster.nodes}
+    return msgspec.structs.replace(snapshot, memory=Memory(names, names, since))

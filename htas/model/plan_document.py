@@ -1,0 +1,68 @@
+"""The plan as the documented JSON (DESIGN 5): the form users script against."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from htas.model.money import price_text
+from htas.model.plan import Plan
+
+API_VERSION = "htas.io/v1alpha1"
+
+
+def instant_text(instant: float) -> str:
+    """An instant as Kubernetes writes it, in UTC and whole seconds."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data, keys in the documented order."""
+    cost = plan.cost
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Plan",
+        "takenAt": instant_text(plan.taken_at),
+        "cost": {
+            "currency": cost.currency,
+            "pricePerHourBefore": price_text(cost.before_nanos),
+            "pricePerHourAfter": price_text(cost.after_nanos),
+            "lowerBoundPerHour": price_text(cost.bound_nanos),
+            "gap": cost.gap,
+        },
+        "bind": [{"pod": item.pod, "node": item.node} for item in plan.bind],
+        "nominate": [{"pod": item.pod, "node": item.node, "why": item.why} for item in plan.nominate],
+        "launch": [
+            {
+                "claim": item.claim,
+                "group": item.group,
+                "flavour": item.flavour,
+                "zone": item.zone,
+                "pricePerHour": price_text(item.nanos_per_hour),
+                "pods": list(item.pods),
+            }
+            for item in plan.launch
+        ],
+        "preempt": [{"pod": item.pod, "node": item.node, "for": item.beneficiary} for item in plan.preempt],
+        "migrate": [
+            {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method} for item in plan.migrate
+        ],
+        "remove": [
+            {
+                "node": item.node,
+                "reason": item.reason.value,
+                "savingsPerHour": price_text(item.savings_nanos_per_hour),
+            }
+            for item in plan.remove
+        ],
+        "unplaced": [
+            {
+                "pod": item.pod,
+                "reason": item.reason.value,
+                "message": item.message,
+                "nodes": dict(sorted(item.nodes.items())),
+            }
+            for item in plan.unplaced
+        ],
+        "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
+    }
