@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from htas.model.claims import NodeClaim
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Billing
-from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import EmptyRelease, NodeGroup, Policy
@@ -18,7 +18,7 @@ from htas.planning.cleaning.utilization import is_empty, utilization
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node of ours that may be emptied."""
+    """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now."""
 
     node: Node
     group: NodeGroup
@@ -26,20 +26,36 @@ class Candidate:
     pods: tuple[Pod, ...]
     utilization: float
     is_empty: bool
-    nanos_per_hour: int
+    price: int
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Empty nodes first, since they would else be filled; then the least used, the dearer among equals."""
+        return not self.is_empty, self.utilization, -self.price, self.node.name
 
 
-@dataclass(frozen=True, slots=True)
 class Question:
     """What judging needs beside the node: the plan's circumstances and the memory of earlier ones."""
 
-    snapshot: ClusterSnapshot
-    policy: Policy
-    now: float
-    is_due: bool
-    queue_empty_since: float | None
-    memory: Memory
-    needed: frozenset[str]
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        policy: Policy,
+        now: float,
+        memory: Memory,
+        *,
+        is_due: bool,
+        needed: frozenset[str],
+    ) -> None:
+        self.policy = policy
+        self.now = now
+        self.memory = memory
+        self.is_due = is_due
+        self.needed = needed
+        self.draining = {drain.node for drain in snapshot.drains}
+        # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
+        self.receiving = {move.target for move in snapshot.moves}
+        self.receiving |= {move.target for drain in snapshot.drains for move in drain.moves}
 
 
 def judge(node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Question) -> Candidate | KeptNode:
@@ -47,71 +63,86 @@ def judge(node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Qu
     policy = question.policy
     group = policy.group(node.group)
     if node.cluster != policy.cluster or group is None or claim is None:
-        return KeptNode(node.name, Kept.NOT_AUTOSCALED, "no node group of this configuration owns it")
-    share = utilization(node, pods, group.cleaning)
+        return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
+    share = utilization(node, pods, group.cleaning, question.now)
     flavour = policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-    candidate = Candidate(node, group, claim, tuple(pods), share, is_empty(pods), price)
+    candidate = Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price)
     return _state_keeps(candidate, question) or _use_keeps(candidate, question) or candidate
+
+
+def _not_ours(node: Node, policy: Policy) -> str:
+    if node.cluster != policy.cluster:
+        return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
+    if policy.group(node.group) is None:
+        return f"its node group {node.group or '(none)'} is not in the configuration"
+    return f"no claim {node.claim or '(no label)'} is known for it"
 
 
 def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     """Reasons in the node's own state."""
-    node, rules = candidate.node, candidate.group.cleaning
-    if node.is_draining or any(drain.node == node.name for drain in question.snapshot.drains):
+    node, claim, rules = candidate.node, candidate.claim, candidate.group.cleaning
+    if node.is_draining or node.name in question.draining or claim.state is ClaimState.DRAINING:
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
+    if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
+        return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         return KeptNode(node.name, Kept.SCALE_DOWN_DISABLED, f"annotated {SCALE_DOWN_DISABLED}=true")
     if not rules.enabled:
         return KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
     if not node.is_ready:
         return KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
+    if claim.is_coming:
+        return KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
     if node.name in question.needed:
         return KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
-    if any(move.target == node.name for move in question.snapshot.moves):
+    if node.name in question.receiving:
         return KeptNode(node.name, Kept.NEEDED, "a pod is moving to it")
-    age = question.now - candidate.claim.since
+    age = question.now - claim.since
     if age < rules.delay_after_launch_s:
-        return KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {_span(age)} of {_span(rules.delay_after_launch_s)}")
+        return KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
     return None
 
 
 def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     """Reasons in how it is used, and for how long it has been used so little."""
-    name, rules = candidate.node.name, candidate.group.cleaning
     if candidate.is_empty:
         return _emptiness_keeps(candidate, question)
+    name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
+    used = f"utilisation {percent(candidate.utilization)}"
     if candidate.utilization > rules.utilization_threshold:
-        message = f"utilisation {candidate.utilization:.0%} > {rules.utilization_threshold:.0%}"
-        return KeptNode(name, Kept.NOT_UNDERUTILIZED, message)
+        return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
+    low = now - question.memory.underutilized_since.get(name, now)
+    so_far = f"{used}, under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
     if not question.is_due:
-        return KeptNode(name, Kept.CLEANING_NOT_DUE, "judged in the next cleaning cycle")
-    low = question.now - question.memory.underutilized_since.get(name, question.now)
+        return KeptNode(name, Kept.CLEANING_NOT_DUE, f"{so_far}; judged in the next cleaning cycle")
     if low < rules.underutilized_for_s:
-        message = f"utilisation {candidate.utilization:.0%}, for {_span(low)} of {_span(rules.underutilized_for_s)}"
-        return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, message)
-    if question.queue_empty_since is None:
-        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, "work is waiting")
-    quiet = question.now - question.queue_empty_since
+        return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, so_far)
+    if question.memory.queue_empty_since is None:
+        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but work is waiting")
+    quiet = now - question.memory.queue_empty_since
     if quiet < rules.queue_empty_for_s:
-        return KeptNode(
-            name, Kept.QUEUE_NOT_EMPTY, f"queue empty for {_span(quiet)} of {_span(rules.queue_empty_for_s)}"
-        )
+        message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
+        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
     return None
 
 
 def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
-    """An empty node goes at once, after a while, or just before it would be paid for again."""
-    name, rules = candidate.node.name, candidate.group.cleaning
+    """An empty node goes at once, after a while, or just before it would be paid for again.
+
+    With `before-next-billing-period` it goes in the last cleaning cycle that still comes `release_ahead_s` before the
+    period's end: hourly billing, a cycle of 60 s and 15 s ahead mean 75 s to 15 s before the hour is full.
+    """
+    name, rules, policy = candidate.node.name, candidate.group.cleaning, question.policy
     if not question.is_due:
         return KeptNode(name, Kept.CLEANING_NOT_DUE, "empty; judged in the next cleaning cycle")
     empty = question.now - question.memory.empty_since.get(name, question.now)
     if empty < rules.empty_for_s:
-        return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {_span(empty)} of {_span(rules.empty_for_s)}")
+        return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
     if rules.empty_release is EmptyRelease.BEFORE_BILLING:
-        left = paid_for_s(candidate.claim, question.policy.catalogue.billing, question.now)
-        if left > rules.release_ahead_s + question.policy.cycles.cleaning_s:
-            return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {_span(left)} more")
+        left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
+        if left > rules.release_ahead_s + policy.cycles.cleaning_s:
+            return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
 
 
@@ -121,6 +152,12 @@ def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
     return billing.billed_seconds(held) - held
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Whole seconds as people read them: 45s, 2m10s."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def percent(share: float) -> str:
+    """A share to a tenth of a percent, so that 50.4% is not told as 50%; whole ones without the zero."""
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from htas.model.nodes import Node
 from htas.model.plan import KeptNode, Migration, Removing
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import MigrationMethod, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.classes import ClassBook
-from htas.planning.cleaning.candidates import Candidate, Question, judge
+from htas.planning.cleaning.candidates import Candidate, Question, judge, percent
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.cleaning.utilization import is_empty, utilization
-from htas.planning.packing.placing import Placer, Pool
+from htas.planning.packing.placing import Placer
 from htas.planning.simulation import Simulation
 
 
@@ -45,31 +45,42 @@ def clean(
 ) -> Cleaning:
     """Decide which nodes to empty. `needed` are nodes this plan places work on.
 
-    Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle.
+    Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
+    simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.
     """
-    pods_on: dict[str, list[Pod]] = {}
-    for pod in snapshot.cluster.pods:
-        where = pod.node or snapshot.expected_binds.get(pod.key)
-        if where is not None:
-            pods_on.setdefault(where, []).append(pod)
+    pods_on = _pods_by_node(snapshot)
     memory = _remember(snapshot, policy, now, work_is_waiting, pods_on)
-    question = Question(snapshot, policy, now, is_due, memory.queue_empty_since, memory, needed)
+    question = Question(snapshot, policy, now, memory, is_due=is_due, needed=needed)
     claims = {claim.id: claim for claim in snapshot.claims}
     candidates: list[Candidate] = []
-    kept: list[KeptNode] = []
+    round_ = _Round(sizes=_sizes(snapshot, policy), under_way=_under_way(snapshot))
     for node in snapshot.cluster.nodes:
         judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question)
         if isinstance(judged, Candidate):
             candidates.append(judged)
         else:
-            kept.append(judged)
-    migrate, remove = _try_all(sim, book, placer, snapshot, policy, now, candidates, kept)
+            round_.kept.append(judged)
+    if candidates:
+        rescheduler = Rescheduler(sim, book, placer, policy, _ledger(snapshot), now)
+        with _only_targets_open(sim, snapshot, round_):
+            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+                round_.take(candidate, rescheduler)
     return Cleaning(
-        tuple(migrate),
-        tuple(sorted(remove, key=lambda removing: removing.node)),
-        tuple(sorted(kept, key=lambda keeping: keeping.node)),
+        tuple(round_.migrate),
+        tuple(sorted(round_.remove, key=lambda removing: removing.node)),
+        tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
         memory,
     )
+
+
+def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
+    """Pods by the node they run on, or are being bound to."""
+    pods_on: dict[str, list[Pod]] = {}
+    for pod in snapshot.cluster.pods:
+        where = pod.node or snapshot.expected_binds.get(pod.key)
+        if where is not None:
+            pods_on.setdefault(where, []).append(pod)
+    return pods_on
 
 
 def _remember(
@@ -81,12 +92,12 @@ def _remember(
     empty: dict[str, float] = {}
     for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
         group = policy.group(node.group)
-        if group is None:
+        if group is None or node.cluster != policy.cluster:
             continue
         pods = pods_on.get(node.name, [])
-        if utilization(node, pods, group.cleaning) <= group.cleaning.utilization_threshold:
+        if utilization(node, pods, group.cleaning, now) <= group.cleaning.utilization_threshold:
             low[node.name] = before.underutilized_since.get(node.name, now)
-        if is_empty(pods):
+        if is_empty(pods, now):
             empty[node.name] = before.empty_since.get(node.name, now)
     queue = None
     if not work_is_waiting:
@@ -94,73 +105,125 @@ def _remember(
     return Memory(low, empty, queue)
 
 
-def _try_all(
-    sim: Simulation,
-    book: ClassBook,
-    placer: Placer,
-    snapshot: ClusterSnapshot,
-    policy: Policy,
-    now: float,
-    candidates: Sequence[Candidate],
-    kept: list[KeptNode],
-) -> tuple[list[Migration], list[Removing]]:
-    """Candidates in ascending utilisation, the dearer first among equals. Adds to `kept` what stays."""
-    moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
-    ledger = BudgetLedger(snapshot.cluster.budgets, [pod for pod in snapshot.cluster.pods if pod.key in moving])
-    rescheduler = Rescheduler(sim, book, _present_only(placer, sim, snapshot), policy, ledger, now)
-    sizes = _sizes(snapshot.cluster.nodes, policy)
-    under_way = Counter(_group_of(snapshot, drain.node) for drain in snapshot.drains)
-    migrate: list[Migration] = []
-    remove: list[Removing] = []
-    targets: set[str] = set()
-    for candidate in sorted(candidates, key=lambda c: (c.utilization, -c.nanos_per_hour, c.node.name)):
-        name, group = candidate.node.name, candidate.group
-        if name in targets:
-            kept.append(KeptNode(name, Kept.NEEDED, "pods of a node being emptied go there"))
-        elif sizes[group.name] <= group.min_nodes:
-            kept.append(KeptNode(name, Kept.MIN_SIZE_REACHED, f"group {group.name} keeps {group.min_nodes} nodes"))
-        elif under_way[group.name] >= group.cleaning.max_nodes_at_once:
-            message = f"{under_way[group.name]} nodes of group {group.name} are being emptied already"
-            kept.append(KeptNode(name, Kept.TOO_MANY_AT_ONCE, message))
-        else:
-            moves = rescheduler.empty(candidate)
-            if isinstance(moves, KeptNode):
-                kept.append(moves)
-                continue
-            migrate += moves
-            targets |= {move.target for move in moves}
-            remove.append(_removing(candidate, len(moves)))
-            sizes[group.name] -= 1
-            under_way[group.name] += 1
-    return migrate, remove
-
-
-def _present_only(placer: Placer, sim: Simulation, snapshot: ClusterSnapshot) -> Placer:
-    """Pods move only onto nodes that are there: machines on their way and cordoned ones are no targets."""
-    there = {node.name for node in snapshot.cluster.nodes if node.is_ready}
-    pools = []
-    for pool in placer.pools:
-        start = pool.rows.start
-        for row in range(pool.rows.start, pool.rows.stop + 1):
-            if row == pool.rows.stop or sim.table.nodes[row].name not in there:
-                if row > start:
-                    pools.append(Pool(pool.group, slice(start, row)))
-                start = row + 1
-    return placer.over(pools)
-
-
-def _sizes(nodes: Sequence[Node], policy: Policy) -> Counter[str]:
-    """Nodes of each group that are there and staying."""
+def _sizes(snapshot: ClusterSnapshot, policy: Policy) -> Counter[str]:
+    """Ready nodes of each group that are not on their way out; machines on their way in do not count."""
+    draining = {drain.node for drain in snapshot.drains}
     return Counter(
-        node.group or "" for node in nodes if node.cluster == policy.cluster and node.is_ready and not node.is_draining
+        node.group or ""
+        for node in snapshot.cluster.nodes
+        if node.cluster == policy.cluster and node.is_ready and not node.is_draining and node.name not in draining
     )
 
 
-def _group_of(snapshot: ClusterSnapshot, node_name: str) -> str:
-    return next((node.group or "" for node in snapshot.cluster.nodes if node.name == node_name), "")
+def _under_way(snapshot: ClusterSnapshot) -> Counter[str]:
+    """Drains of each group that earlier plans began."""
+    groups = {claim.id: claim.group for claim in snapshot.claims}
+    return Counter(groups[drain.claim] for drain in snapshot.drains if drain.claim in groups)
 
 
-def _removing(candidate: Candidate, moves: int) -> Removing:
-    reason = Removal.EMPTY if candidate.is_empty else Removal.UNDERUTILIZED
-    message = "empty" if candidate.is_empty else f"utilisation {candidate.utilization:.0%}, {moves} pods move"
-    return Removing(candidate.node.name, candidate.claim.id, reason, candidate.nanos_per_hour, message)
+def _ledger(snapshot: ClusterSnapshot) -> BudgetLedger:
+    """The budgets, with the pods spent that are still where earlier plans found them and are to leave."""
+    leaving = {(move.pod, move.source) for move in snapshot.moves}
+    leaving |= {(move.pod, move.source) for drain in snapshot.drains for move in drain.moves}
+    pods = snapshot.cluster.pods
+    return BudgetLedger(snapshot.cluster.budgets, [pod for pod in pods if (pod.key, pod.node) in leaving])
+
+
+@dataclass(slots=True)
+class _Round:
+    """The candidates' fates, one after another: each sees what was decided before it."""
+
+    sizes: Counter[str]
+    under_way: Counter[str]
+    migrate: list[Migration] = field(default_factory=list)
+    remove: list[Removing] = field(default_factory=list)
+    kept: list[KeptNode] = field(default_factory=list)
+    targets: set[str] = field(default_factory=set)
+
+    def take(self, candidate: Candidate, rescheduler: Rescheduler) -> None:
+        """Empty the candidate or keep it, and write down which."""
+        kept = self._round_keeps(candidate)
+        if kept is not None:
+            self.kept.append(kept)
+            if candidate.is_empty and kept.reason is Kept.TOO_MANY_AT_ONCE:
+                rescheduler.sim.close(rescheduler.sim.table.row_of[candidate.node.name])  # it goes next time
+            return
+        moves = rescheduler.empty(candidate)
+        if isinstance(moves, KeptNode):
+            self.kept.append(moves)
+            return
+        self.migrate += moves
+        self.targets |= {move.target for move in moves}
+        self.remove.append(_removing(candidate, moves, rescheduler.policy))
+        self.sizes[candidate.group.name] -= 1
+        self.under_way[candidate.group.name] += 1
+
+    def _round_keeps(self, candidate: Candidate) -> KeptNode | None:
+        """Reasons in what this round has decided already."""
+        name, group = candidate.node.name, candidate.group
+        size, under_way, most = self.sizes[group.name], self.under_way[group.name], group.cleaning.max_nodes_at_once
+        if name in self.targets:
+            return KeptNode(name, Kept.NEEDED, "pods of a node being emptied go there")
+        if size <= group.min_nodes:
+            message = f"group {group.name} has {_nodes(size)} and keeps at least {group.min_nodes}"
+            return KeptNode(name, Kept.MIN_SIZE_REACHED, message)
+        if under_way >= most:
+            message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
+            return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
+        return None
+
+
+ABOUT_TO_GO = frozenset({Kept.NOT_EMPTY_LONG_ENOUGH, Kept.PAID_UNTIL_PERIOD_ENDS})
+"""Empty nodes that only wait for their time: moving pods there would keep one machine to release another."""
+
+
+@contextmanager
+def _only_targets_open(sim: Simulation, snapshot: ClusterSnapshot, round_: _Round) -> Iterator[None]:
+    """Close every row that pods must not be moved to, and open it again at the end, but for the nodes removed.
+
+    Targets are nodes that are there, Ready, not cordoned, and not about to be given back themselves.
+    """
+    coming = {claim.id for claim in snapshot.claims if claim.is_coming}
+    about_to_go = {keeping.node for keeping in round_.kept if keeping.reason in ABOUT_TO_GO}
+    targets = {
+        node.name
+        for node in snapshot.cluster.nodes
+        if node.is_ready and not node.is_unschedulable and node.claim not in coming and node.name not in about_to_go
+    }
+    was_open = sim.table.is_open.copy()
+    for row, node in enumerate(sim.table.nodes):
+        if node.name not in targets:
+            sim.close(row)
+    try:
+        yield
+    finally:
+        sim.table.is_open[:] = was_open
+        for removing in round_.remove:
+            sim.close(sim.table.row_of[removing.node])
+
+
+def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> Removing:
+    name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
+    if candidate.is_empty:
+        return Removing(name, claim, Removal.EMPTY, price, "empty")
+    message = f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
+    return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
+
+
+def _others(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> str:
+    """Who decides where evicted pods of other schedulers start again; the plan has shown only that there is room."""
+    if candidate.group.cleaning.migration is not MigrationMethod.EVICT:
+        return ""
+    moving = {move.pod for move in moves}
+    others = Counter(
+        pod.scheduler for pod in candidate.pods if pod.key in moving and pod.scheduler != policy.scheduler_name
+    )
+    return "".join(f"; {scheduler} decides where {count} of them go" for scheduler, count in sorted(others.items()))
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _pods(count: int) -> str:
+    return "1 pod moves" if count == 1 else f"{count} pods move"

@@ -9,43 +9,59 @@ from htas.model.pods import Pod
 
 
 class BudgetLedger:
-    """What each budget still allows. Pods already on the move count as spent."""
+    """What each budget still allows.
 
-    def __init__(self, budgets: Iterable[DisruptionBudget], moving: Iterable[Pod]) -> None:
-        self._budgets = list(budgets)
+    `leaving` are pods that earlier plans decided to disrupt and nobody has yet evicted: the budgets' status does not
+    show them, so they are spent here. (Once evicted, a pod is terminating, and the status counts it.)
+    """
+
+    def __init__(self, budgets: Iterable[DisruptionBudget], leaving: Iterable[Pod] = ()) -> None:
+        self._budgets = sorted(budgets, key=lambda budget: (budget.namespace, budget.name))
         self._left = [budget.disruptions_allowed for budget in self._budgets]
-        for pod in moving:
-            for i in self._covering(pod):
-                self._left[i] -= 1
+        for pod in leaving:
+            if not pod.is_terminating:
+                self._spend(pod)
 
     def _covering(self, pod: Pod) -> list[int]:
         return [i for i, budget in enumerate(self._budgets) if budget.covers(pod)]
+
+    def _spend(self, pod: Pod) -> None:
+        for i in self._covering(pod):
+            self._left[i] -= 1
 
     def has_budget(self, pod: Pod) -> bool:
         """Whether some budget covers a pod at all."""
         return bool(self._covering(pod))
 
-    def blocking(self, pod: Pod) -> str | None:
-        """The name of a budget that forbids disrupting a pod."""
-        for i in self._covering(pod):
-            if self._left[i] < 1:
-                return f"{self._budgets[i].namespace}/{self._budgets[i].name}"
+    def refusal(self, pod: Pod) -> str | None:
+        """Why a pod may not be disrupted now, in words; None: it may.
+
+        The Eviction API refuses a pod that more than one budget covers, whatever they allow.
+        """
+        covering = self._covering(pod)
+        names = ", ".join(f"{self._budgets[i].namespace}/{self._budgets[i].name}" for i in covering)
+        if len(covering) > 1:
+            return (
+                f"{pod.key} is covered by {len(covering)} disruption budgets ({names}); Kubernetes evicts no such pod"
+            )
+        if covering and self._left[covering[0]] < 1:
+            allowed = self._budgets[covering[0]].disruptions_allowed
+            return f"disruption budget {names} has none left of {max(allowed, 0)} disruptions for {pod.key}"
         return None
 
     def try_spend(self, pods: Sequence[Pod]) -> str | None:
-        """Spend the disruption of all these pods, or of none: then the name of the budget that forbids it."""
+        """Spend the disruption of all these pods, or of none: then why."""
         before = list(self._left)
         for pod in pods:
-            forbids = self.blocking(pod)
-            if forbids is not None:
+            refusal = self.refusal(pod)
+            if refusal is not None:
                 self._left = before
-                return forbids
-            for i in self._covering(pod):
-                self._left[i] -= 1
+                return refusal
+            self._spend(pod)
         return None
 
-    def mark(self) -> list[int]:
-        return list(self._left)
-
-    def back_to(self, mark: list[int]) -> None:
-        self._left = list(mark)
+    def refund(self, pods: Iterable[Pod]) -> None:
+        """Take back what was spent for pods that stay after all."""
+        for pod in pods:
+            for i in self._covering(pod):
+                self._left[i] += 1

@@ -1,37 +1,44 @@
 """Utilisation as Cluster Autoscaler counts it: the greater of cpu and memory requests over allocatable.
 
-Source: Cluster Autoscaler, simulator/utilization/info.go. Pods that are not counted (DaemonSet or mirror pods, if so
-configured) are taken off both sides.
+Source: Cluster Autoscaler, simulator/utilization/info.go. DaemonSet and mirror pods, if not to be counted, are
+taken off both sides; pods whose deletion is overdue ask for nothing any more.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
-from htas.model.resources import NOTHING
+from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
 
 
-def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules) -> float:
-    """From 0 (nothing runs) upwards; a node that offers nothing counts as full."""
-    asked, ignored = NOTHING, NOTHING
+def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: float = -math.inf) -> float:
+    """From 0 (nothing runs) upwards; a node that offers no cpu or no memory counts as full.
+
+    A node of 4 cores with 1 core of work and 1 core of DaemonSet pods: 1 ÷ (4 - 1) = 33% without DaemonSet pods,
+    (1 + 1) ÷ 4 = 50% with them. Without `now` no deletion is overdue.
+    """
+    offered_cpu_m, offered_bytes = node.allocatable.cpu_m, node.allocatable.memory_bytes
+    asked_cpu_m = asked_bytes = 0
     for pod in pods:
+        requests = pod.requests
         if (pod.is_daemon and rules.ignore_daemonset_utilization) or (
             pod.is_mirror and rules.ignore_mirror_utilization
         ):
-            ignored += pod.requests
-        else:
-            asked += pod.requests
-    offered = node.allocatable - ignored
-    shares = [
+            offered_cpu_m -= requests.cpu_m
+            offered_bytes -= requests.memory_bytes
+        elif not is_overdue(pod, now):
+            asked_cpu_m += requests.cpu_m
+            asked_bytes += requests.memory_bytes
+    return max(
         used / there if there > 0 else 1.0
-        for used, there in ((asked.cpu_m, offered.cpu_m), (asked.memory_bytes, offered.memory_bytes))
-    ]
-    return max(shares)
+        for used, there in ((asked_cpu_m, offered_cpu_m), (asked_bytes, offered_bytes))
+    )
 
 
-def is_empty(pods: Iterable[Pod]) -> bool:
+def is_empty(pods: Iterable[Pod], now: float) -> bool:
     """Whether nothing runs that would have to go elsewhere."""
-    return all(pod.is_daemon or pod.is_mirror for pod in pods)
+    return all(pod.is_daemon or pod.is_mirror or is_overdue(pod, now) for pod in pods)

@@ -1,6 +1,7 @@
 """Drain rules: one promise to users in each file, in Cluster Autoscaler's order. The first rule that answers decides.
 
-Source of order and reasons: Cluster Autoscaler, simulator/drainability/rules/rules.go.
+Source of order and reasons: Cluster Autoscaler, simulator/drainability/rules/rules.go. Its rule for terminal pods has
+no file here, since a snapshot holds none.
 """
 
 from htas.model.pods import Pod
@@ -27,14 +28,15 @@ RULES: tuple[Rule, ...] = (
     long_terminating.judge,
     replica_count.judge,
     daemon_set.judge,
+    # HTAS's own three stand before safe-to-evict: "true", which would else cut them off.
     do_not_disrupt.judge,
     unsupported.judge,
     service_opt_in.judge,
-    on_completion.judge,
-    not_safe_to_evict.judge,
     safe_to_evict.judge,
+    on_completion.judge,
     replicated.judge,
     kube_system.judge,
+    not_safe_to_evict.judge,
     local_storage.judge,
     disruption_budget.judge,
 )

@@ -8,7 +8,5 @@ from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 
 
 def judge(pod: Pod, context: Context) -> Verdict | None:
-    budget = context.budgets.blocking(pod)
-    return (
-        None if budget is None else Verdict(Blocking.NOT_ENOUGH_PDB, message=f"{pod.key}: budget {budget} is used up")
-    )
+    refusal = context.budgets.refusal(pod)
+    return None if refusal is None else Verdict(Blocking.NOT_ENOUGH_PDB, message=refusal)

@@ -10,4 +10,6 @@ from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 def judge(pod: Pod, context: Context) -> Verdict | None:
     if pod.namespace != "kube-system" or not context.rules.skip_system_pods or context.budgets.has_budget(pod):
         return None
-    return Verdict(Blocking.UNMOVABLE_KUBE_SYSTEM_POD, message=f"{pod.key} has no disruption budget")
+    return Verdict(
+        Blocking.UNMOVABLE_KUBE_SYSTEM_POD, message=f"{pod.key} is in kube-system and no disruption budget covers it"
+    )

@@ -10,4 +10,4 @@ from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 def judge(pod: Pod, context: Context) -> Verdict | None:
     if pod.disruption.get(SAFE_TO_EVICT) != "false":
         return None
-    return Verdict(Blocking.NOT_SAFE_TO_EVICT, message=f"{pod.key}: safe-to-evict is false")
+    return Verdict(Blocking.NOT_SAFE_TO_EVICT, message=f'{pod.key}: {SAFE_TO_EVICT}="false"')

@@ -9,4 +9,4 @@ from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 def judge(pod: Pod, context: Context) -> Verdict | None:
     if pod.disruption.get(SAFE_TO_EVICT) != "on-completion":
         return None
-    return Verdict(waits=True, message=f"{pod.key} is to be evicted on completion only")
+    return Verdict(waits=True, message=f"{pod.key} may be evicted on completion only")

@@ -9,8 +9,8 @@ from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 
 def judge(pod: Pod, context: Context) -> Verdict | None:
     wish = pod.disruption.get(MAY_MIGRATE)
-    if wish == "false" or (pod.kind is WorkKind.SERVICE and wish != "true"):
-        return Verdict(
-            Blocking.SERVICE_NOT_OPTED_IN, message=f'{pod.key}: {pod.kind.value} without {MAY_MIGRATE}="true"'
-        )
+    if pod.kind is WorkKind.SERVICE and wish != "true":
+        return Verdict(Blocking.SERVICE_NOT_OPTED_IN, message=f'{pod.key} is a service without {MAY_MIGRATE}="true"')
+    if wish == "false":
+        return Verdict(Blocking.DO_NOT_DISRUPT, message=f'{pod.key} opted out with {MAY_MIGRATE}="false"')
     return None

@@ -11,4 +11,7 @@ def judge(pod: Pod, context: Context) -> Verdict | None:
     features = pod.constraints.unsupported
     if not features:
         return None
-    return Verdict(Blocking.NOT_SAFE_TO_EVICT, message=f"{pod.key} asks for {', '.join(features)}")
+    return Verdict(
+        Blocking.NOT_SAFE_TO_EVICT,
+        message=f"{pod.key} asks for {', '.join(features)}, which HTAS cannot place elsewhere",
+    )
