@@ -1,0 +1,262 @@
+"""Which nodes may go, and why the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.claims import ClaimState
+from htas.model.flavours import Billing, Catalogue
+from htas.model.nodes import CLUSTER_LABEL, DRAINING_TAINT, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.plan import KeptNode, Removing
+from htas.model.pods import Owner, Pod
+from htas.model.policy import EmptyRelease, Policy
+from htas.model.reasons import Kept, Removal
+from htas.model.snapshot import Drain, Memory, Move
+from htas.planning.cleaning.cleaner import Cleaning
+from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
+from tests.unit.planning.cleaning.world import (
+    LARGE,
+    LONG_AGO,
+    MEDIUM,
+    cleaned,
+    full_node,
+    job_on,
+    kept,
+    message,
+    policy_with,
+    quiet_snapshot,
+    removed,
+)
+
+HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
+
+
+def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, **fields: Any) -> Cleaning:
+    """What becomes of one node beside a half-empty one, to which small things could move."""
+    spare = owned_node("spare", annotations={SCALE_DOWN_DISABLED: "true"})
+    return cleaned(quiet_snapshot([node, spare], pods, **fields), policy)
+
+
+def test_an_empty_node_goes_at_once_and_saves_its_price() -> None:
+    cleaning = alone(owned_node("n1"))
+    assert cleaning.remove == (Removing("n1", "n1", Removal.EMPTY, 200_000_000, "empty"),)
+    assert not cleaning.migrate
+
+
+def test_an_empty_node_does_not_wait_for_the_queue() -> None:
+    snapshot = quiet_snapshot([owned_node("n1")])
+    assert removed(cleaned(snapshot, work_is_waiting=True)) == ["n1"]
+
+
+def test_daemons_do_not_make_a_node_used() -> None:
+    daemon = running(make_pod("logs-1", "3", owner=Owner("DaemonSet", "logs")), "n1")
+    assert removed(alone(owned_node("n1"), (daemon,))) == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        pytest.param(make_node("n1"), Kept.NOT_AUTOSCALED, id="not bought by HTAS"),
+        pytest.param(owned_node("n1", labels={CLUSTER_LABEL: "other"}), Kept.NOT_AUTOSCALED, id="another cluster's"),
+        pytest.param(
+            owned_node("n1", labels={GROUP_LABEL: "gone"}), Kept.NOT_AUTOSCALED, id="a group no longer configured"
+        ),
+        pytest.param(
+            owned_node("n1", annotations={SCALE_DOWN_DISABLED: "true"}),
+            Kept.SCALE_DOWN_DISABLED,
+            id="annotated to stay",
+        ),
+        pytest.param(owned_node("n1", is_ready=False), Kept.NOT_READY, id="not Ready"),
+        pytest.param(
+            owned_node("n1", taints=(DRAINING_TAINT,)), Kept.CURRENTLY_BEING_DELETED, id="tainted as draining"
+        ),
+    ],
+)
+def test_the_nodes_state_keeps_it(node: Node, reason: Kept) -> None:
+    cleaning = cleaned(quiet_snapshot([node]))
+    assert kept(cleaning) == {"n1": reason}
+    assert not cleaning.remove
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        pytest.param(
+            ClaimState.REGISTERED, Kept.NOT_READY, id="just registered: still counted as a machine on its way"
+        ),
+        pytest.param(ClaimState.DRAINING, Kept.CURRENTLY_BEING_DELETED, id="draining"),
+        pytest.param(ClaimState.FAILED, Kept.CURRENTLY_BEING_DELETED, id="given up"),
+    ],
+)
+def test_the_claims_state_keeps_it(state: ClaimState, reason: Kept) -> None:
+    node = owned_node("n1")
+    claim = msgspec.structs.replace(ready_claim(node), state=state)
+    assert kept(cleaned(quiet_snapshot([node], claims=(claim,)))) == {"n1": reason}
+
+
+def test_a_node_registered_under_another_name_than_its_claim_is_kept() -> None:
+    node = msgspec.structs.replace(owned_node("n1"), name="vm-7.example.org")
+    claim = msgspec.structs.replace(ready_claim(node), id="n1", state=ClaimState.REGISTERED)
+    assert kept(cleaned(quiet_snapshot([node], claims=(claim,)))) == {"vm-7.example.org": Kept.NOT_READY}
+
+
+def test_without_a_claim_nothing_is_released() -> None:
+    cleaning = cleaned(quiet_snapshot([owned_node("n1")], claims=()))
+    assert cleaning.kept == (KeptNode("n1", Kept.NOT_AUTOSCALED, "no claim n1 is known for it"),)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(
+            {"drains": (Drain("n2", "n2", "Empty", NOW, (Move("default/p", "n2", "n1", "evict"),)),)}, id="evicted"
+        ),
+        pytest.param({"moves": (Move("default/p", "n2", "n1", "checkpoint"),)}, id="restored"),
+    ],
+)
+def test_a_node_that_a_pod_is_moving_to_is_kept(fields: Mapping[str, Any]) -> None:
+    assert kept(cleaned(quiet_snapshot([owned_node("n1")], **fields))) == {"n1": Kept.NEEDED}
+
+
+def test_a_node_this_plan_uses_is_kept() -> None:
+    cleaning = cleaned(quiet_snapshot([owned_node("n1")]), needed=frozenset({"n1"}))
+    assert kept(cleaning) == {"n1": Kept.NEEDED}
+
+
+@pytest.mark.parametrize(
+    ("rules", "group", "reason", "text"),
+    [
+        pytest.param({"enabled": False}, {}, Kept.CLEANING_DISABLED, "group any", id="cleaning is off"),
+        pytest.param(
+            {"delay_after_launch_s": 4000.0},
+            {},
+            Kept.TOO_YOUNG,
+            "Ready for 60m00s of 66m40s",
+            id="launched an hour ago",
+        ),
+        pytest.param(
+            {"empty_for_s": 3700.0},
+            {},
+            Kept.NOT_EMPTY_LONG_ENOUGH,
+            "empty for 60m00s of 61m40s",
+            id="empty for an hour",
+        ),
+        pytest.param({}, {"min_nodes": 1}, Kept.MIN_SIZE_REACHED, "has 1 node and keeps at least 1", id="the last one"),
+        pytest.param({"max_nodes_at_once": 0}, {}, Kept.TOO_MANY_AT_ONCE, "at most 0 at once", id="none at a time"),
+    ],
+)
+def test_the_groups_rules_keep_an_empty_node(
+    rules: dict[str, Any], group: dict[str, Any], reason: Kept, text: str
+) -> None:
+    cleaning = cleaned(quiet_snapshot([owned_node("n1")]), policy_with(rules, group))
+    assert kept(cleaning) == {"n1": reason}
+    assert text in message(cleaning, "n1")
+
+
+@pytest.mark.parametrize(
+    ("held_s", "goes"),
+    [
+        pytest.param(3600.0 - 1200.0, False, id="20 minutes are paid for"),
+        pytest.param(3600.0 - 76.0, False, id="one more cycle of 60 s still comes 15 s before the end"),
+        pytest.param(3600.0 - 75.0, True, id="the next cycle would be too late"),
+        pytest.param(3600.0 - 5.0, True, id="late, but not too late"),
+        pytest.param(3600.0 + 5.0, False, id="the next hour is paid for"),
+    ],
+)
+def test_before_the_next_billing_period(held_s: float, goes: bool) -> None:
+    node = owned_node("n1")
+    policy = policy_with({"empty_release": EmptyRelease.BEFORE_BILLING}, catalogue=HOURLY)
+    cleaning = cleaned(quiet_snapshot([node], claims=(ready_claim(node, held_s),)), policy)
+    assert (removed(cleaning) == ["n1"]) is goes
+    assert goes or kept(cleaning) == {"n1": Kept.PAID_UNTIL_PERIOD_ENDS}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "fields", "circumstances", "reason", "text"),
+    [
+        pytest.param("2100m", {}, {}, Kept.NOT_UNDERUTILIZED, "utilisation 52.5% > 50%", id="just above the threshold"),
+        pytest.param(
+            "1",
+            {"memory": Memory({"n1": NOW - 130.0}, {}, LONG_AGO)},
+            {},
+            Kept.NOT_UNDERUTILIZED_LONG_ENOUGH,
+            "utilisation 25%, under-utilised for 2m10s of 5m00s",
+            id="not for long",
+        ),
+        pytest.param(
+            "1",
+            {"memory": Memory({}, {}, LONG_AGO)},
+            {},
+            Kept.NOT_UNDERUTILIZED_LONG_ENOUGH,
+            "under-utilised for 0s of 5m00s",
+            id="since now",
+        ),
+        pytest.param("1", {}, {"work_is_waiting": True}, Kept.QUEUE_NOT_EMPTY, "work is waiting", id="a queue"),
+        pytest.param(
+            "1",
+            {"memory": Memory({"n1": LONG_AGO}, {}, NOW - 45.0)},
+            {},
+            Kept.QUEUE_NOT_EMPTY,
+            "empty for only 45s of 5m00s",
+            id="a queue until just now",
+        ),
+        pytest.param("1", {}, {"is_due": False}, Kept.CLEANING_NOT_DUE, "next cleaning cycle", id="not due"),
+        pytest.param("3", {}, {"is_due": False}, Kept.NOT_UNDERUTILIZED, "75% > 50%", id="not due, and well used"),
+    ],
+)
+def test_use_keeps_a_node(
+    cpu: str, fields: Mapping[str, Any], circumstances: Mapping[str, Any], reason: Kept, text: str
+) -> None:
+    spare = owned_node("spare", annotations={SCALE_DOWN_DISABLED: "true"})
+    snapshot = quiet_snapshot([owned_node("n1"), spare], [job_on("n1", "job", cpu)], **fields)
+    cleaning = cleaned(snapshot, **circumstances)
+    assert kept(cleaning)["n1"] is reason
+    assert text in message(cleaning, "n1")
+
+
+def test_exactly_at_the_threshold_is_under_used() -> None:
+    assert removed(alone(owned_node("n1"), (job_on("n1", "job", "2"),))) == ["n1"]
+
+
+def test_every_node_goes_or_says_why_not() -> None:
+    n1, filling = full_node("n1")
+    nodes = [n1, owned_node("n2"), make_node("control"), owned_node("n3", is_ready=False)]
+    cleaning = cleaned(quiet_snapshot(nodes, [filling]))
+    assert sorted([*removed(cleaning), *kept(cleaning)]) == sorted(node.name for node in nodes)
+    assert all(keeping.message for keeping in cleaning.kept)
+
+
+class TestMemory:
+    """What one plan hands to the next."""
+
+    def test_since_is_kept_while_it_holds_and_begins_now_otherwise(self) -> None:
+        before = Memory({"old": NOW - 100.0}, {"old": NOW - 50.0}, NOW - 200.0)
+        snapshot = quiet_snapshot([owned_node("old"), owned_node("new")], memory=before)
+        memory = cleaned(snapshot, is_due=False).memory
+        assert memory.underutilized_since == {"new": NOW, "old": NOW - 100.0}
+        assert memory.empty_since == {"new": NOW, "old": NOW - 50.0}
+        assert memory.queue_empty_since == NOW - 200.0
+
+    def test_a_node_that_is_used_again_loses_its_since(self) -> None:
+        memory = cleaned(quiet_snapshot([owned_node("n1")], [job_on("n1", "job", "3")])).memory
+        assert not memory.underutilized_since
+        assert not memory.empty_since
+
+    def test_nodes_that_are_gone_are_forgotten(self) -> None:
+        memory = cleaned(quiet_snapshot([], memory=Memory({"n1": LONG_AGO}, {"n1": LONG_AGO}, None))).memory
+        assert memory == Memory({}, {}, NOW)
+
+    def test_nodes_of_others_are_not_remembered(self) -> None:
+        assert not cleaned(quiet_snapshot([make_node("control")])).memory.empty_since
+
+    def test_waiting_work_ends_the_quiet(self) -> None:
+        assert cleaned(quiet_snapshot([]), work_is_waiting=True).memory.queue_empty_since is None
+
+    def test_a_pod_being_bound_counts_as_there(self) -> None:
+        pod = make_pod("job", "3")
+        snapshot = quiet_snapshot([owned_node("n1")], [pod], expected_binds={pod.key: "n1"})
+        assert not cleaned(snapshot).memory.empty_since
