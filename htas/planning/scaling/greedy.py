@@ -112,7 +112,7 @@ class Shopper:
 
     def _coverage(self, offer: Offer, demands: Sequence[Demand]) -> float:
         """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
-        total, offered = self._total(demands), offer.free * self.allowance.bound(offer).count
+        total, offered = self._total(demands), offer.free * float(self.allowance.bound(offer).count)
         used = total > 0
         return float(np.minimum(offered[used] / total[used], 1.0).min()) if used.any() else 1.0
 

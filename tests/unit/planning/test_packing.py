@@ -1,0 +1,154 @@
+"""The task packer: bundling, best fit, time bins, scores."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from htas.model.policy import (
+    NodeGroup,
+    Packing,
+    PackingAlgorithm,
+    Policy,
+    Scoring,
+    ScoringStrategy,
+    ShapePoint,
+    Workload,
+)
+from htas.planning.packing.bundling import bundle
+from htas.planning.planner import plan
+from htas.planning.scoring import node_scores, ratio_score
+from tests.builders import (
+    NOW,
+    batch_group,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    opened,
+    owned_node,
+    running,
+)
+
+
+def bound(result: object) -> dict[str, str]:
+    return {bind.pod.removeprefix("default/"): bind.node for bind in result.bind}  # type: ignore[attr-defined]
+
+
+def test_bundling_orders_by_priority_kind_and_size() -> None:
+    pods = [
+        make_job("short", 60),
+        make_job("long", 600),
+        make_pod("small", memory="1Gi"),
+        make_pod("large", memory="2Gi"),
+        make_pod("wide", cpu="2", memory="1Gi"),
+        make_job("urgent", 60, priority=10),
+    ]
+    opening = opened([make_node()], pods)
+    order = [cls.example.name for cls in bundle(opening.waiting, opening.book)]
+    assert order == ["urgent", "large", "wide", "small", "long", "short"]
+
+
+def test_best_fit_takes_the_fullest_node_memory_before_cpu() -> None:
+    nodes = [make_node("more-cpu", "2", "4Gi"), make_node("less-memory", "4", "3Gi"), make_node("roomy", "8", "8Gi")]
+    result = plan(make_snapshot(nodes, [make_pod("p", "1", "1Gi")]), make_policy(), NOW)
+    assert bound(result) == {"p": "less-memory"}
+
+
+def test_decreasing_sizes_leave_no_gap() -> None:
+    """First fit in order of arrival would put 1 + 1 on the first node and strand the 3."""
+    nodes = [make_node("a", "4", "4Gi"), make_node("b", "4", "4Gi")]
+    pods = [make_pod(f"p{i}", "100m", memory) for i, memory in enumerate(["1Gi", "1Gi", "3Gi", "3Gi"])]
+    result = plan(make_snapshot(nodes, pods), make_policy(), NOW)
+    assert len(result.bind) == 4
+
+
+BINS = [
+    pytest.param(130, "own", id="own bin first"),
+    pytest.param(205, "greater", id="no node in its own bin: the next greater one"),
+    pytest.param(1000, "greatest", id="no greater bin: the greatest lesser one"),
+]
+
+
+@pytest.mark.parametrize(("runs_s", "want"), BINS)
+def test_time_bins(runs_s: float, want: str) -> None:
+    nodes = [owned_node(name, "batch") for name in ("lesser", "own", "greater", "greatest")]
+    placed = [
+        running(make_job("j-lesser", 60), "lesser", 0),
+        running(make_job("j-own", 130), "own", 0),
+        running(make_job("j-greater", 230), "greater", 0),
+        running(make_job("j-greatest", 900), "greatest", 0),
+    ]
+    result = plan(make_snapshot(nodes, [*placed, make_job("p", runs_s)]), make_policy([batch_group()]), NOW)
+    assert bound(result) == {"p": want}
+
+
+def test_a_placed_job_lifts_its_nodes_bin() -> None:
+    """The first long job opens a node; the second one finds it in its own bin, though another node is fuller."""
+    nodes = [owned_node("a", "batch"), owned_node("b", "batch")]
+    short = running(make_job("short", 60, memory="2Gi"), "a", 0)
+    jobs = [make_job(f"long-{i}", 600, memory="5Gi" if i == 0 else "1Gi") for i in range(2)]
+    result = plan(make_snapshot(nodes, [short, *jobs]), make_policy([batch_group()]), NOW)
+    assert set(bound(result).values()) == {"a"}
+
+
+def test_work_goes_to_the_groups_that_take_it() -> None:
+    nodes = [owned_node("s", "services"), owned_node("b", "batch"), make_node("fixed", "100m", "1Gi")]
+    policy = make_policy([NodeGroup("services", Workload.SERVICE), batch_group()])
+    pods = [make_pod("web", "1", "2Gi"), make_job("job", cpu="1", memory="2Gi"), make_pod("tiny", "100m", "64Mi")]
+    result = plan(make_snapshot(nodes, pods), policy, NOW)
+    assert bound(result) == {"web": "s", "job": "b", "tiny": "fixed"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "used", "want"),
+    [
+        pytest.param(ScoringStrategy.LEAST_ALLOCATED, ("3", "4000"), 55, id="least: (50 + 60) / 2"),
+        pytest.param(ScoringStrategy.MOST_ALLOCATED, ("3", "4000"), 45, id="most: (50 + 40) / 2"),
+    ],
+)
+def test_allocation_scores(strategy: ScoringStrategy, used: tuple[str, str], want: int) -> None:
+    """kube-scheduler's own example: 3000 of 6000 millicores and 4000 of 10000 bytes with the pod."""
+    incoming = make_pod("p", *used, scoring_cpu_m=3000, scoring_memory_bytes=4000)
+    opening = opened([make_node("n", "6", "10000")], [incoming])
+    scores = node_scores(opening.sim, opening.book.class_of(incoming), np.array([0]), Scoring(strategy))
+    assert scores.tolist() == [want]
+
+
+def test_requested_to_capacity_ratio_follows_the_documentations_example() -> None:
+    """Kubernetes documentation, resource bin packing: Node 1 scores 5, Node 2 scores 7."""
+    shape = [ShapePoint(0, 0), ShapePoint(100, 10)]
+    requested = np.array([[3, 4], [512, 768], [3, 8]])
+    capacity = np.array([[4, 8], [1024, 1024], [8, 8]])
+    assert ratio_score(requested, capacity, [5, 1, 3], shape).tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("shape", "utilization", "want"),
+    [
+        pytest.param([(0, 10), (100, 0)], 40, 6, id="falling"),
+        pytest.param([(20, 0), (60, 10), (100, 5)], 60, 10, id="a peak"),
+        pytest.param([(20, 0), (60, 10), (100, 5)], 80, 8, id="between, truncated towards zero: 10 - 2"),
+        pytest.param([(20, 1), (60, 10)], 5, 1, id="before the first point"),
+        pytest.param([(20, 1), (60, 10)], 95, 10, id="after the last point"),
+    ],
+)
+def test_shapes(shape: list[tuple[int, int]], utilization: int, want: int) -> None:
+    points = [ShapePoint(*point) for point in shape]
+    assert ratio_score(np.array([[utilization]]), np.array([[100]]), [1], points).tolist() == [want]
+
+
+def scored(strategy: ScoringStrategy) -> Policy:
+    return make_policy([NodeGroup("any", packing=Packing(PackingAlgorithm.SCORED, Scoring(strategy)))])
+
+
+def test_scored_placement_packs_or_spreads() -> None:
+    nodes = [owned_node(name) for name in "ab"]
+    pods = [msgspec.structs.replace(make_pod(f"p{i}"), scoring_cpu_m=100) for i in range(4)]
+    snapshot = make_snapshot(nodes, pods)
+    spread = bound(plan(snapshot, scored(ScoringStrategy.LEAST_ALLOCATED), NOW))
+    packed = bound(plan(snapshot, scored(ScoringStrategy.MOST_ALLOCATED), NOW))
+    assert sorted(spread.values()) == ["a", "a", "b", "b"]
+    assert len(set(packed.values())) == 1

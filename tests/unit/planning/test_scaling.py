@@ -1,0 +1,308 @@
+"""Autoscaling: what is bought, and what is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.claims import ClaimState, Headroom, NodeClaim
+from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
+from htas.model.plan import Plan
+from htas.model.pods import Owner, Pod
+from htas.model.policy import Limits, NodeGroup, Policy, Workload
+from htas.model.reasons import Unplaced
+from htas.model.selectors import Operator, Requirement
+from htas.model.snapshot import Backoff
+from htas.model.stages import Stage
+from htas.planning.planner import plan
+from htas.planning.scaling.bound import lower_bound_nanos
+from tests.builders import (
+    NECTAR,
+    NOW,
+    amounts,
+    batch_group,
+    labels_are,
+    make_flavour,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    running,
+)
+
+HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def bought(result: Plan) -> dict[str, int]:
+    return dict(Counter(item.flavour for item in result.launch))
+
+
+def planned(pods: list[Pod], policy: Policy | None = None, **snapshot: Any) -> Plan:
+    return plan(make_snapshot(snapshot.pop("nodes", ()), pods, **snapshot), policy or make_policy(), NOW)
+
+
+@pytest.mark.parametrize(
+    ("pods", "want"),
+    [
+        pytest.param([make_pod("p", "100m", "300Mi")], {"t3.xsmall": 1}, id="one small pod: the smallest machine"),
+        pytest.param([make_pod("p", "100m", "1536Mi")], {"m3.xsmall": 1}, id="1.5 GiB: the smallest that holds it"),
+        pytest.param([make_pod("p", "7", "1Gi")], {"m1.xlarge": 1}, id="seven cores: only one flavour holds it"),
+        pytest.param([make_pod(f"p{i}", "1", "1Gi") for i in range(4)], {"t3.xsmall": 4}, id="a core and a GiB each"),
+        pytest.param([make_pod(f"p{i}", "100m", "4Gi") for i in range(8)], {"m1.xlarge": 1}, id="memory by the bulk"),
+    ],
+)
+def test_greedy_buys_what_is_cheapest_for_the_work(pods: list[Pod], want: dict[str, int]) -> None:
+    result = planned(pods)
+    assert bought(result) == want
+    assert sorted(pod for item in result.launch for pod in item.pods) == sorted(pod.key for pod in pods)
+
+
+def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
+    result = planned([make_pod("huge", "64", "1Gi")])
+    assert result.launch == ()
+    assert result.unplaced[0].reason is Unplaced.NO_FLAVOUR_FITS
+    assert "m1.xlarge has not enough cpu (64000 asked, 8000 offered)" in result.unplaced[0].message
+
+
+def test_daemon_sets_take_their_share_of_new_machines() -> None:
+    """1 GiB of a 1 GiB machine does not fit once the agent has its 64 MiB."""
+    agent = make_pod("agent", "50m", "64Mi", owner=Owner("DaemonSet", "agent"), node="n", scheduler="default-scheduler")
+    result = planned([agent, make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")])
+    assert bought(result) == {"m3.xsmall": 1}
+
+
+def test_a_daemon_sets_own_node_pin_is_not_taken_for_a_wish() -> None:
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    agent = make_pod(
+        "agent",
+        "50m",
+        "64Mi",
+        owner=Owner("DaemonSet", "agent"),
+        node="n",
+        constraints=Constraints(node_affinity=(pin,)),
+    )
+    result = planned([agent, make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")])
+    assert bought(result) == {"m3.xsmall": 1}
+
+
+def test_anti_affinity_buys_a_machine_each() -> None:
+    apart = Constraints(anti_affinity=(PodAffinityTerm(HOST, labels_are(app="web")),))
+    pods = [make_pod(f"p{i}", labels={"app": "web"}, constraints=apart) for i in range(5)]
+    result = planned(pods)
+    assert [len(item.pods) for item in result.launch] == [1] * 5
+
+
+def zoned() -> list[Any]:
+    return [msgspec.structs.replace(flavour, zones=("a", "b", "c")) for flavour in NECTAR]
+
+
+def test_spread_over_zones_is_bought_as_it_must_be() -> None:
+    even = Constraints(spread=(SpreadConstraint(ZONE, 1, labels_are(app="web"), min_domains=3),))
+    pods = [make_pod(f"p{i}", "500m", "500Mi", labels={"app": "web"}, constraints=even) for i in range(6)]
+    result = planned(pods, make_policy(flavours=zoned()))
+    assert not result.unplaced
+    per_zone = Counter(item.zone for item in result.launch for _ in item.pods)
+    assert per_zone == {"a": 2, "b": 2, "c": 2}
+
+
+def test_machines_are_balanced_over_zones() -> None:
+    result = planned([make_pod(f"p{i}", "1", "1Gi") for i in range(6)], make_policy(flavours=zoned()))
+    assert Counter(item.zone for item in result.launch) == {"a": 2, "b": 2, "c": 2}
+
+
+@pytest.mark.parametrize(
+    ("limits", "machines", "word"),
+    [
+        pytest.param(Limits(max_nodes=2), 2, "maxNodes (2)", id="nodes"),
+        pytest.param(Limits(max_cpu_m=3000), 3, "maxCpu", id="cpu"),
+        pytest.param(Limits(max_memory_bytes=2 * 2**30), 2, "maxMemory", id="memory"),
+        pytest.param(Limits(max_nanos_per_hour=40_000_000), 2, "maxPricePerHour (0.04)", id="price"),
+    ],
+)
+@pytest.mark.parametrize("scope", ["cluster", "group"])
+def test_limits_hold(limits: Limits, machines: int, word: str, scope: str) -> None:
+    flavours = [make_flavour("t3.xsmall", "1", "1Gi", "0.0198")]
+    group = NodeGroup("any", limits=limits if scope == "group" else Limits())
+    policy = make_policy([group], flavours, limits=limits if scope == "cluster" else Limits())
+    result = planned([make_pod(f"p{i}", "1", "1Gi") for i in range(5)], policy)
+    assert len(result.launch) == machines
+    assert {item.reason for item in result.unplaced} == {Unplaced.LIMIT_REACHED}
+    assert word in result.unplaced[0].message
+
+
+def test_under_a_limit_of_nodes_large_machines_are_bought() -> None:
+    """Thirty jobs of 0.9 GiB need 27 GiB: one node may be bought, so it must be the one that holds them."""
+    pods = [make_job(f"j{i}", cpu="100m", memory="900Mi") for i in range(30)]
+    result = planned(pods, make_policy([batch_group()], limits=Limits(max_nodes=1)))
+    assert bought(result) == {"m1.xlarge": 1}
+    assert not result.unplaced
+
+
+def test_the_most_important_work_gets_what_may_be_bought() -> None:
+    pods = [make_pod(f"low-{i}", "1", "1Gi") for i in range(3)] + [make_pod("high", "1", "1Gi", priority=9)]
+    policy = make_policy(flavours=[make_flavour("one", "1", "1Gi", "0.1")], limits=Limits(max_nodes=1))
+    assert planned(pods, policy).launch[0].pods == ("default/high",)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "machines"),
+    [
+        pytest.param(Headroom(instances=1), 1, id="instances"),
+        pytest.param(Headroom(cpu_m=2000), 2, id="cores"),
+        pytest.param(Headroom(memory_bytes=0), 0, id="memory"),
+    ],
+)
+def test_what_the_cloud_will_not_grant_is_not_asked_for(headroom: Headroom, machines: int) -> None:
+    policy = make_policy(flavours=[make_flavour("one", "1", "1Gi", "0.1")])
+    result = planned([make_pod(f"p{i}", "1", "1Gi") for i in range(3)], policy, headroom=headroom)
+    assert len(result.launch) == machines
+    assert {item.reason for item in result.unplaced} == {Unplaced.QUOTA_REACHED}
+
+
+def test_a_flavour_that_failed_gives_way_to_the_next_cheapest() -> None:
+    backoff = Backoff("t3.xsmall", None, NOW + 60, "no valid host")
+    assert bought(planned([make_pod()], backoffs=(backoff,))) == {"m3.xsmall": 1}
+    over = Backoff("t3.xsmall", None, NOW - 1, "no valid host")
+    assert bought(planned([make_pod()], backoffs=(over,))) == {"t3.xsmall": 1}
+
+
+def test_stock_is_a_limit() -> None:
+    policy = make_policy(flavours=[make_flavour("rare", "1", "1Gi", "0.1", stock=1)])
+    assert len(planned([make_pod(f"p{i}", "1", "1Gi") for i in range(3)], policy).launch) == 1
+
+
+def coming(claim_id: str = "c1", flavour: str = "m1.large") -> NodeClaim:
+    return NodeClaim(claim_id, "any", flavour, ClaimState.REQUESTED, NOW - 10, NOW - 10, instance="vm-1")
+
+
+def test_machines_on_their_way_are_capacity() -> None:
+    result = planned([make_pod("p", "3", "8Gi")], claims=(coming(),))
+    assert result.launch == ()
+    assert [(item.pod, item.node) for item in result.nominate] == [("default/p", "c1")]
+
+
+def test_machines_on_their_way_count_against_limits() -> None:
+    policy = make_policy(limits=Limits(max_nodes=1))
+    result = planned([make_pod("p", "7", "8Gi")], policy, claims=(coming(),))
+    assert result.launch == ()
+    assert result.unplaced[0].reason is Unplaced.LIMIT_REACHED
+
+
+def test_pods_of_other_schedulers_are_bought_for_but_not_bound() -> None:
+    foreign = make_pod("p", scheduler="default-scheduler", is_unschedulable=True)
+    assert bought(planned([foreign])) == {"t3.xsmall": 1}
+    with_room = planned([foreign], nodes=[make_node()])
+    assert with_room.bind == ()
+    assert with_room.nominate[0].why == "bound by default-scheduler"
+    unseen = make_pod("p", scheduler="default-scheduler")
+    assert planned([unseen]).launch == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        pytest.param(make_pod(gates=("wait",)), Unplaced.SCHEDULING_GATED, id="gated"),
+        pytest.param(
+            make_pod(constraints=Constraints(unsupported=("DRA",))), Unplaced.NOT_SUPPORTED, id="not understood"
+        ),
+    ],
+)
+def test_some_pods_are_never_bought_for(pod: Pod, reason: Unplaced) -> None:
+    result = planned([pod])
+    assert result.launch == ()
+    assert result.unplaced[0].reason is reason
+
+
+def test_nothing_is_bought_between_autoscaling_cycles() -> None:
+    result = plan(make_snapshot([], [make_pod()]), make_policy(), NOW, frozenset({Stage.SCHEDULING}))
+    assert result.launch == ()
+    assert result.unplaced[0].reason is Unplaced.AUTOSCALING_NOT_DUE
+
+
+def test_groups_keep_their_minimum_size() -> None:
+    policy = make_policy([NodeGroup("any", min_nodes=2)])
+    result = planned([make_pod()], policy)
+    assert bought(result) == {"t3.xsmall": 2}
+
+
+def test_no_group_takes_it() -> None:
+    result = planned([make_pod()], make_policy([NodeGroup("batch", Workload.BATCH)]))
+    assert result.unplaced[0].reason is Unplaced.NO_NODE_GROUP
+
+
+def ending(runs_s: float, since_s: float) -> tuple[list[Any], list[Pod]]:
+    """A full batch node whose one job has run for `since_s` of `runs_s`."""
+    node = owned_node("busy", "batch", "m3.small", cpu="2", memory="4Gi")
+    return [node], [running(make_job("running", runs_s, cpu="2", memory="3Gi"), "busy", since_s)]
+
+
+@pytest.mark.parametrize(
+    ("runs_s", "since_s", "buys"),
+    [
+        pytest.param(120, 110, 0, id="it ends in 10 s: wait"),
+        pytest.param(120, 60, 1, id="it ends in a minute: buy"),
+        pytest.param(120, 500, 1, id="it should have ended: its estimate is believed no more"),
+    ],
+)
+def test_zero_bin(runs_s: float, since_s: float, buys: int) -> None:
+    nodes, pods = ending(runs_s, since_s)
+    result = planned([*pods, make_job("waiting", cpu="1", memory="2Gi")], make_policy([batch_group()]), nodes=nodes)
+    assert len(result.launch) == buys
+    reasons = [item.reason for item in result.unplaced]
+    assert reasons == ([] if buys else [Unplaced.CAPACITY_FREES_SOON])
+
+
+def test_zero_bin_is_waited_for_no_longer_than_allowed() -> None:
+    nodes, pods = ending(120, 110)
+    impatient = make_job("waiting", cpu="1", memory="2Gi", created_at=NOW - 121)
+    assert len(planned([*pods, impatient], make_policy([batch_group()]), nodes=nodes).launch) == 1
+
+
+def test_zero_bin_holds_only_so_much() -> None:
+    nodes, pods = ending(120, 110)
+    waiting = [make_job(f"w{i}", cpu="1", memory="1536Mi") for i in range(5)]
+    result = planned([*pods, *waiting], make_policy([batch_group()]), nodes=nodes)
+    waits = [item for item in result.unplaced if item.reason is Unplaced.CAPACITY_FREES_SOON]
+    assert len(waits) == 2
+    assert sum(len(item.pods) for item in result.launch) == 3
+
+
+def test_51_000_pods_need_2595_nodes() -> None:
+    """50,000 of 50m and 1,000 of 95m on one-core nodes of 100 pods: 100 nodes hold ten large and one small each."""
+    pods = [make_pod(f"a{i}", "50m", "0") for i in range(50_000)] + [make_pod(f"b{i}", "95m", "0") for i in range(1000)]
+    policy = make_policy(flavours=[make_flavour("one", "1", "4Gi", "0.01", pods=100)])
+    result = planned(pods, policy)
+    assert len(result.launch) == 2595
+    assert not result.unplaced
+
+
+@pytest.mark.parametrize(
+    ("demand", "want"),
+    [
+        pytest.param((0, 0), 0, id="nothing"),
+        pytest.param((4, 0), 20, id="one resource: the cheapest per unit"),
+        pytest.param((4, 4), 24, id="both: two of each, not the dearer of one resource"),
+    ],
+)
+def test_lower_bound(demand: tuple[int, int], want: int) -> None:
+    capacities, prices = [(2, 0), (0, 2), (1, 1)], [10, 2, 7]
+    assert lower_bound_nanos(demand, capacities, prices) == want
+
+
+def test_costs_stand_in_the_plan() -> None:
+    node = owned_node("n", flavour="m1.medium", cpu="2", memory="8Gi")
+    result = planned([running(make_pod("a", "1", "4Gi"), "n"), make_pod("b", "2", "8Gi")], nodes=[node])
+    assert (result.cost.before_nanos, result.cost.after_nanos) == (137_100_000, 274_200_000)
+    assert 0 < result.cost.bound_nanos <= result.cost.after_nanos
+
+
+def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
+    """m3.small promises 4 GiB; its first node had 3 GiB allocatable, so 3.5 GiB need the next flavour."""
+    learned = {"m3.small": amounts("2", "3Gi", 110)}
+    assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
