@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.constraints import Constraints
+from htas.model.constraints import Constraints, Toleration
 from htas.model.flavours import Billing, Catalogue
 from htas.model.nodes import SCALE_DOWN_DISABLED
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Phase
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
 from htas.model.policy import EmptyRelease, MigrationMethod
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import Drain, Memory, Move
@@ -118,6 +119,19 @@ def test_empty_nodes_go_before_anything_could_be_moved_to_them() -> None:
     assert kept(cleaning) == {"used": Kept.NO_PLACE_TO_MOVE_PODS}
 
 
+def test_empty_nodes_go_first_even_if_their_daemons_count_as_use() -> None:
+    daemon = running(make_pod("logs-1", "1500m", owner=Owner("DaemonSet", "logs")), "empty")
+    snapshot = quiet_snapshot([owned_node("empty"), owned_node("used")], [daemon, job_on("used", "a")])
+    policy = policy_with({"ignore_daemonset_utilization": False})
+    assert removed(cleaned(snapshot, policy)) == ["empty"]
+
+
+def test_a_node_that_could_not_be_emptied_takes_pods_of_others() -> None:
+    nodes = [owned_node("n1", labels={"role": "room"}), owned_node("n2")]
+    pods = [job_on("n1", "stuck", "500m", constraints=NOWHERE), job_on("n2", "a", constraints=TO_ROOM)]
+    assert moves(cleaned(quiet_snapshot(nodes, pods))) == [("a", "n2", "n1")]
+
+
 @pytest.mark.parametrize(
     "rules",
     [
@@ -158,6 +172,20 @@ def test_closed_nodes_are_no_targets(target: dict[str, Any]) -> None:
     assert kept(cleaned(quiet_snapshot(nodes, [job_on("n1", "a")])))["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
 
 
+def test_a_cordoned_node_is_no_target_even_for_pods_that_tolerate_it() -> None:
+    careless = Constraints(tolerations=(Toleration(operator="Exists"),))
+    nodes = [owned_node("n1"), make_node("closed", is_unschedulable=True)]
+    cleaning = cleaned(quiet_snapshot(nodes, [job_on("n1", "a", constraints=careless)]))
+    assert kept(cleaning)["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
+
+
+def test_a_node_whose_claim_was_not_seen_ready_yet_is_no_target() -> None:
+    nodes = [owned_node("n1"), owned_node("fresh")]
+    fresh = msgspec.structs.replace(ready_claim(nodes[1]), state=ClaimState.REGISTERED)
+    cleaning = cleaned(quiet_snapshot(nodes, [job_on("n1", "a")], claims=(ready_claim(nodes[0]), fresh)))
+    assert kept(cleaning) == {"fresh": Kept.NOT_READY, "n1": Kept.NO_PLACE_TO_MOVE_PODS}
+
+
 def test_machines_on_their_way_are_no_targets() -> None:
     node = owned_node("n1")
     coming = NodeClaim("coming", "any", "medium", ClaimState.REQUESTED, NOW - 10, NOW - 10)
@@ -193,6 +221,13 @@ def test_sizes_and_drains_under_way_are_counted(drains: tuple[Drain, ...], min_n
     cleaning = cleaned(quiet_snapshot(nodes, drains=drains), policy)
     assert not cleaning.remove
     assert kept(cleaning)["n1"] is reason
+
+
+def test_nodes_that_go_in_this_plan_count_for_the_minimum() -> None:
+    nodes = [owned_node("n1"), owned_node("n2"), owned_node("n3")]
+    cleaning = cleaned(quiet_snapshot(nodes), policy_with(group={"min_nodes": 1}))
+    assert removed(cleaning) == ["n1", "n2"]
+    assert kept(cleaning) == {"n3": Kept.MIN_SIZE_REACHED}
 
 
 class TestPodsThatHoldTheirNode:
@@ -240,6 +275,17 @@ class TestBudgets:
         cleaning = cleaned(quiet_snapshot(nodes, pods, budgets=(budget(1, {"app": "x"}),)))
         assert removed(cleaning) == ["n1"]
         assert kept(cleaning)["n2"] is Kept.BLOCKED_BY_POD
+
+    def test_a_node_short_of_allowances_spends_none(self) -> None:
+        nodes = [owned_node("n1"), owned_node("n2"), owned_node("room", **ROOM)]
+        pods = [
+            job_on("n1", "a", "300m", labels={"app": "x"}, constraints=TO_ROOM),
+            job_on("n1", "b", "300m", labels={"app": "x"}, constraints=TO_ROOM),
+            job_on("n2", "c", labels={"app": "x"}, constraints=TO_ROOM),
+        ]
+        cleaning = cleaned(quiet_snapshot(nodes, pods, budgets=(budget(1, {"app": "x"}),)))
+        assert kept(cleaning)["n1"] is Kept.BLOCKED_BY_POD
+        assert removed(cleaning) == ["n2"]
 
     def test_what_a_node_that_stays_had_spent_is_given_back(self) -> None:
         nodes = [owned_node("n1"), owned_node("n2"), owned_node("room", **ROOM)]
@@ -335,7 +381,9 @@ def test_bound_but_not_started_work_moves_too() -> None:
 def test_the_simulation_keeps_the_moves_and_nothing_else() -> None:
     nodes = [owned_node("n1"), owned_node("n2"), owned_node("room", **ROOM), make_node("closed", is_ready=False)]
     pods = [job_on("n1", "a", constraints=TO_ROOM), job_on("n2", "b", constraints=NOWHERE)]
-    snapshot, policy = quiet_snapshot(nodes, pods), policy_with()
+    coming = NodeClaim("coming", "any", "medium", ClaimState.REQUESTED, NOW - 10, NOW - 10)
+    claims = (*(ready_claim(node) for node in nodes[:3]), coming)
+    snapshot, policy = quiet_snapshot(nodes, pods, claims=claims), policy_with()
     opening = open_simulation(snapshot, policy, NOW)
     sim, row = opening.sim, opening.sim.table.row_of
     before, was_open = sim.table.free.copy(), sim.table.is_open.copy()
@@ -343,7 +391,10 @@ def test_the_simulation_keeps_the_moves_and_nothing_else() -> None:
         sim, opening.book, opening.placer, snapshot, policy, NOW, is_due=True, work_is_waiting=False, needed=frozenset()
     )
     moved = sim.table.free - before
-    assert {name: int(moved[CPU_ROW, row[name]]) for name in row} == {"n1": 1000, "n2": 0, "room": -1000, "closed": 0}
+    assert {name: int(moved[CPU_ROW, row[name]]) for name in row if moved[CPU_ROW, row[name]]} == {
+        "n1": 1000,
+        "room": -1000,
+    }
     assert [name for name in row if was_open[row[name]] != sim.table.is_open[row[name]]] == ["n1"]
 
 
