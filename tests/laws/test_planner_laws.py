@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 
 from htas.model.constraints import UNCONSTRAINED
-from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, ZONE_LABEL
+from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -211,6 +211,11 @@ def test_fork_and_drop_restores(snapshot: ClusterSnapshot, policy: Policy) -> No
         for cls in bundle(opening.waiting, opening.book):
             opening.placer.place(sim, cls, len(cls.pods))
         with sim.fork() as inner:
-            sim.add_nodes([node for node in snapshot.cluster.nodes[:0]])
+            sim.add_nodes(_others(snapshot))
             inner.commit()
     assert state() == before
+
+
+def _others(snapshot: ClusterSnapshot) -> list[Node]:
+    """The snapshot's nodes once more, under other names."""
+    return [msgspec.structs.replace(node, name=f"{node.name}-again") for node in snapshot.cluster.nodes]

@@ -8,7 +8,7 @@ still without room is the demand of the next choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,6 +28,31 @@ class Batch:
 
     offer: Offer
     rows: range
+
+
+@dataclass(slots=True)
+class Part:
+    """Demands of one priority that the same offers could hold. `requests` and `counts` are their columns."""
+
+    offers: tuple[Offer, ...]
+    demands: list[Demand] = field(default_factory=list)
+
+    def columns(self) -> tuple[Ints, Ints]:
+        """(requests: demands × resources, counts: demands)."""
+        requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
+        return requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
+
+    @property
+    def left(self) -> list[Demand]:
+        return [demand for demand in self.demands if demand.count]
+
+
+CHUNK = 128
+"""Demands tried between two looks at whether the room left on new machines is enough for any more of them."""
 
 
 class Shopper:
@@ -58,23 +83,27 @@ class Shopper:
         self.batches.append(Batch(offer, rows))
         return rows
 
-    def _parts(self, demands: Sequence[Demand]) -> list[list[Demand]]:
+    def _parts(self, demands: Sequence[Demand]) -> list[Part]:
         """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
-        parts: dict[tuple[int, tuple[int, ...]], list[Demand]] = {}
+        parts: dict[tuple[int, tuple[int, ...]], Part] = {}
         for demand in demands:
             holds = tuple(i for i, offer in enumerate(self.offers) if offer.could_hold(demand.cls))
             if holds:
-                parts.setdefault((-demand.cls.priority, holds), []).append(demand)
+                key = -demand.cls.priority, holds
+                if key not in parts:
+                    parts[key] = Part(tuple(self.offers[i] for i in holds))
+                parts[key].demands.append(demand)
         return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
 
-    def _use_what_is_bought(self, part: Sequence[Demand]) -> None:
+    def _use_what_is_bought(self, part: Part) -> None:
         for batch in self.batches:
-            self._place(part, batch)
+            if batch.offer in part.offers:
+                self._place(part, batch)
 
-    def _buy_for_part(self, part: list[Demand]) -> None:
+    def _buy_for_part(self, part: Part) -> None:
         useless: set[int] = set()
-        while any(demand.count for demand in part):
-            offer = self._best_offer(part, useless)
+        while left := part.left:
+            offer = self._best_offer(part, left, useless)
             if offer is None:
                 return
             count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
@@ -85,62 +114,69 @@ class Shopper:
                     branch.commit()
             if placed:
                 useless.clear()
-                if any(demand.cls.is_dynamic for demand in part):
+                if part.is_dynamic:
                     self._use_what_is_bought(part)
             else:
                 del self.batches[-1]
                 self.allowance.take(offer, -len(rows))
                 useless.add(id(offer))
 
-    def _best_offer(self, part: Sequence[Demand], useless: set[int]) -> Offer | None:
+    def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
         """The best score; then the lower price, the emptier zone, the name."""
-        left = [demand for demand in part if demand.count]
+        total = _total(part)
         scores: dict[tuple[str, str], float] = {}
         best: tuple[tuple[float, int, int, str], Offer] | None = None
-        for offer in self.offers:
-            if id(offer) in useless or self.allowance.bound(offer).count <= 0:
+        for offer in part.offers:
+            allowed = self.allowance.bound(offer).count
+            if id(offer) in useless or allowed <= 0:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                holdable = [demand for demand in left if offer.could_hold(demand.cls)]
-                scores[kind] = score(offer, holdable, self._unit) * self._coverage(offer, holdable)
+                scores[kind] = score(offer, left, self._unit) * _coverage(offer, total, allowed)
             if scores[kind] > 0:
                 rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "")
                 if best is None or rank < best[0]:
                     best = rank, offer
         return best[1] if best is not None else None
 
-    def _coverage(self, offer: Offer, demands: Sequence[Demand]) -> float:
-        """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
-        total, offered = self._total(demands), offer.free * float(self.allowance.bound(offer).count)
-        used = total > 0
-        return float(np.minimum(offered[used] / total[used], 1.0).min()) if used.any() else 1.0
-
-    def _total(self, demands: Sequence[Demand]) -> Ints:
-        total: Ints = np.zeros(len(self.sim.table.axis), dtype=np.int64)
-        for demand in demands:
-            total += demand.cls.requests * demand.count
-        return total
-
-    def _whole_machines(self, offer: Offer, part: Sequence[Demand]) -> int:
+    def _whole_machines(self, offer: Offer, part: Part) -> int:
         """Machines the demand would fill completely, were it fluid: so many at least are needed. One at least.
 
         Where the flavour is sold in several zones they are bought one by one, so that zones stay in balance.
         """
-        if len(offer.flavour.zones) > 1 or any(demand.cls.is_dynamic for demand in part if demand.count):
+        if len(offer.flavour.zones) > 1 or part.is_dynamic:
             return 1
-        total = self._total(part)
+        total = _total(part)
         used = (total > 0) & (offer.free > 0)
         fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
-        return max(1, min(fluid, sum(demand.count for demand in part)))
+        return max(1, min(fluid, sum(demand.count for demand in part.demands)))
 
-    def _place(self, part: Sequence[Demand], batch: Batch) -> int:
+    def _place(self, part: Part, batch: Batch) -> int:
+        """Place what fits on a batch of machines, in placing order; returns how many pods."""
         order = self._orders[batch.offer.group.name]
         rows = slice(batch.rows.start, batch.rows.stop)
-        total = 0
-        for demand in part:
-            if demand.count and batch.offer.could_hold(demand.cls):
+        requests, counts = part.columns()
+        total, start = 0, 0
+        while start < len(counts):
+            room = self.sim.table.free[:, rows].max(axis=1)
+            hopeful = np.flatnonzero((requests[start:] <= room).all(axis=1) & (counts[start:] > 0))[:CHUNK] + start
+            for i in hopeful.tolist():
+                demand = part.demands[i]
                 placed = fill(self.sim, demand.cls, demand.count, rows, order)
                 demand.count -= placed
                 total += placed
+            start = int(hopeful[-1]) + 1 if len(hopeful) else len(counts)
         return total
+
+
+def _total(part: Part) -> Ints:
+    """What a part asks for in all, by resource."""
+    requests, counts = part.columns()
+    total: Ints = counts @ requests
+    return total
+
+
+def _coverage(offer: Offer, total: Ints, allowed: int) -> float:
+    """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
+    used = total > 0
+    return float(np.minimum(offer.free[used] * float(allowed) / total[used], 1.0).min()) if used.any() else 1.0
