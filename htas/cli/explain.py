@@ -68,7 +68,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     group = policy.group(node.group)
     lines = [f"{name}: {node.flavour or 'unknown flavour'}, group {node.group or 'none'}, {len(pods)} pods"]
     if group is not None:
-        lines.append(f"utilisation {utilization(node, pods, group.cleaning):.0%}")
+        lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")
     lines += [f"stays: {item.reason.value}: {item.message}" for item in plan.kept if item.node == name]
     for item in plan.remove:
         if item.node == name:

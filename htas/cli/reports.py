@@ -151,7 +151,7 @@ def _top(loaded: Loaded) -> RenderableType:
     for node in view.nodes:
         pods: list[Pod] = [pod for pod in view.pods if pod.node == node.name]
         group, flavour = policy.group(node.group), policy.catalogue.named(node.flavour)
-        share = utilization(node, pods, (group or policy.groups[0]).cleaning)
+        share = utilization(node, pods, (group or policy.groups[0]).cleaning, now)
         price += flavour.nanos_per_hour if flavour is not None else 0
         table.add_row(
             node.name,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from htas.daemon.cycle import CycleResult, Daemon
+from htas.model.policy import EmptyRelease
 from htas.model.snapshot import Memory
 from htas.model.stages import Stage
 from htas.ports import TransientError
@@ -45,7 +46,7 @@ class VirtualDriver:
         self._seen = daemon.ports.cluster.changes()
         self._first_change: float | None = None
         self._last_change = now
-        self._is_settled = False
+        self._settled_at: float | None = None
         self._memory = Memory()
 
     def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
@@ -66,7 +67,7 @@ class VirtualDriver:
         changes = self.daemon.ports.cluster.changes()
         if changes != self._seen:
             self._seen = changes
-            self._is_settled = False
+            self._settled_at = None
             self._last_change = now
             if self._first_change is None:
                 self._first_change = now
@@ -82,11 +83,11 @@ class VirtualDriver:
     def _net_due(self) -> float:
         """When the next periodic cycle runs; a settled cluster is looked at when a timer ends, or now and then."""
         due = min(self._next.values())
-        if not self._is_settled:
+        settled_at = self._settled_at
+        if settled_at is None:
             return due
-        now = self.daemon.ports.clock.now()
-        timers = [instant for instant in self._timers() if instant > now]
-        return max(due, min([*timers, now + SETTLED_S]))
+        timers = [instant for instant in self._timers() if instant > settled_at]
+        return max(due, min([*timers, settled_at + SETTLED_S]))
 
     def _timers(self) -> list[float]:
         """Instants at which a cleaning rule may change its mind."""
@@ -115,7 +116,13 @@ class VirtualDriver:
         except TransientError:
             return  # the next periodic cycle tries again
         self._memory = result.plan.memory
-        self._is_settled = Stage.CLEANING in stages and _is_quiet(result)
+        is_settled = Stage.CLEANING in stages and _is_quiet(result) and not self._waits_for_a_bill(result)
+        self._settled_at = now if is_settled else None
+
+    def _waits_for_a_bill(self, result: CycleResult) -> bool:
+        """Whether an empty node is to go just before it is paid for again, which every cleaning cycle must look at."""
+        rules = [group.cleaning.empty_release for group in self.daemon.policy.groups]
+        return bool(result.plan.memory.empty_since) and EmptyRelease.BEFORE_BILLING in rules
 
 
 def _is_quiet(result: CycleResult) -> bool:

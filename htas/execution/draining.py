@@ -17,6 +17,7 @@ from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
+from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
 
@@ -59,7 +60,7 @@ class Draining:
         if node is None or node.is_draining or not node.is_ready:
             return "the node is gone, not Ready or being emptied by somebody else"
         planned = {move.pod for move in moves}
-        here = {pod.key for pod in _held(view.pods, removing.node)}
+        here = {pod.key for pod in self._held(view.pods, removing.node)}
         if here - planned:
             return f"{', '.join(sorted(here - planned)[:3])} came to the node since"
         for move in moves:
@@ -67,6 +68,15 @@ class Draining:
             if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
                 return f"the target {move.target} of {move.pod} is gone or closed"
         return None
+
+    def _held(self, pods: Iterable[Pod], node: str) -> list[Pod]:
+        """Pods that must leave a node before its machine goes."""
+        now = self.ports.clock.now()
+        return [
+            pod
+            for pod in pods
+            if pod.node == node and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
+        ]
 
     def _claim(self, claim_id: str) -> NodeClaim | None:
         return next((claim for claim in self.ports.store.claims() if claim.id == claim_id), None)
@@ -92,7 +102,7 @@ class Draining:
             return [self._resume(drain, claim)]
         if not node.is_draining or not node.is_unschedulable:
             return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))]
-        held = _held(view.pods, drain.node)
+        held = self._held(view.pods, drain.node)
         if not held:
             return [self.machines.delete_machine(claim)]
         strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
@@ -151,8 +161,3 @@ class Draining:
             return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         self.ports.store.delete_drain(node)
         return Outcome("undo-drain", node, OutcomeStatus.DONE, why)
-
-
-def _held(pods: Iterable[Pod], node: str) -> list[Pod]:
-    """Pods that must leave a node before its machine goes."""
-    return [pod for pod in pods if pod.node == node and not pod.is_daemon and not pod.is_mirror]

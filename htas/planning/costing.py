@@ -25,8 +25,12 @@ def cost_of(
     remove: Sequence[Removing],
     placements: dict[int, list[Pod]],
 ) -> Cost:
-    """Prices an hour. Nodes whose flavour the catalogue does not know are paid for elsewhere and count nothing."""
-    before = sum(_price(policy, node) or 0 for node in _present(opening))
+    """Prices an hour: the catalogue's, or for a flavour that has left it the price the machine was bought at.
+
+    Other nodes whose flavour the catalogue does not know are paid for elsewhere and count nothing.
+    """
+    bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
+    before = sum(_price(policy, node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
     after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
     return Cost(policy.catalogue.currency, before, after, _bound(opening, snapshot, policy, placements))
 

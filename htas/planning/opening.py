@@ -136,8 +136,9 @@ def _count_running(
     placed: Sequence[tuple[Pod, int]],
     now: float,
 ) -> dict[int, list[Pod]]:
-    """Count pods on their rows; room is also kept where a pod is moving to."""
-    targets = {move.pod: sim.table.row_of.get(move.target) for move in snapshot.moves}
+    """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
+    moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
+    targets = {move.pod: sim.table.row_of.get(move.target) for move in moves}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
     run_until = sim.table.run_until

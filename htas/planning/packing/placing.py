@@ -51,13 +51,8 @@ class Placer:
     """Places classes over the pools it was given."""
 
     def __init__(self, policy: Policy, pools: Sequence[Pool]) -> None:
-        self._policy = policy
         self.pools = tuple(pools)
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
-
-    def over(self, pools: Sequence[Pool]) -> Placer:
-        """The same orders over other pools."""
-        return Placer(self._policy, pools)
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
         """Place up to `count` pods of a class; returns how many found room."""

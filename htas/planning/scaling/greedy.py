@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from htas.model.policy import Policy
-from htas.planning.classes import Ints
+from htas.planning.classes import Bools, Ints
 from htas.planning.packing.orders import order_of
 from htas.planning.packing.placing import fill
 from htas.planning.scaling.cost_efficiency import Demand, Unit, score
@@ -32,15 +32,17 @@ class Batch:
 
 @dataclass(slots=True)
 class Part:
-    """Demands of one priority that the same offers could hold. `requests` and `counts` are their columns."""
+    """Demands of one priority that the same offers could hold."""
 
     offers: tuple[Offer, ...]
     demands: list[Demand] = field(default_factory=list)
+    _requests: Ints | None = None
 
     def columns(self) -> tuple[Ints, Ints]:
-        """(requests: demands × resources, counts: demands)."""
-        requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
-        return requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
+        """(requests: demands × resources, counts: demands); asked for once all demands are in."""
+        if self._requests is None:
+            self._requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
+        return self._requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
 
     @property
     def is_dynamic(self) -> bool:
@@ -86,8 +88,15 @@ class Shopper:
     def _parts(self, demands: Sequence[Demand]) -> list[Part]:
         """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
         parts: dict[tuple[int, tuple[int, ...]], Part] = {}
+        free = np.array([offer.free for offer in self.offers], dtype=np.int64)
+        takers: dict[object, Bools] = {}
         for demand in demands:
-            holds = tuple(i for i, offer in enumerate(self.offers) if offer.could_hold(demand.cls))
+            cls = demand.cls
+            kind = cls.static_key, cls.kind
+            if kind not in takers:
+                takers[kind] = np.array([offer.would_take(cls) for offer in self.offers], dtype=np.bool_)
+            holding = takers[kind] & (free >= cls.requests).all(axis=1) if len(free) else takers[kind]
+            holds = tuple(np.flatnonzero(holding).tolist())
             if holds:
                 key = -demand.cls.priority, holds
                 if key not in parts:

@@ -88,11 +88,13 @@ class Offer:
     def node(self, policy: Policy, claim: str) -> Node:
         return machine_node(policy, self.group, self.flavour, self.zone, claim, self.allocatable)
 
+    def would_take(self, cls: PodClass) -> bool:
+        """Whether a machine of this offer is for pods of a class, room and other pods' wishes aside."""
+        return self.takes[cls.static_key] and (cls.is_ours or self.group.workload.takes(cls.kind))
+
     def could_hold(self, cls: PodClass) -> bool:
         """Whether an empty machine of this offer would hold one pod of a class, other pods' wishes aside."""
-        if not cls.is_ours and not self.group.workload.takes(cls.kind):
-            return False
-        return self.takes[cls.static_key] and bool(fits(self.free, cls))
+        return self.would_take(cls) and bool(fits(self.free, cls))
 
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:

@@ -1,0 +1,260 @@
+"""Machines bought, used, failing and given back."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from htas.model.claims import ClaimState, Headroom, Instance, InstanceState
+from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod, NodeGroup, Timeouts
+from htas.model.reasons import Kept
+from htas.model.stages import ALL_STAGES
+from htas.ports import CapacityError, TransientError
+from htas.profiler.accounts import nano_seconds
+from htas.sandbox.cloud import Chances
+from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
+from htas.sandbox.world import MONDAY
+from tests.builders import batch_group, labels_are, make_flavour, make_policy
+from tests.stories.play import Story, job, jobs, service
+
+
+def test_work_arrives_machines_come_work_ends_machines_go() -> None:
+    story = Story(None, *jobs(30)).play(3600)
+    story.assert_over(30)
+    assert story.verbs["launch", "failed"] == 0
+    assert story.world.ledger.mean_wait_s() < 90
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    first, second = (Story(None, *jobs(20)).play(1800) for _ in range(2))
+    assert msgspec.json.encode(first.world.ledger) == msgspec.json.encode(second.world.ledger)
+    assert first.messages == second.messages
+
+
+def test_bills_agree_with_the_clouds_invoice() -> None:
+    story = Story(None, *jobs(25)).play(3600)
+    billing, now = story.policy.catalogue.billing, story.world.clock.now()
+    ours = sum(nano_seconds(bill, billing, now) for bill in story.store.bills())
+    assert ours == story.world.ledger.nano_seconds(billing, now) > 0
+
+
+def test_a_pod_bought_for_is_not_bought_for_again() -> None:
+    story = Story(None, job("one"), startup_s=300.0).play(250)
+    assert story.verbs["launch", "done"] == 1
+    assert [item.node for item in story.seen[-1].plan.nominate] == [story.store.claims()[0].id]
+
+
+@pytest.mark.parametrize(
+    ("chances", "word"),
+    [
+        pytest.param(Chances(out_of_stock=0.5), "no valid host", id="half of the requests find no host"),
+        pytest.param(Chances(boot_failure=0.4), "failed to boot", id="machines that fail to boot"),
+        pytest.param(Chances(never_registers=0.4), "no node registered", id="machines that never register"),
+    ],
+)
+def test_failures_delay_work_but_lose_none(chances: Chances, word: str) -> None:
+    policy = make_policy([batch_group()], timeouts=Timeouts(registration_s=200, backoff_initial_s=60))
+    story = Story(policy, *jobs(12), chances=chances).play(4 * 3600)
+    story.assert_over(12)
+    assert any(word in line for line in story.messages)
+
+
+def test_a_stockout_takes_the_next_cheapest_at_once() -> None:
+    story = Story(None, job("one", cpu_m=500, gib=0.5))
+    story.world.cloud.faults.arrange("create", CapacityError("no valid host was found"))
+    story.play(30)
+    flavours = [item.flavour for result in story.seen for item in result.plan.launch]
+    assert flavours == ["t3.xsmall", "m3.xsmall"]
+
+
+def test_quota_is_respected_and_used_when_it_grows() -> None:
+    one = make_policy([batch_group()], [make_flavour("one", "1", "2Gi", "0.05")])
+    story = Story(one, *jobs(6, every_s=0, runs_s=3000, cpu_m=1000), quota=Headroom(instances=2)).play(600)
+    assert len(story.nodes) == 2
+    assert {item.reason for item in story.seen[-1].plan.unplaced} == {"QuotaReached"}
+    story.world.cloud.quota = Headroom(instances=6)
+    story.play(900)
+    assert len(story.nodes) == 6
+    story.play(3 * 3600).assert_over(6)
+
+
+def test_errors_of_every_call_are_survived() -> None:
+    story = Story(None, *jobs(10))
+    for call in ("observe", "bind", "evict", "set_draining", "delete_node"):
+        for _ in range(3):
+            story.world.cluster.faults.arrange(call, TransientError("the API server is away"))
+    for call in ("create", "delete", "instances", "headroom"):
+        for _ in range(3):
+            story.world.cloud.faults.arrange(call, TransientError("the cloud is away"))
+    story.play(7200).assert_over(10)
+
+
+def test_foreign_machines_are_never_touched() -> None:
+    story = Story(None, *jobs(5))
+    for number, cluster in enumerate((None, "other")):
+        story.world.cloud.add_foreign(
+            Instance(f"foreign-{number}", "theirs", "m1.large", InstanceState.ERROR, MONDAY, cluster=cluster, claim="x")
+        )
+    story.play(3600)
+    assert [i.id for i in story.world.cloud.instances()] == ["foreign-0", "foreign-1"]
+    assert story.world.ledger.finished == 5
+
+
+def test_a_machine_that_vanishes_is_cleaned_up_and_its_work_done_again() -> None:
+    story = Story(None, job("long", runs_s=1200)).play(300)
+    story.world.cloud.vanish(story.world.cloud.instances()[0].id)
+    story.play(5000)
+    assert story.world.ledger.finished == 1
+    assert story.world.ledger.restarts == 1
+    assert not story.nodes
+
+
+def cleaning(**rules: object) -> NodeGroup:
+    defaults = {"underutilized_for_s": 60.0, "queue_empty_for_s": 60.0}
+    return batch_group(cleaning=CleaningRules(**{**defaults, **rules}))  # type: ignore[arg-type]
+
+
+PLAIN = [make_flavour("m", "2", "4Gi", "0.1")]
+
+
+def stragglers() -> list[Arrival]:
+    """Two machines, each filled by a short job and a long one: when the short ones end, one machine is superfluous."""
+    return [
+        *(job(f"short-{i}", 100 * i, 200, 1500, 3.0) for i in range(2)),
+        *(job(f"long-{i}", 100 * i, 3000, 400, 0.9) for i in range(2)),
+    ]
+
+
+def test_an_underused_node_is_emptied_by_checkpoint_without_losing_work() -> None:
+    policy = make_policy([cleaning(migration=MigrationMethod.CHECKPOINT)], PLAIN)
+    story = Story(policy, *stragglers()).play(2000)
+    assert story.world.ledger.migrations >= 1
+    assert story.world.ledger.work_lost_s == 0
+    story.play(4 * 3600).assert_over(4)
+
+
+def test_by_eviction_a_node_is_emptied_only_while_little_work_would_be_repeated() -> None:
+    policy = make_policy([cleaning(migration=MigrationMethod.EVICT)], PLAIN)
+    story = Story(policy, *stragglers()).play(4 * 3600)
+    story.assert_over(4)
+    assert story.world.ledger.evictions >= 1
+    assert story.world.ledger.work_lost_s < 3000
+
+
+def test_budgets_hold_while_services_are_moved() -> None:
+    """Four replicas on two nodes; a budget of three lets one move at a time."""
+    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60)
+    policy = make_policy([NodeGroup("any", cleaning=rules)], [make_flavour("m", "2", "4Gi", "0.1")])
+    web = service("web", 6, disruption={"htas.io/migrate": "true"})
+    story = Story(policy, web)
+    story.world.load(
+        Workload(
+            "budget",
+            (),
+            (Rescale(600, "default", "web", 4),),
+            (),
+            (Budget("default", "web", labels_are(app="web"), 3),),
+        )
+    )
+    fewest = 9
+    for at_s in range(700, 3600, 5):
+        story.play(at_s)
+        running = [p for p in story.world.cluster.observe().pods if p.started_at is not None and not p.is_terminating]
+        fewest = min(fewest, len(running))
+    assert fewest >= 3
+    story.assert_whole()
+
+
+@pytest.mark.parametrize(
+    ("disruption", "nodes"),
+    [
+        pytest.param({}, 2, id="a service stays"),
+        pytest.param({"htas.io/migrate": "true"}, 1, id="unless it opts in"),
+    ],
+)
+def test_services_are_moved_only_if_they_opt_in(disruption: dict[str, str], nodes: int) -> None:
+    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60)
+    policy = make_policy([NodeGroup("any", cleaning=rules)], PLAIN)
+    story = Story(policy, service("large", 4), service("single", 1, 100, disruption=disruption))
+    story.world.load(Workload("less", (), (Rescale(600, "default", "large", 2),)))
+    story.play(3600)
+    assert len(story.nodes) == nodes
+    kept = {item.reason for item in story.seen[-1].plan.kept}
+    assert (Kept.BLOCKED_BY_POD in kept) == (nodes == 2)
+    story.assert_whole()
+
+
+@pytest.mark.parametrize(
+    ("release", "at_most_s"),
+    [
+        pytest.param(EmptyRelease.AT_ONCE, 700, id="at once"),
+        pytest.param(EmptyRelease.BEFORE_BILLING, 3600, id="before the paid hour ends"),
+    ],
+)
+def test_empty_nodes_are_released(release: EmptyRelease, at_most_s: float) -> None:
+    from htas.model.flavours import Billing, Catalogue
+
+    flavour = make_flavour("m", "2", "4Gi", "0.1")
+    policy = make_policy(
+        [cleaning(empty_release=release)], catalogue=Catalogue((flavour,), billing=Billing(3600, 3600))
+    )
+    story = Story(policy, job("one", runs_s=300)).play(2 * 3600)
+    rental = story.world.ledger.rentals[0]
+    assert rental.ended_at is not None
+    held = rental.ended_at - rental.started_at
+    assert held <= at_most_s
+    if release is EmptyRelease.BEFORE_BILLING:
+        assert held > 3400
+
+
+def test_a_drain_that_cannot_finish_gives_the_node_back() -> None:
+    policy = make_policy([cleaning()], PLAIN, timeouts=Timeouts(drain_s=100))
+    story = Story(policy, *stragglers())
+    for _ in range(200):
+        story.world.cluster.faults.arrange("evict", TransientError("429: a budget forbids it"))
+    story.play(3000)
+    assert any("not empty after 100 s" in line for line in story.messages)
+    assert not any(node.is_unschedulable for node in story.world.cluster.observe().nodes)
+
+
+def test_a_taint_that_nobody_remembers_is_taken_away() -> None:
+    story = Story(None, job("long", runs_s=3000)).play(200)
+    node = story.nodes[0]
+    story.world.cluster.set_draining(node, True)
+    story.play(1200)
+    assert not story.world.cluster.observe().nodes[0].is_unschedulable
+    assert any("nobody remembers" in line for line in story.messages)
+
+
+def test_a_lost_journal_loses_no_machine() -> None:
+    story = Story(None, *jobs(6, runs_s=1500)).play(400)
+    machines = {i.id for i in story.world.cloud.instances()}
+    story.store.close()
+    from htas.adapters.sqlite.store import SqliteStore
+
+    story.store = SqliteStore(":memory:")
+    story.crash()
+    story.daemon.run_cycle(ALL_STAGES)
+    assert {claim.instance for claim in story.store.claims()} == machines
+    story.play(4 * 3600).assert_over(6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crashes_at_any_time_change_nothing_for_the_work(seed: int) -> None:
+    """The daemon is replaced by a new one every few seconds of a busy hour, in the middle of whatever it was doing."""
+    from random import Random
+
+    random = Random(seed)
+    policy = make_policy([cleaning(migration=random.choice(list(MigrationMethod)))])
+    story = Story(policy, *jobs(25, every_s=30, runs_s=200), chances=Chances(0.1, 0.1, 0.1), seed=seed)
+    at_s = 0.0
+    while at_s < 3600:
+        at_s += random.uniform(1, 120)
+        story.play(at_s)
+        story.crash()
+    story.play(8 * 3600).assert_over(25)
+
+
+def test_every_claim_ends_released() -> None:
+    story = Story(None, *jobs(8)).play(3600)
+    assert not [claim for claim in story.store.claims() if claim.state is not ClaimState.RELEASED]
