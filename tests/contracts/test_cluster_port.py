@@ -1,0 +1,86 @@
+import pytest
+
+from htas.model.nodes import DRAINING_TAINT
+from htas.model.pods import Phase, Pod
+from htas.ports import ConflictError, NotFoundError
+from tests.builders import make_pod
+from tests.contracts.conftest import Universe
+
+
+def pod(universe: Universe, start: str) -> Pod:
+    return next(pod for pod in universe.cluster.observe().pods if pod.name.startswith(start))
+
+
+def test_it_shows_what_waits(universe: Universe) -> None:
+    view = universe.cluster.observe()
+    assert [node.name for node in view.nodes] == ["a", "b"]
+    assert sorted(pod.name for pod in view.pods) == ["job-1", "web-1", "web-2"]
+    assert all(pod.node is None for pod in view.pods)
+
+
+def test_a_bound_pod_runs_and_ends(universe: Universe) -> None:
+    universe.cluster.bind(pod(universe, "job"), "a")
+    universe.wait(5)
+    found = pod(universe, "job")
+    assert (found.node, found.phase) == ("a", Phase.RUNNING)
+    assert found.started_at is not None
+    universe.wait(200)
+    assert not [p for p in universe.cluster.observe().pods if p.name.startswith("job")]
+
+
+def test_binding_twice_is_binding_once_but_not_elsewhere(universe: Universe) -> None:
+    waiting = pod(universe, "web")
+    universe.cluster.bind(waiting, "a")
+    universe.cluster.bind(waiting, "a")
+    with pytest.raises(ConflictError):
+        universe.cluster.bind(waiting, "b")
+
+
+def test_binding_what_is_gone(universe: Universe) -> None:
+    with pytest.raises(NotFoundError):
+        universe.cluster.bind(make_pod("nobody"), "a")
+    with pytest.raises(NotFoundError):
+        universe.cluster.bind(pod(universe, "web"), "nowhere")
+
+
+def test_changes_grow_when_room_frees(universe: Universe) -> None:
+    universe.cluster.bind(pod(universe, "job"), "a")
+    universe.wait(5)
+    before = universe.cluster.changes()
+    universe.wait(200)
+    assert universe.cluster.changes() > before
+
+
+def test_an_evicted_pod_is_replaced_by_its_controller(universe: Universe) -> None:
+    first = pod(universe, "web-1")
+    universe.cluster.bind(first, "a")
+    universe.wait(5)
+    universe.cluster.evict(pod(universe, "web-1"))
+    universe.cluster.evict(first)  # evicting again is no error
+    universe.wait(60)
+    names = sorted(p.name for p in universe.cluster.observe().pods if p.name.startswith("web"))
+    assert names == ["web-2", "web-3"]
+
+
+def test_evicting_what_is_gone_is_done(universe: Universe) -> None:
+    universe.cluster.evict(make_pod("nobody"))
+
+
+def test_draining_can_be_set_and_undone(universe: Universe) -> None:
+    universe.cluster.set_draining("a", True)
+    universe.cluster.set_draining("a", True)
+    node = universe.cluster.observe().nodes[0]
+    assert node.is_unschedulable
+    assert node.taints.count(DRAINING_TAINT) == 1
+    universe.cluster.set_draining("a", False)
+    node = universe.cluster.observe().nodes[0]
+    assert not node.is_unschedulable
+    assert not node.is_draining
+    with pytest.raises(NotFoundError):
+        universe.cluster.set_draining("nowhere", True)
+
+
+def test_deleting_a_node_twice_is_deleting_it_once(universe: Universe) -> None:
+    universe.cluster.delete_node("b")
+    universe.cluster.delete_node("b")
+    assert [node.name for node in universe.cluster.observe().nodes] == ["a"]

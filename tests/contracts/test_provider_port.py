@@ -1,0 +1,65 @@
+import pytest
+
+from htas.model.claims import ClaimState, InstanceState, NodeClaim
+from htas.planning.scaling.offers import machine_node
+from htas.ports import NotFoundError
+from tests.builders import NECTAR, NOW, make_policy
+from tests.contracts.conftest import Universe
+
+POLICY = make_policy()
+FLAVOUR = NECTAR[0]
+LONG_S = 600.0
+"""Longer than any implementation needs to bring a machine up or down."""
+
+
+def claim(name: str) -> NodeClaim:
+    return NodeClaim(name, "any", FLAVOUR.name, ClaimState.WANTED, NOW, NOW)
+
+
+def create(universe: Universe, name: str = "c1") -> str:
+    node = machine_node(POLICY, POLICY.groups[0], FLAVOUR, None, name)
+    return universe.provider.create(claim(name), FLAVOUR, node).id
+
+
+def test_a_machine_becomes_a_ready_node(universe: Universe) -> None:
+    instance_id = create(universe)
+    assert [i.state for i in universe.provider.instances()] == [InstanceState.BUILDING]
+    universe.wait(LONG_S)
+    found = universe.provider.instances()[0]
+    assert (found.id, found.state, found.claim, found.cluster) == (instance_id, InstanceState.ACTIVE, "c1", "test")
+    node = next(node for node in universe.cluster.observe().nodes if node.claim == "c1")
+    assert node.is_ready
+    assert node.name == "c1"
+    assert node.provider_id.endswith(instance_id)
+    assert node.flavour == FLAVOUR.name
+
+
+def test_a_repeated_create_finds_the_first(universe: Universe) -> None:
+    assert create(universe) == create(universe)
+    assert len(universe.provider.instances()) == 1
+
+
+def test_delete_is_by_id_and_ends_in_not_found(universe: Universe) -> None:
+    first, second = create(universe, "c1"), create(universe, "c2")
+    universe.wait(LONG_S)
+    universe.provider.delete(first)
+    universe.wait(LONG_S)
+    assert [i.id for i in universe.provider.instances()] == [second]
+    with pytest.raises(NotFoundError):
+        universe.provider.delete(first)
+
+
+def test_a_machine_being_deleted_is_no_longer_active(universe: Universe) -> None:
+    instance_id = create(universe)
+    universe.wait(LONG_S)
+    universe.provider.delete(instance_id)
+    assert all(i.state is InstanceState.DELETING for i in universe.provider.instances())
+
+
+def test_headroom_never_grows_by_buying(universe: Universe) -> None:
+    before = universe.provider.headroom()
+    create(universe)
+    after = universe.provider.headroom()
+    for name in before.__struct_fields__:
+        granted, left = getattr(before, name), getattr(after, name)
+        assert granted is None or left < granted
