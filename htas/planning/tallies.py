@@ -89,12 +89,16 @@ class Tallies:
         self._namespaces = namespaces
         self.watches: dict[Watch, int] = {}
         self.repulsions: dict[Repulsion, int] = {}
+        self._watches: list[Watch] = []
+        self._repulsions: list[Repulsion] = []
         self._watch_lookup = _Lookup()
         self._repulsion_lookup = _Lookup()
         self.watched: list[Counts] = []
         self.held: list[Counts] = []
         self.ports: dict[HostPort, Counts] = {}
         self.claims_on: dict[int, Counter[str]] = {}
+        """Users by claim on rows that have any; entries that fall to zero go away."""
+        self.claims_per_row: Counts = np.zeros(0, dtype=np.int64)
         self.claim_users: Counter[str] = Counter()
         self._rows = 0
         self._matching: dict[tuple[object, ...], tuple[Ids, Ids]] = {}
@@ -113,12 +117,14 @@ class Tallies:
             repulsion = Repulsion(self.scope(pod.namespace, term), term.topology_key)
             if repulsion not in self.repulsions:
                 number = self.repulsions[repulsion] = len(self.repulsions)
+                self._repulsions.append(repulsion)
                 self._repulsion_lookup.add(number, repulsion.scope)
                 self.held.append(np.zeros(self._rows, dtype=np.int64))
 
     def _watch(self, watch: Watch) -> None:
         if watch not in self.watches:
             number = self.watches[watch] = len(self.watches)
+            self._watches.append(watch)
             self._watch_lookup.add(number, watch.scopes[0])
             self.watched.append(np.zeros(self._rows, dtype=np.int64))
 
@@ -152,7 +158,7 @@ class Tallies:
         key = (pod.namespace, pod.is_terminating, *pod.labels.items())
         found = self._matching.get(key)
         if found is None:
-            watches, repulsions = list(self.watches), list(self.repulsions)
+            watches, repulsions = self._watches, self._repulsions
             found = self._matching[key] = (
                 tuple(i for i in self._watch_lookup.candidates(pod.labels) if watches[i].takes(pod)),
                 tuple(i for i in self._repulsion_lookup.candidates(pod.labels) if repulsions[i].scope.takes(pod)),
@@ -166,6 +172,10 @@ class Tallies:
             for term in pod.constraints.anti_affinity
         )
 
+    def topology_key(self, repulsion: int) -> str:
+        """The domains a repulsion keeps others out of."""
+        return self._repulsions[repulsion].topology_key
+
     # Counting.
 
     def grow(self, rows: int) -> None:
@@ -175,6 +185,7 @@ class Tallies:
         self.watched = [_grown(counts, rows) for counts in self.watched]
         self.held = [_grown(counts, rows) for counts in self.held]
         self.ports = {port: _grown(counts, rows) for port, counts in self.ports.items()}
+        self.claims_per_row = _grown(self.claims_per_row, rows)
         self._rows = rows
 
     def add(self, cls: PodClass, row: int, count: int) -> None:
@@ -189,11 +200,24 @@ class Tallies:
             if taken is None:
                 taken = self.ports[port] = np.zeros(self._rows, dtype=np.int64)
             taken[row] += count
-        for name in constraints.claims:
-            key = f"{cls.namespace}/{name}"
-            on_row = self.claims_on.setdefault(row, Counter())
-            on_row[key] += count
-            self.claim_users[key] += count
+        if constraints.claims:
+            self._use_claims([f"{cls.namespace}/{name}" for name in constraints.claims], row, count)
+
+    def _use_claims(self, keys: Iterable[str], row: int, count: int) -> None:
+        on_row = self.claims_on.setdefault(row, Counter())
+        for key in keys:
+            _count(on_row, key, count)
+            _count(self.claim_users, key, count)
+        self.claims_per_row[row] = len(on_row)
+        if not on_row:
+            del self.claims_on[row]
+
+
+def _count(counter: Counter[str], key: str, count: int) -> None:
+    """Add to a count; what comes to zero goes."""
+    counter[key] += count
+    if not counter[key]:
+        del counter[key]
 
 
 def _grown(counts: Counts, rows: int) -> Counts:

@@ -1,0 +1,169 @@
+"""The command line: exit codes, forms, and a plan for a dump of every kind of object."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import htas
+from htas.cli.main import app
+from tests.unit.cli.dump import everything
+
+PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
+CONFIG = f"""
+apiVersion: htas.io/v1alpha1
+kind: HTASConfiguration
+cluster: demo
+flavours: {PRICES}
+provider: {{sandbox: {{workload: day, speed: 600}}}}
+nodeGroups: [{{name: services, workload: service}}, {{name: batch, workload: batch}}]
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    config, dump = tmp_path / "htas.yaml", tmp_path / "dump.json"
+    config.write_text(CONFIG)
+    dump.write_text(json.dumps({"kind": "List", "items": everything()}))
+    return config, dump
+
+
+def htas_says(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def plan_json(config: Path, dump: Path) -> dict[str, Any]:
+    result = htas_says("plan", "--config", config, "--from", dump, "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_version() -> None:
+    assert htas_says("--version").stdout.strip() == f"htas {htas.__version__}"
+
+
+def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
+    made = plan_json(*files)
+    assert list(made) == [
+        "apiVersion", "kind", "takenAt", "cost", "bind", "nominate", "launch", "preempt", "migrate", "remove",
+        "unplaced", "kept",
+    ]  # fmt: skip
+    assert (made["apiVersion"], made["kind"]) == ("htas.io/v1alpha1", "Plan")
+    assert set(made["cost"]) == {"currency", "pricePerHourBefore", "pricePerHourAfter", "lowerBoundPerHour", "gap"}
+    assert set(made["launch"][0]) == {"claim", "group", "flavour", "zone", "pricePerHour", "pods"}
+    assert set(made["unplaced"][0]) == {"pod", "reason", "message", "nodes"}
+    assert set(made["kept"][0]) == {"node", "reason", "message"}
+
+
+def test_a_dump_of_every_kind_is_planned_for(files: tuple[Path, Path]) -> None:
+    made = plan_json(*files)
+    bound = {item["pod"]: item["node"] for item in made["bind"]}
+    assert bound["default/volume-user"] == "fixed-1"
+    assert bound["default/near-web"] == "fixed-1"
+    assert {item["pod"]: item["node"] for item in made["nominate"]} == {"default/foreign": "fixed-2"}
+    assert {item["pod"]: item["reason"] for item in made["unplaced"]} == {
+        "default/dra": "NotSupported",
+        "default/gated": "SchedulingGated",
+        "default/huge": "NoFlavourFits",
+    }
+    assert {pod for item in made["launch"] for pod in item["pods"]} == {"default/batch-1", "default/batch-2"}
+
+
+def test_the_same_dump_gives_the_same_bytes(files: tuple[Path, Path]) -> None:
+    first, second = (htas_says("plan", "-c", files[0], "--from", files[1], "-o", "json").stdout for _ in range(2))
+    assert first == second
+
+
+def test_shuffling_the_dump_changes_no_cost(files: tuple[Path, Path]) -> None:
+    want = plan_json(*files)
+    objects = everything()
+    random.Random(5).shuffle(objects)
+    files[1].write_text(json.dumps({"kind": "List", "items": objects}))
+    assert plan_json(*files) == want
+
+
+@pytest.mark.parametrize("form", ["table", "yaml"])
+def test_other_forms(files: tuple[Path, Path], form: str) -> None:
+    result = htas_says("plan", "-c", files[0], "--from", files[1], "-o", form)
+    assert result.exit_code == 0
+    assert "default/huge" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(("pod", "huge"), "waits: NoFlavourFits", id="a pod that waits"),
+        pytest.param(("pod", "default/batch-1"), "is to be bought for it", id="a pod bought for"),
+        pytest.param(("pod", "web-1"), "runs on fixed-1", id="a pod that runs"),
+        pytest.param(("node", "fixed-1"), "stays: NotAutoscaled", id="a node that stays"),
+    ],
+)
+def test_explain(files: tuple[Path, Path], words: tuple[str, str], told: str) -> None:
+    result = htas_says("explain", *words, "-c", files[0], "--from", files[1])
+    assert result.exit_code == 0
+    assert told in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        pytest.param(("plan", "-c", "{tmp}/none.yaml"), 2, "none.yaml: cannot be read", id="no configuration"),
+        pytest.param(("plan", "-c", "{config}", "--from", "{tmp}/none.json"), 2, "none.json: cannot be", id="no dump"),
+        pytest.param(
+            ("plan", "-c", "{config}", "--from", "{bad}"), 2, "metadata.name: missing", id="a nameless object"
+        ),
+        pytest.param(("plan", "-c", "{config}", "--from", "{bad}"), 2, "is not a quantity", id="and a bad quantity"),
+        pytest.param(("plan", "-c", "{config}", "--from", "{cut}"), 2, "cut.json:1:", id="malformed JSON"),
+        pytest.param(
+            ("explain", "pod", "nobody", "-c", "{config}", "--from", "{dump}"), 2, "there is none", id="no pod"
+        ),
+        pytest.param(("plan",), 2, "Missing option", id="bad usage"),
+        pytest.param(("plan", "-c", "{config}", "--at", "noon", "--from", "{dump}"), 2, "--at", id="no instant"),
+        pytest.param(("replay", "99", "-c", "{config}"), 2, "cycle 99", id="no such cycle"),
+    ],
+)
+def test_bad_input_ends_with_2(
+    files: tuple[Path, Path], tmp_path: Path, words: tuple[str, ...], code: int, told: str
+) -> None:
+    bad, cut = tmp_path / "bad.json", tmp_path / "cut.json"
+    broken = {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"overhead": {"cpu": "1x"}}}
+    bad.write_text(json.dumps({"kind": "List", "items": [{"kind": "Pod", "metadata": {}}, broken]}))
+    cut.write_text('{"kind": "List", "items": [')
+    places = {"tmp": tmp_path, "config": files[0], "dump": files[1], "bad": bad, "cut": cut}
+    result = htas_says(*(word.format(**places) for word in words))
+    assert result.exit_code == code
+    assert told in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
+def test_check_tells_what_a_configuration_comes_to(files: tuple[Path, Path]) -> None:
+    result = htas_says("check", "-c", files[0])
+    assert result.exit_code == 0
+    assert "ok: cluster demo" in result.stdout
+
+
+def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[Path, Path]) -> None:
+    assert htas_says("run", "-c", files[0], "--for", "3").exit_code == 0
+    for words in (("history",), ("cost",), ("cost", "--by", "day"), ("top",)):
+        result = htas_says(*words, "-c", files[0])
+        assert result.exit_code == 0
+        assert result.stdout.strip()
+    history = htas_says("history", "-c", files[0], "--verb", "launch").stdout
+    assert "USD/h for" in history
+    number = history.splitlines()[1].split()[0]
+    again = htas_says("replay", number, "-c", files[0])
+    assert (again.exit_code, again.stdout.strip()) == (0, f"cycle {number}: the same plan again")
+
+
+def test_the_demo_prints_plain_lines_without_a_terminal() -> None:
+    result = htas_says("demo", "--hours", "0.5", "--seconds", "0")
+    assert result.exit_code == 0, result.stderr
+    assert "Summary" in result.stdout
+    assert "homogeneous scaling" in result.stdout
+    assert "0 lost" in result.stdout

@@ -1,0 +1,100 @@
+import msgspec
+import pytest
+
+from htas.execution.backoff import Backoffs
+from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.expectations import PATIENCE_S, Expectations
+from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.nodes import Node
+from htas.model.policy import Timeouts
+from tests.builders import NOW, make_node, make_pod
+
+T = Timeouts()
+
+
+def claim(state: ClaimState, age_s: float = 10.0) -> NodeClaim:
+    return NodeClaim("c", "g", "f", state, NOW - age_s, NOW - age_s, instance="vm")
+
+
+def vm(state: InstanceState = InstanceState.ACTIVE, fault: str = "") -> Instance:
+    return Instance("vm", "c", "f", state, NOW - 10, cluster="test", claim="c", fault=fault)
+
+
+READY, NOT_READY = make_node("c"), make_node("c", is_ready=False)
+S, I = ClaimState, InstanceState  # noqa: E741 - the table reads best with the shortest names
+
+
+@pytest.mark.parametrize(
+    ("was", "age_s", "machine", "node", "state", "then"),
+    [
+        pytest.param(S.WANTED, 10, None, None, S.WANTED, Then.ASK_AGAIN, id="the answer was lost: ask again"),
+        pytest.param(S.WANTED, 301, None, None, S.FAILED, Then.CLEAN_UP, id="never an answer"),
+        pytest.param(S.WANTED, 10, vm(I.BUILDING), None, S.REQUESTED, Then.NOTHING, id="the first create is found"),
+        pytest.param(S.REQUESTED, 10, vm(I.BUILDING), None, S.REQUESTED, Then.NOTHING, id="it builds"),
+        pytest.param(S.REQUESTED, 301, vm(I.BUILDING), None, S.FAILED, Then.CLEAN_UP, id="it builds for too long"),
+        pytest.param(S.REQUESTED, 10, vm(), None, S.ACTIVE, Then.NOTHING, id="it runs"),
+        pytest.param(S.REQUESTED, 10, vm(), READY, S.READY, Then.NOTHING, id="states may be slept through"),
+        pytest.param(S.REQUESTED, 10, vm(I.ERROR, "no disk"), None, S.FAILED, Then.CLEAN_UP, id="the cloud failed"),
+        pytest.param(S.REQUESTED, 10, None, None, S.FAILED, Then.CLEAN_UP, id="it vanished while building"),
+        pytest.param(S.ACTIVE, 10, vm(), NOT_READY, S.REGISTERED, Then.NOTHING, id="its node registers"),
+        pytest.param(S.ACTIVE, 901, vm(), None, S.FAILED, Then.CLEAN_UP, id="its node never registers"),
+        pytest.param(S.REGISTERED, 901, vm(), NOT_READY, S.FAILED, Then.CLEAN_UP, id="its node is never Ready"),
+        pytest.param(S.REGISTERED, 10, vm(), READY, S.READY, Then.NOTHING, id="Ready"),
+        pytest.param(S.READY, 10, vm(), READY, S.READY, Then.NOTHING, id="all is well"),
+        pytest.param(S.READY, 10, vm(), NOT_READY, S.REGISTERED, Then.NOTHING, id="it was Ready and is not"),
+        pytest.param(S.READY, 10, vm(), None, S.REGISTERED, Then.NOTHING, id="its node is gone: given time"),
+        pytest.param(S.READY, 10, None, READY, S.FAILED, Then.CLEAN_UP, id="its machine broke down"),
+        pytest.param(S.DRAINING, 10, vm(), READY, S.DRAINING, Then.NOTHING, id="it drains"),
+        pytest.param(S.DRAINING, 10, None, READY, S.RELEASED, Then.CLEAN_UP, id="it drained and is gone"),
+        pytest.param(S.DRAINING, 10, vm(I.DELETING), READY, S.DRAINING, Then.NOTHING, id="it is being deleted"),
+        pytest.param(S.FAILED, 10, vm(), None, S.FAILED, Then.CLEAN_UP, id="a failed one is removed"),
+        pytest.param(S.FAILED, 10, None, NOT_READY, S.FAILED, Then.CLEAN_UP, id="its node too"),
+        pytest.param(S.FAILED, 10, None, None, S.RELEASED, Then.NOTHING, id="nothing of it is left"),
+    ],
+)
+def test_next_step(
+    was: ClaimState, age_s: float, machine: Instance | None, node: Node | None, state: ClaimState, then: Then
+) -> None:
+    step = next_step(claim(was, age_s), machine, node, NOW, T)
+    assert (step.state, step.then) == (state, then)
+    assert in_state(claim(was, age_s), step, NOW).state is state
+
+
+def test_every_state_has_its_edges_and_the_last_has_none() -> None:
+    assert set(TRANSITIONS) == set(ClaimState)
+    assert TRANSITIONS[ClaimState.RELEASED] == frozenset()
+    reachable = {ClaimState.WANTED}
+    for _ in ClaimState:
+        reachable |= {after for state in reachable for after in TRANSITIONS[state]}
+    assert reachable == set(ClaimState)
+
+
+def test_a_new_state_is_dated_an_old_one_is_not() -> None:
+    before = claim(ClaimState.ACTIVE)
+    assert in_state(before, Step(ClaimState.ACTIVE), NOW) is before
+    assert in_state(before, Step(ClaimState.READY), NOW).since == NOW
+
+
+def test_backing_off_doubles_after_each_wait_and_ends_with_success() -> None:
+    backoffs = Backoffs(T)
+    backoffs.failed("f", None, "no host", 0)
+    assert [b.until for b in backoffs.current(1)] == [300]
+    backoffs.failed("f", None, "again within the wait", 10)
+    assert [b.until for b in backoffs.current(11)] == [300]
+    for at, until in ((301, 901), (902, 2102), (2103, 3903), (3904, 5704)):
+        backoffs.failed("f", None, "no host", at)
+        assert [b.until for b in backoffs.current(at)] == [until]
+    backoffs.worked("f", None)
+    assert backoffs.current(4000) == ()
+
+
+def test_expectations_hold_until_seen_or_too_old() -> None:
+    expectations = Expectations()
+    waiting = [make_pod("a"), make_pod("b"), make_pod("c")]
+    for pod in waiting:
+        expectations.expect_bind(pod.key, "n", NOW)
+    seen = [msgspec.structs.replace(waiting[0], node="n"), waiting[1]]
+    expectations.settle(seen, NOW + 1)
+    assert expectations.binds == {"default/b": "n"}
+    expectations.settle(seen, NOW + PATIENCE_S)
+    assert expectations.binds == {}
