@@ -19,11 +19,14 @@ from htas.planning.feasibility.world import Filter
 
 STATIC_FILTERS: tuple[Filter, ...] = (
     supported.refuse,
+    node_affinity.refuse_names,
+    volumes.refuse_claims,
     taints.refuse_unschedulable,
     node_groups.refuse,
     taints.refuse,
     node_affinity.refuse,
     volumes.refuse_binding,
+    volumes.refuse_zone,
 )
 """Filters that read the nodes and volumes alone; their answers are kept."""
 
@@ -38,6 +41,8 @@ PLACEMENT_FILTERS: tuple[Filter, ...] = (
 
 FILTERS: tuple[Filter, ...] = (
     supported.refuse,
+    node_affinity.refuse_names,
+    volumes.refuse_claims,
     taints.refuse_unschedulable,
     node_groups.refuse,
     taints.refuse,
@@ -47,7 +52,11 @@ FILTERS: tuple[Filter, ...] = (
     volumes.refuse_restrictions,
     volumes.refuse_limits,
     volumes.refuse_binding,
+    volumes.refuse_zone,
     topology_spread.refuse,
     inter_pod_affinity.refuse,
 )
-"""All filters in kube-scheduler's order, which decides whose reason is counted for a node."""
+"""All filters in kube-scheduler's order, which decides whose reason is counted for a node.
+
+First what its PreFilter step says of the pod before nodes are looked at.
+"""

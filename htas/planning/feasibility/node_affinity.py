@@ -1,6 +1,7 @@
 """NodeAffinity: nodeSelector, and required node affinity terms (any term; all of a term).
 
-Source: kube-scheduler, plugins/nodeaffinity. Each requirement is judged once per distinct label value.
+Source: kube-scheduler v1.36, plugins/nodeaffinity, and component-helpers, scheduling/corev1/nodeaffinity. Each
+requirement is judged once per distinct label value.
 """
 
 from __future__ import annotations
@@ -13,9 +14,37 @@ from htas.model.constraints import NodeSelectorTerm
 from htas.model.selectors import Operator, Requirement
 from htas.planning.classes import Bools, PodClass
 from htas.planning.feasibility.world import Refusal, World
-from htas.planning.table import NO_VALUE, NodeTable
+from htas.planning.table import NO_VALUE, LabelColumn, NodeTable
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
+OTHER_NODE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+CONFLICT = "pod affinity terms conflict"
+_NAME = "metadata.name"
+
+
+def refuse_names(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+    """Nodes that a pod pinned to nodes by name leaves out, before any other filter sees them (NodeAffinity.PreFilter).
+
+    It holds where every required term names nodes; such are the pods of DaemonSets.
+    """
+    names = _pinned_to(cls.constraints.node_affinity or ())
+    if names is None:
+        return
+    wanted = {row for row in (world.table.row_of.get(name) for name in names) if row is not None}
+    elsewhere = np.array([row not in wanted for row in range(rows.start, rows.stop)], dtype=np.bool_)
+    if elsewhere.any():
+        yield Refusal(OTHER_NODE if names else CONFLICT, elsewhere)
+
+
+def _pinned_to(terms: Iterable[NodeSelectorTerm]) -> set[str] | None:
+    """The nodes that terms name among them; None where some term, or the lack of terms, leaves nodes open."""
+    names: set[str] | None = None
+    for term in terms:
+        named = [set(f.values) for f in term.fields if f.key == _NAME and f.operator is Operator.IN]
+        if not named:
+            return None
+        names = (names or set()) | set.intersection(*named)
+    return names
 
 
 def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
@@ -52,15 +81,34 @@ def any_term(table: NodeTable, terms: Iterable[NodeSelectorTerm], rows: slice) -
 def label_meets(table: NodeTable, requirement: Requirement, rows: slice) -> Bools:
     """Rows whose label meets a requirement."""
     column = table.label(requirement.key)
+    codes = column.codes[rows]
+    match requirement.operator:
+        case Operator.EXISTS:
+            return np.asarray(codes != NO_VALUE)
+        case Operator.DOES_NOT_EXIST:
+            return np.asarray(codes == NO_VALUE)
+        case Operator.IN:
+            return _is_one_of(column, requirement.values)[codes]
+        case Operator.NOT_IN:
+            return ~_is_one_of(column, requirement.values)[codes]
     verdicts = np.array([requirement.holds_for(value) for value in column.values] + [requirement.holds_for(None)])
-    return np.asarray(verdicts[column.codes[rows]])  # NO_VALUE is -1: the last verdict, the missing label's
+    return np.asarray(verdicts[codes])
 
 
-assert NO_VALUE == -1, "label_meets looks up missing labels at the end"
+def _is_one_of(column: LabelColumn, values: Iterable[str]) -> Bools:
+    """A verdict by label code, the missing label's (NO_VALUE, -1) at the end: no loop over 5,000 hostnames."""
+    verdicts = np.zeros(len(column.values) + 1, dtype=np.bool_)
+    verdicts[[column.index[value] for value in values if value in column.index]] = True
+    return verdicts
 
 
 def _field_meets(table: NodeTable, requirement: Requirement, rows: slice) -> Bools:
-    """metadata.name is the only field Kubernetes knows here; anything else matches nothing."""
-    if requirement.key != "metadata.name":
-        return np.zeros(rows.stop - rows.start, dtype=np.bool_)
-    return np.array([requirement.holds_for(node.name) for node in table.nodes[rows]], dtype=np.bool_)
+    """metadata.name, in or not in one name, is all that Kubernetes knows here; anything else matches nothing."""
+    nothing = np.zeros(rows.stop - rows.start, dtype=np.bool_)
+    is_known = requirement.operator in (Operator.IN, Operator.NOT_IN) and len(requirement.values) == 1
+    if requirement.key != _NAME or not is_known:
+        return nothing
+    row = table.row_of.get(requirement.values[0], -1)
+    if rows.start <= row < rows.stop:
+        nothing[row - rows.start] = True
+    return nothing if requirement.operator is Operator.IN else ~nothing

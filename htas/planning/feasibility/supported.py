@@ -11,5 +11,6 @@ from htas.planning.feasibility.world import Refusal, World
 
 
 def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
-    for feature in cls.constraints.unsupported[:1]:
+    """Every node, with one reason per feature."""
+    for feature in dict.fromkeys(cls.constraints.unsupported):
         yield Refusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))

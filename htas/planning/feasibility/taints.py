@@ -1,7 +1,9 @@
 """TaintToleration and NodeUnschedulable.
 
-Source: kube-scheduler, plugins/tainttoleration and plugins/nodeunschedulable: NoSchedule and NoExecute taints must be
-tolerated; PreferNoSchedule only scores, and HTAS's packing does not score by it.
+Source: kube-scheduler v1.36, plugins/tainttoleration and plugins/nodeunschedulable: NoSchedule and NoExecute taints
+must be tolerated; PreferNoSchedule only scores, and HTAS's packing does not score by it. Since v1.35 (kubernetes pull
+134740, also in v1.34's patches) the reason names no taint, since a pod's events may be read by people who may not read
+nodes; up to then it ended in "taint {key: value}".
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from htas.planning.classes import PodClass
 from htas.planning.feasibility.world import Refusal, World
 
 UNSCHEDULABLE = "node(s) were unschedulable"
+UNTOLERATED = "node(s) had untolerated taint(s)"
 _CORDON = Taint("node.kubernetes.io/unschedulable", Effect.NO_SCHEDULE)
 
 
@@ -52,17 +55,11 @@ def refuse_unschedulable(world: World, cls: PodClass, rows: slice) -> Iterator[R
 
 def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Nodes with a taint the pod does not tolerate. Nodes carry few different sets of taints: each is judged once."""
-    judged: dict[tuple[Taint, ...], Taint | None] = {}
-    by_taint: dict[Taint, list[int]] = {}
+    judged: dict[tuple[Taint, ...], bool] = {(): False}
+    where = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for i, node in enumerate(world.table.nodes[rows]):
-        if not node.taints:
-            continue
         if node.taints not in judged:
-            judged[node.taints] = untolerated(node.taints, cls.constraints.tolerations)
-        taint = judged[node.taints]
-        if taint is not None:
-            by_taint.setdefault(taint, []).append(i)
-    for taint, members in by_taint.items():
-        where = np.zeros(rows.stop - rows.start, dtype=np.bool_)
-        where[members] = True
-        yield Refusal(f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", where)
+            judged[node.taints] = untolerated(node.taints, cls.constraints.tolerations) is not None
+        where[i] = judged[node.taints]
+    if where.any():
+        yield Refusal(UNTOLERATED, where)

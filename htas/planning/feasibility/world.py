@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htas.model.policy import Policy
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-from htas.planning.classes import Bools, PodClass
+from htas.planning.classes import Bools, Ints, PodClass
 from htas.planning.table import NodeTable
 from htas.planning.tallies import Tallies
 
@@ -35,10 +37,35 @@ class VolumeIndex:
         self.classes: dict[str, StorageClass] = {cls.name: cls for cls in volumes.classes}
 
 
-@dataclass(slots=True)
-class _Column:
-    values: Bools
-    filled: int
+_Scalar = TypeVar("_Scalar", np.bool_, np.int64)
+
+
+class _Columns(Generic[_Scalar]):
+    """Answers by key, one value a row: computed once, and later only for new rows."""
+
+    def __init__(self, dtype: type[_Scalar]) -> None:
+        self._dtype: type[_Scalar] = dtype
+        self._values: dict[object, NDArray[_Scalar]] = {}
+        self._filled: dict[object, int] = {}
+
+    def get(
+        self, key: object, rows: int, capacity: int, compute: Callable[[slice], NDArray[_Scalar]]
+    ) -> NDArray[_Scalar]:
+        filled = self._filled.get(key, 0)
+        values = self._values.get(key)
+        if values is None or len(values) < rows:
+            grown = np.zeros(capacity, dtype=self._dtype)
+            if values is not None:
+                grown[:filled] = values[:filled]
+            values = self._values[key] = grown
+        if filled < rows:
+            values[filled:rows] = compute(slice(filled, rows))
+            self._filled[key] = rows
+        return values[:rows]
+
+    def truncate(self, rows: int) -> None:
+        for key, filled in self._filled.items():
+            self._filled[key] = min(filled, rows)
 
 
 @dataclass(slots=True)
@@ -49,28 +76,22 @@ class World:
     tallies: Tallies
     volumes: VolumeIndex
     policy: Policy
-    _columns: dict[object, _Column] = field(default_factory=dict)
+    _columns: _Columns[np.bool_] = field(default_factory=lambda: _Columns(np.bool_))
+    _amounts: _Columns[np.int64] = field(default_factory=lambda: _Columns(np.int64))
 
     def column(self, key: object, compute: Callable[[slice], Bools]) -> Bools:
         """A yes-or-no over all rows that depends on the nodes alone: computed once, and later only for new rows."""
-        rows = len(self.table)
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = _Column(np.zeros(0, dtype=np.bool_), 0)
-        if column.filled < rows:
-            if len(column.values) < rows:
-                values = np.zeros(self.table.free.shape[1], dtype=np.bool_)
-                values[: column.filled] = column.values[: column.filled]
-                column.values = values
-            column.values[column.filled : rows] = compute(slice(column.filled, rows))
-            column.filled = rows
-        return column.values[:rows]
+        return self._columns.get(key, len(self.table), self.table.free.shape[1], compute)
+
+    def amounts(self, key: object, compute: Callable[[slice], Ints]) -> Ints:
+        """The same for an integer over all rows."""
+        return self._amounts.get(key, len(self.table), self.table.free.shape[1], compute)
 
     def truncate(self, rows: int) -> None:
         """Forget the rows from `rows` on."""
         self.table.truncate(rows)
-        for column in self._columns.values():
-            column.filled = min(column.filled, rows)
+        self._columns.truncate(rows)
+        self._amounts.truncate(rows)
 
 
 def accepted(world: World, filters: Iterable[Filter], cls: PodClass, rows: slice) -> Bools:
