@@ -156,8 +156,8 @@ def report(outcome: Outcome) -> str:
     ledger = outcome.ledger
     return (
         f"kills {outcome.kills}: tasks {ledger.finished}/{ledger.arrived} ended, "
-        f"{len(ledger.rentals)} machines bought, {outcome.machines} left, claims {outcome.left_claims} open, restarts {ledger.restarts}, "
-        f"mean wait {ledger.mean_wait_s():.0f} s"
+        f"{len(ledger.rentals)} machines bought, {outcome.machines} left, "
+        f"claims {outcome.left_claims} open, restarts {ledger.restarts}, mean wait {ledger.mean_wait_s():.0f} s"
     )
 
 

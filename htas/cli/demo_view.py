@@ -13,12 +13,12 @@ from rich.text import Text
 
 from htas.cli.bars import bar, column
 from htas.cli.demo_state import DemoState, NodeLine
-from htas.model.money import bill_amount, price_text
+from htas.model.money import NANOS, bill_amount
 
 STYLE = {"ready": "green", "coming": "yellow", "draining": "magenta"}
+HOMOGENEOUS = "\nHomogeneous scaling: m1.medium only, spread placement, nodes released after ten empty minutes."
 NEXT = """
-Homogeneous scaling: m1.medium only, spread placement, nodes released after ten empty minutes.
-One fixed cluster: the fewest machines of the best flavour that hold the highest load seen.
+One fixed cluster: the fewest machines of the best flavour for the highest cpu and memory load seen.
 Next, for a cluster of yours, changing nothing:
   kubectl get nodes,pods,pdb,pv,pvc,sc,priorityclasses,ns -A -o json > dump.json
   htas plan --config config/htas.yaml --from dump.json"""
@@ -63,23 +63,21 @@ def _head(state: DemoState) -> RenderableType:
 
 
 def _nodes(state: DemoState, width: int) -> RenderableType:
-    """Each group by flavour, with one column per node as high as the node is full."""
+    """Each group by flavour, with one column per node as high as the node is full; long rows are folded."""
     lines = state.nodes()
-    groups = [group.name for group in state.policy.groups]
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(justify="right")
-    table.add_column(no_wrap=True, max_width=max(10, width - 40))
-    table.add_column(no_wrap=True)
-    for group in groups:
-        mine = [line for line in lines if line.group == group]
-        table.add_row(Text(group, style="bold"), str(len(mine)), "", _mean(mine))
+    table.add_column(overflow="fold", width=max(16, width - 18))
+    for group in state.policy.groups:
+        mine = [line for line in lines if line.group == group.name]
+        table.add_row(Text(group.name, style="bold"), str(len(mine)), _mean(mine))
         flavours = Counter(line.flavour for line in mine)
         for flavour, count in sorted(flavours.items()):
             columns = Text()
-            for line in [line for line in mine if line.flavour == flavour][: max(10, width - 42)]:
+            for line in (line for line in mine if line.flavour == flavour):
                 columns.append(column(max(line.share, 0.07)), style=STYLE[line.state])
-            table.add_row(f" {flavour}", str(count), columns, "")
+            table.add_row(f" {flavour}", str(count), columns)
     legend = Text("ready ", style="green")
     legend.append("coming ", style="yellow")
     legend.append("draining", style="magenta")
@@ -97,7 +95,8 @@ def _queue(state: DemoState) -> RenderableType:
     kinds = Counter(pod.kind.value for pod in waiting)
     reasons = Counter(item.reason.value for item in state.result.plan.unplaced) if state.result is not None else {}
     ledger = state.world.ledger
-    text = Text(f"{len(waiting)} pods wait", style="bold")
+    text = Text()
+    text.append(f"{len(waiting)} pods wait", style="bold")
     if waiting:
         text.append("  " + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())), style="dim")
     for reason, count in sorted(reasons.items()):
@@ -119,9 +118,13 @@ def _money(state: DemoState) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     for name, amount, style in rows:
         shown = f"{bill_amount(amount):.2f} {currency}"
-        table.add_row(Text(name, style=style), Text(shown, style=style, justify="right"), bar(amount / most, 16))
+        money = Text(shown, style=style, justify="right")
+        table.add_row(Text(name, style=style), money, Text(bar(amount / most, 16), style=style or "dim"))
     cost = state.result.plan.cost if state.result is not None else None
-    now = f"now {price_text(cost.after_nanos)} {currency}/h, not below {price_text(cost.bound_nanos)}" if cost else ""
+    now = ""
+    if cost is not None:
+        after, bound = cost.after_nanos / NANOS, cost.bound_nanos / NANOS
+        now = f"now {after:.2f} {currency}/h; no mix of flavours holds this work below {bound:.2f}"
     return Panel(Group(table, Text(now, style="dim")), title="money spent", title_align="left", border_style="dim")
 
 
@@ -168,7 +171,7 @@ def summary_view(state: DemoState) -> RenderableType:
     ):
         if amount:
             table.add_row(name, f"{bill_amount(amount):.2f} {currency}  (HTAS spends {1 - spent / amount:.0%} less)")
-    after = Text(NEXT, style="dim")
+    after = Text((HOMOGENEOUS if state.homogeneous else "") + NEXT, style="dim")
     return Group(Text("\nSummary", style="bold"), table, after)
 
 
