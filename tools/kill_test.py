@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from htas.experiments.places import config_file
+from htas.config.places import config_file
 from htas.experiments.workloads.day import SERVICES, day
 from htas.ports import TransientError
 from htas.sandbox.ledger import Ledger

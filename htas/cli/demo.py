@@ -18,10 +18,10 @@ from htas.cli.console import out
 from htas.cli.demo_state import DemoState
 from htas.cli.demo_view import demo_view, plain_line, summary_view
 from htas.config.loader import Loaded, load_catalogue, load_configuration
+from htas.config.places import config_file
 from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.places import config_file
 from htas.experiments.workloads import openb
 from htas.experiments.workloads.day import day
 from htas.model.policy import (
@@ -149,7 +149,7 @@ def _yardstick(options: DemoOptions, state: DemoState) -> Iterator[None]:
     command = [
         sys.executable,
         "-m",
-        "htas.experiments.homogeneous",
+        "htas.cli.yardsticks",
         f"--seed={options.seed}",
         f"--hours={options.hours}",
     ]

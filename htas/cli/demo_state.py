@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
+from htas.cli.yardsticks import fixed_nodes
 from htas.daemon.cycle import CycleResult
-from htas.experiments.homogeneous import fixed_nodes
 from htas.model.money import bill_amount, price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod

@@ -170,9 +170,13 @@ def summary_view(state: DemoState) -> RenderableType:
         ("one fixed cluster", state.fixed_nano_seconds()),
     ):
         if amount:
-            table.add_row(name, f"{bill_amount(amount):.2f} {currency}  (HTAS spends {1 - spent / amount:.0%} less)")
+            table.add_row(name, f"{bill_amount(amount):.2f} {currency}  (HTAS spends {_share(spent / amount - 1)})")
     after = Text((HOMOGENEOUS if state.homogeneous else "") + NEXT, style="dim")
     return Group(Text("\nSummary", style="bold"), table, after)
+
+
+def _share(more: float) -> str:
+    return f"{more:.0%} more" if more > 0 else f"{-more:.0%} less"
 
 
 def _unfit(state: DemoState) -> str:

@@ -15,10 +15,10 @@ import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import load_configuration
+from htas.config.places import config_file
 from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.places import config_file
 from htas.experiments.workloads.day import day
 from htas.model.flavours import Flavour
 from htas.model.policy import CleaningRules, NodeGroup, Packing, PackingAlgorithm, Policy, Scoring, ScoringStrategy
