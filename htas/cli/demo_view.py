@@ -16,7 +16,7 @@ from htas.cli.demo_state import DemoState, NodeLine
 from htas.model.money import NANOS, bill_amount
 
 STYLE = {"ready": "green", "coming": "yellow", "draining": "magenta"}
-HOMOGENEOUS = "\nHomogeneous scaling: m1.medium only, spread placement, nodes released after ten empty minutes."
+HOMOGENEOUS = "\nHomogeneous scaling: m1.medium only, spread placement, nodes emptied after ten minutes at 50% or less."
 NEXT = """
 One fixed cluster: the fewest machines of the best flavour for the highest cpu and memory load seen.
 Next, for a cluster of yours, changing nothing:

@@ -39,7 +39,8 @@ class CostBy(StrEnum):
 def _table(*columns: str) -> Table:
     table = Table(header_style="dim", box=None, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        # Names are what people copy: only the words behind them are folded.
+        table.add_column(column, overflow="fold", no_wrap=column in ("node", "when", "cycle", "on", "group", "flavour"))
     return table
 
 
@@ -157,7 +158,7 @@ def _top(loaded: Loaded) -> RenderableType:
             node.name,
             node.group or "-",
             node.flavour or "-",
-            bar(share, 16) + f" {share:4.0%}",
+            bar(share, 8) + f" {share:4.0%}",
             str(len(pods)),
             price_text(flavour.nanos_per_hour) if flavour is not None else "-",
             "draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),

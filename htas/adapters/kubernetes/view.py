@@ -52,26 +52,31 @@ class ViewBuilder:
         self._objects: dict[str, list[Any]] = {kind: [] for kind in KINDS}
         self._problems: list[Problem] = []
         self._shared: dict[object, object] = {}
+        self._names: set[str] = set()
 
     def add(self, raw: bytes | msgspec.Raw, where: str) -> None:
         """Take in one object; `where` tells its place should it have no name."""
         try:
-            head = msgspec.json.decode(raw, type=wire.Head)
+            head = _decoded(raw, wire.Head)
         except msgspec.ValidationError as error:
             self._doubt(where, str(error))
             return
         kind = KINDS.get(head.kind)
+        name = _name(head.kind, head.metadata)
         if not head.kind:
             self._doubt(f"{where}: kind", "missing")
         elif kind is None:
             return
         elif not head.metadata.name:
             self._doubt(f"{where} ({head.kind}, no name): metadata.name", "missing")
+        elif name in self._names:
+            self._doubt(name, f"{where} has this name too; the first one counts")
         else:
+            self._names.add(name)
             try:
-                self._objects[head.kind].append(msgspec.json.decode(raw, type=kind))
+                self._objects[head.kind].append(_decoded(raw, kind))
             except msgspec.ValidationError as error:
-                self._doubt(_name(head.kind, head.metadata), str(error))
+                self._doubt(name, str(error))
 
     def view(self) -> ClusterView:
         """The view: sorted by name, so that the order of the objects does not matter."""
@@ -166,6 +171,20 @@ class ViewBuilder:
     def _share(self, value: _T) -> _T:
         """One object for equal ones: the pods of a template share their requests and constraints."""
         return self._shared.setdefault(value, value)  # type: ignore[return-value]  # the value stored is of its key's type
+
+
+def _decoded(raw: bytes | msgspec.Raw, kind: type[_T]) -> _T:
+    """An object of a kind. A null stands for a field that is not there, as the API server takes it."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _name(kind: str, meta: wire.Metadata) -> str:

@@ -245,3 +245,17 @@ def test_templates_share_their_constraints() -> None:
     view = read(*(pod(f"p{i}", spec={"nodeSelector": {"a": "b"}}) for i in range(3)))
     assert len({id(p.constraints) for p in view.pods}) == 1
     assert len({id(p.requests) for p in view.pods}) == 1
+
+
+def test_nulls_are_fields_that_are_not_there() -> None:
+    nulls = {"kind": "Pod", "metadata": {"name": "p", "labels": None, "namespace": None}, "spec": {"containers": None}}
+    view = read(nulls, {"kind": "Node", "metadata": {"name": "n"}, "status": None})
+    assert not view.problems
+    assert ([p.key for p in view.pods], [n.name for n in view.nodes]) == (["default/p"], ["n"])
+
+
+def test_a_name_used_twice_is_told() -> None:
+    view = read(pod("a"), pod("a"))
+    assert len(view.pods) == 1
+    assert view.problems[0].where == "dump.json: Pod default/a"
+    assert "items[1] has this name too" in view.problems[0].what
