@@ -1,9 +1,8 @@
-"""The schema, by version. A file of an older version is migrated; one of a newer version is refused untouched."""
+"""The schema, by version. A file of an older version is migrated; a newer or a foreign one is refused untouched."""
 
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 from htas.ports import PermanentError
 
@@ -27,38 +26,38 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What brings a file from each version to the next; version 0 is an empty file."""
 
 
-def open_database(path: str) -> sqlite3.Connection:
-    """A connection to a file of the present version; raises PermanentError with what to do."""
+def is_current(connection: sqlite3.Connection, path: str) -> bool:
+    """Whether the file has the present version; raises PermanentError where it must not be touched. Reads only."""
+    # One read transaction: between two, another process could create the tables of a file we saw as version 0.
+    connection.execute("BEGIN")
     try:
-        connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.Error as error:
-        where = "" if Path(path).parent.is_dir() else "; its folder does not exist, create it"
-        raise PermanentError(f"{path}: cannot be opened as a database: {error}{where}") from error
-    try:
-        if version > len(MIGRATIONS):
-            raise PermanentError(
-                f"{path}: written by a newer htas (schema {version}, this one knows {len(MIGRATIONS)}); upgrade htas"
-            )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        if version < len(MIGRATIONS):
-            _migrate(connection)
-    except sqlite3.Error as error:
-        connection.close()
-        raise PermanentError(f"{path}: cannot be written: {error}; check its permissions and the disk") from error
-    except PermanentError:
-        connection.close()
-        raise
-    return connection
+        return _version(connection, path) == len(MIGRATIONS)
+    finally:
+        connection.execute("COMMIT")
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def migrate(connection: sqlite3.Connection, path: str) -> None:
     """Bring the file up to date in one transaction; a second process that was first is noticed inside it."""
     connection.execute("BEGIN IMMEDIATE")
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    for steps in MIGRATIONS[version:]:
-        for step in steps:
-            connection.execute(step)
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    try:
+        for steps in MIGRATIONS[_version(connection, path) :]:
+            for step in steps:
+                connection.execute(step)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
     connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise PermanentError(
+            f"{path}: written by a newer htas (schema {version}, this one knows {len(MIGRATIONS)}); upgrade htas"
+        )
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    is_ours = {"claims", "drains", "cycles"} <= tables if version else not tables
+    if not is_ours:
+        raise PermanentError(f"{path}: a database of another program; name another file for htas")
+    return version

@@ -1,22 +1,19 @@
-"""StorePort on SQLite. Every write is durable when the call returns (WAL, synchronous FULL)."""
+"""StorePort on SQLite: the journal is on the disk when a call returns, history follows with the next journal entry."""
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import RLock
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.sqlite.schema import open_database
+from htas.adapters.sqlite.database import Database
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
-from htas.ports import ConflictError, TransientError
+from htas.ports import ConflictError, PermanentError
 
 _T = TypeVar("_T")
 
@@ -25,11 +22,14 @@ KEPT_SECONDS = 7 * 86_400.0
 
 
 class SqliteStore:
-    """Implements StorePort. One connection, one lock: safe from several threads; other processes may read beside it."""
+    """Implements StorePort in one file (`:memory:`: in none).
+
+    Safe from several threads; other processes may read and write beside it. Of the cycles the newest `kept_cycles`
+    are kept, and none that is `kept_s` older than the newest. Raises PermanentError where the file cannot be used.
+    """
 
     def __init__(self, path: str, *, kept_cycles: int = KEPT_CYCLES, kept_s: float = KEPT_SECONDS) -> None:
-        self._connection = open_database(path)
-        self._lock = RLock()
+        self._database = Database(path)
         self._kept_cycles = kept_cycles
         self._kept_s = kept_s
 
@@ -41,11 +41,11 @@ class SqliteStore:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         written = msgspec.structs.replace(claim, version=claim.version + 1)
         values = (int(claim.state is not ClaimState.RELEASED), msgspec.json.encode(written))
-        with self._transaction() as execute:
+        with self._database.transaction() as connection:
             if claim.version == 0:
-                done = execute("INSERT OR IGNORE INTO claims VALUES (?, 1, ?, ?)", (claim.id, *values))
+                done = connection.execute("INSERT OR IGNORE INTO claims VALUES (?, 1, ?, ?)", (claim.id, *values))
             else:
-                done = execute(
+                done = connection.execute(
                     "UPDATE claims SET version = version + 1, open = ?, body = ? WHERE id = ? AND version = ?",
                     (*values, claim.id, claim.version),
                 )
@@ -59,35 +59,39 @@ class SqliteStore:
     def put_drain(self, drain: Drain) -> Drain:
         written = msgspec.structs.replace(drain, version=drain.version + 1)
         body = msgspec.json.encode(written)
-        with self._transaction() as execute:
+        with self._database.transaction() as connection:
             if drain.version == 0:
-                done = execute("INSERT OR IGNORE INTO drains VALUES (?, 1, ?)", (drain.node, body))
+                done = connection.execute("INSERT OR IGNORE INTO drains VALUES (?, 1, ?)", (drain.node, body))
             else:
-                done = execute(
+                done = connection.execute(
                     "UPDATE drains SET version = version + 1, body = ? WHERE node = ? AND version = ?",
                     (body, drain.node, drain.version),
                 )
             if done.rowcount != 1:
-                raise ConflictError(f"drain of {drain.node}: another writer was first")
+                raise ConflictError(
+                    f"drain of {drain.node}: another writer was first (version {drain.version} is stale)"
+                )
         return written
 
     def delete_drain(self, node: str) -> None:
-        with self._transaction() as execute:
-            execute("DELETE FROM drains WHERE node = ?", (node,))
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM drains WHERE node = ?", (node,))
 
     # What was learned and what is owed.
 
     def learned(self) -> dict[str, Resources]:
-        rows = self._rows("SELECT flavour, body FROM learned ORDER BY flavour", ())
-        return {flavour: msgspec.json.decode(body, type=Resources) for flavour, body in rows}
+        rows = self._database.rows("SELECT flavour, body FROM learned ORDER BY flavour")
+        return {flavour: self._decoded(body, Resources) for flavour, body in rows}
 
     def put_learned(self, flavour: str, allocatable: Resources) -> None:
-        with self._transaction() as execute:
-            execute("INSERT OR REPLACE INTO learned VALUES (?, ?)", (flavour, msgspec.json.encode(allocatable)))
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO learned VALUES (?, ?)", (flavour, msgspec.json.encode(allocatable))
+            )
 
     def put_bill(self, bill: Bill) -> None:
-        with self._transaction() as execute:
-            execute(
+        with self._database.transaction() as connection:
+            connection.execute(
                 "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
             )
 
@@ -100,11 +104,11 @@ class SqliteStore:
     def add_profile(self, rows: Iterable[ProfileRow]) -> None:
         values = [msgspec.structs.astuple(row) for row in rows]
         if values:
-            with self._lock, self._transaction():
-                self._connection.executemany("INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            with self._database.transaction(durable=False) as connection:
+                connection.executemany("INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
-        rows = self._rows(
+        rows = self._database.rows(
             "SELECT * FROM profile WHERE event_time >= ? AND (? IS NULL OR instance_name = ?) "
             "ORDER BY event_time, rowid",
             (since, instance, instance),
@@ -113,57 +117,38 @@ class SqliteStore:
 
     def add_cycle(self, record: CycleRecord) -> int:
         body = zlib.compress(msgspec.json.encode(record), 1)
-        with self._transaction() as execute:
-            done = execute("INSERT INTO cycles (at, body) VALUES (?, ?)", (record.at, body))
+        with self._database.transaction(durable=False) as connection:
+            done = connection.execute("INSERT INTO cycles (at, body) VALUES (?, ?)", (record.at, body))
             number = int(done.lastrowid or 0)
-            execute(
+            connection.execute(
                 "DELETE FROM cycles WHERE id <= ? OR at < ?", (number - self._kept_cycles, record.at - self._kept_s)
             )
         return number
 
     def cycle(self, cycle_id: int) -> CycleRecord | None:
-        found = self._rows("SELECT id, body FROM cycles WHERE id = ?", (cycle_id,))
-        return _cycle(*found[0]) if found else None
+        found = self._database.rows("SELECT id, body FROM cycles WHERE id = ?", (cycle_id,))
+        return self._cycle(*found[0]) if found else None
 
     def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
-        rows = self._rows("SELECT id, body FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
-        return [_cycle(*row) for row in reversed(rows)]
+        rows = self._database.rows("SELECT id, body FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
+        return [self._cycle(*row) for row in reversed(rows)]
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
     # Inside.
 
-    def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._connection.execute(query, values).fetchall()
-            except sqlite3.OperationalError as error:
-                raise TransientError(f"the store cannot be read: {error}") from error
-
     def _bodies(self, query: str, values: tuple[Any, ...], kind: type[_T]) -> list[_T]:
-        return [msgspec.json.decode(body, type=kind) for (body,) in self._rows(query, values)]
+        return [self._decoded(body, kind) for (body,) in self._database.rows(query, values)]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Any]:
-        """All of it is written, or nothing."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield self._connection.execute
-                self._connection.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                self._roll_back()
-                raise TransientError(f"the store cannot be written: {error}") from error
-            except BaseException:
-                self._roll_back()
-                raise
+    def _cycle(self, number: int, body: bytes) -> CycleRecord:
+        return msgspec.structs.replace(self._decoded(zlib.decompress(body), CycleRecord), id=number)
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-
-
-def _cycle(number: int, body: bytes) -> CycleRecord:
-    return msgspec.structs.replace(msgspec.json.decode(zlib.decompress(body), type=CycleRecord), id=number)
+    def _decoded(self, body: bytes, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except msgspec.DecodeError as error:
+            raise PermanentError(
+                f"{self._database.path}: a stored {kind.__name__} cannot be read: {error}; "
+                "it was written by another version of htas, use that one or move the file away"
+            ) from error
