@@ -20,9 +20,23 @@ def nano_seconds(bill: Bill, billing: Billing, now: float) -> int:
     return bill.nanos_per_hour * billing.billed_seconds(held_s(bill, now))
 
 
+def total(bills: Iterable[Bill], billing: Billing, now: float) -> int:
+    """The sum of bills (price × billed seconds)."""
+    return sum(nano_seconds(bill, billing, now) for bill in bills)
+
+
+def saved(bills: Iterable[Bill], alternative: Iterable[Bill], billing: Billing, now: float) -> int:
+    """What was saved against other machines that could have been rented, billed by the same rules; negative: lost.
+
+    The alternative is stated as the bills it would have had: one fixed cluster of three machines is three bills,
+    from its first day and not ended.
+    """
+    return total(alternative, billing, now) - total(bills, billing, now)
+
+
 def total_text(bills: Iterable[Bill], billing: Billing, now: float) -> str:
     """The sum of bills as an amount of the currency."""
-    return str(bill_amount(sum(nano_seconds(bill, billing, now) for bill in bills)))
+    return str(bill_amount(total(bills, billing, now)))
 
 
 def by(key: Callable[[Bill], str], bills: Iterable[Bill], billing: Billing, now: float) -> dict[str, int]:
@@ -34,7 +48,11 @@ def by(key: Callable[[Bill], str], bills: Iterable[Bill], billing: Billing, now:
 
 
 def by_day(bills: Iterable[Bill], billing: Billing, now: float) -> dict[str, int]:
-    """Sums by day (UTC): a billed second counts for the day in which it falls, counted from the machine's start."""
+    """Sums by day (UTC): a billed second counts for the day in which it begins, counted from the machine's start.
+
+    Seconds that rounding adds follow the last one held: a machine held from 23:59:30 to 23:59:50, billed by the minute,
+    costs 30 s of this day and 30 s of the next. So the days add up to the total exactly.
+    """
     sums: dict[str, int] = {}
     for bill in bills:
         at = int(bill.started_at)

@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from htas.model.money import price_text
-from htas.model.record import CycleRecord, Outcome
+from htas.model.plan import Launch, Plan, Removing
+from htas.model.record import CycleRecord, Outcome, OutcomeStatus
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One thing that was done, or tried."""
+    """One thing that was done, or tried.
+
+    `nanos_per_hour` is the price of a launch and the saving of a drain, in billionths of the currency an hour;
+    None where the plan states neither (a bind, a machine asked for again after a crash).
+    """
 
     cycle: int
     at: float
@@ -19,33 +24,52 @@ class Entry(msgspec.Struct, frozen=True):
     subject: str
     status: str
     why: str
+    nanos_per_hour: int | None = None
 
 
-def entries(cycles: Iterable[CycleRecord], verb: str | None = None) -> Iterator[Entry]:
-    """Outcomes in order of time, with what the plan said of them."""
+def entries(cycles: Iterable[CycleRecord], verb: str | None = None, since: float = 0.0) -> Iterator[Entry]:
+    """Outcomes in the order of the cycles, with what the plan said of them; all verbs, or one."""
     for record in cycles:
-        reasons = _reasons(record)
+        if record.at < since:
+            continue
+        planned = _planned(record.plan)
         for outcome in record.outcomes:
             if verb is None or outcome.verb == verb:
-                yield Entry(record.id, record.at, outcome.verb, outcome.subject, outcome.status, _why(outcome, reasons))
+                yield _entry(record, outcome, planned.get((outcome.verb, outcome.subject)))
 
 
-def _reasons(record: CycleRecord) -> dict[tuple[str, str], str]:
-    currency = record.plan.cost.currency
+def _entry(record: CycleRecord, outcome: Outcome, planned: tuple[str, int] | None) -> Entry:
+    # What failed or was dropped tells why by itself; the plan's reason is that of what was done.
+    reason, nanos = planned or (outcome.message, None)
+    why = reason if outcome.status is OutcomeStatus.DONE else outcome.message
+    return Entry(record.id, record.at, outcome.verb, outcome.subject, outcome.status, why, nanos)
+
+
+def _planned(plan: Plan) -> dict[tuple[str, str], tuple[str, int]]:
+    """Reason and money by verb and subject."""
+    currency = plan.cost.currency
     launches = {
-        ("launch", item.claim): f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h for "
-        + (f"{len(item.pods)} pods" if item.pods else item.why)
-        for item in record.plan.launch
+        ("launch", item.claim): (
+            f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h for {_purpose(item)}",
+            item.nanos_per_hour,
+        )
+        for item in plan.launch
     }
     removals = {
-        ("drain", item.node): f"{item.message}, saves {price_text(item.savings_nanos_per_hour)} {currency}/h"
-        for item in record.plan.remove
+        ("drain", item.node): (
+            f"{_reason(item)}, saves {price_text(item.savings_nanos_per_hour)} {currency}/h",
+            item.savings_nanos_per_hour,
+        )
+        for item in plan.remove
     }
     return {**launches, **removals}
 
 
-def _why(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> str:
-    planned = reasons.get((outcome.verb, outcome.subject))
-    if planned is None or outcome.status != "done":
-        return outcome.message
-    return planned
+def _purpose(launch: Launch) -> str:
+    if not launch.pods:
+        return launch.why
+    return "1 pod" if len(launch.pods) == 1 else f"{len(launch.pods)} pods"
+
+
+def _reason(removing: Removing) -> str:
+    return removing.message or removing.reason.value
