@@ -171,10 +171,13 @@ def history(
     config: Config,
     verb: Annotated[str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict …")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Of the newest so many cycles.")] = 100,
+    node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
 ) -> None:
     """What was done when, and why."""
     with told():
-        stdout.print(reports.history_view(load_configuration(config), verb, limit))
+        loaded = load_configuration(config)
+        view = reports.history_view(loaded, verb, limit) if node is None else reports.node_view(loaded, node)
+    stdout.print(view)
 
 
 @app.command()

@@ -108,6 +108,23 @@ def history_view(loaded: Loaded, verb: str | None, limit: int) -> RenderableType
     return _with_store(loaded, view)
 
 
+def node_view(loaded: Loaded, name: str) -> RenderableType:
+    """The profiler's rows of one node (HTAS paper, Table 3)."""
+
+    def view(store: StorePort) -> RenderableType:
+        table = _table("when", "event", "type", "runtime s", "cpu free", "of", "ram free", "of")
+        for row in store.profile(name):
+            when = datetime.fromtimestamp(row.event_time, UTC).strftime("%m-%d %H:%M:%S")
+            ram = f"{row.ramavailable / 2**20:.0f} MiB", f"{row.ramcapacity / 2**20:.0f} MiB"
+            cpu = f"{row.cpuavailable}m", f"{row.cpucapacity}m"
+            table.add_row(when, row.event.value, row.instance_type, str(row.runtime), *cpu, *ram)
+        if not table.row_count:
+            raise InputError(f"node {name}: nothing is written of it; htas top names the nodes there are")
+        return table
+
+    return _with_store(loaded, view)
+
+
 def replay(loaded: Loaded, number: int) -> bool:
     """Plan a recorded cycle again and print the differences; whether there were none."""
     store = open_store(loaded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -14,7 +14,6 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.model.claims import NodeClaim
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome
@@ -115,6 +114,3 @@ class Daemon:
                     planning_s=result.planning_s,
                 )
             )
-
-    def open_claims(self) -> Sequence[NodeClaim]:
-        return self.ports.store.claims()

@@ -140,7 +140,6 @@ class Timeouts(msgspec.Struct, frozen=True):
     registration_s: float = 900.0
     ready_s: float = 900.0
     drain_s: float = 600.0
-    eviction_s: float = 120.0
     backoff_initial_s: float = 300.0
     backoff_max_s: float = 1800.0
 

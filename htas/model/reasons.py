@@ -60,13 +60,11 @@ class Kept(StrEnum):
     BLOCKED_BY_POD = "BlockedByPod"
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
     EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
-    NOTHING_SAVED = "NothingSaved"
 
 
 class Blocking(StrEnum):
     """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own two."""
 
-    CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS_REACHED = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"
     LOCAL_STORAGE_REQUESTED = "LocalStorageRequested"

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htas.model.constraints import Constraints
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import Policy
 from htas.model.resources import CPU, EPHEMERAL, MEMORY, PODS, Resources
-from htas.planning.run_length import run_length_s
-from htas.planning.tallies import Tallies
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -76,94 +72,3 @@ class PodClass:
     def size(self) -> tuple[int, int]:
         """Memory before CPU, as best-fit decreasing orders by (HTAS paper 5.1)."""
         return int(self.requests[MEMORY_ROW]), int(self.requests[CPU_ROW])
-
-
-_T = TypeVar("_T")
-
-
-class _Interner:
-    """Small numbers for equal objects; objects seen before (by identity) cost one dictionary look-up."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[int, int] = {}
-        self._by_value: dict[object, int] = {}
-        self._kept: list[object] = []
-
-    def number(self, value: object) -> int:
-        number = self._by_id.get(id(value))
-        if number is None:
-            number = self._by_value.setdefault(value, len(self._by_value))
-            self._by_id[id(value)] = number
-            self._kept.append(value)  # an object that died could leave its id to another one
-        return number
-
-
-class ClassBook:
-    """Sorts pods into classes."""
-
-    def __init__(self, policy: Policy, axis: ResourceAxis, tallies: Tallies) -> None:
-        self._policy = policy
-        self._axis = axis
-        self._tallies = tallies
-        self._requests = _Interner()
-        self._constraints = _Interner()
-        self._vectors: dict[int, Ints] = {}
-        self._classes: dict[tuple[object, ...], PodClass] = {}
-
-    def vector(self, requests: Resources) -> Ints:
-        number = self._requests.number(requests)
-        vector = self._vectors.get(number)
-        if vector is None:
-            vector = self._vectors[number] = self._axis.vector(requests)
-        return vector
-
-    def class_of(self, pod: Pod) -> PodClass:
-        """The class of a pod, made if it is the first of its kind; the pod does not become a member."""
-        constraints = pod.constraints
-        requests_number = self._requests.number(pod.requests)
-        constraints_number = self._constraints.number(constraints)
-        watches, repelled_by = self._tallies.matching(pod)
-        holds = self._tallies.held_by(pod) if constraints.anti_affinity else ()
-        is_ours = pod.scheduler == self._policy.scheduler_name
-        run_length = run_length_s(pod, self._policy)
-        claims_of = pod.namespace if constraints.claims or constraints.spread or constraints.affinity else None
-        key = (
-            requests_number,
-            constraints_number,
-            claims_of,
-            pod.kind,
-            is_ours,
-            pod.priority,
-            run_length,
-            watches,
-            holds,
-            repelled_by,
-        )
-        found = self._classes.get(key)
-        if found is None:
-            vector = self.vector(pod.requests)
-            found = self._classes[key] = PodClass(
-                requests=vector,
-                needs=tuple(int(i) for i in np.flatnonzero(vector)),
-                constraints=constraints,
-                namespace=pod.namespace,
-                kind=pod.kind,
-                is_ours=is_ours,
-                priority=pod.priority,
-                run_length_s=run_length,
-                watches=watches,
-                holds=holds,
-                repelled_by=repelled_by,
-                scoring=(pod.scoring_cpu_m, pod.scoring_memory_bytes),
-                example=pod,
-                static_key=(constraints_number, claims_of, pod.kind if is_ours else None),
-                is_dynamic=bool(
-                    constraints.spread
-                    or constraints.affinity
-                    or constraints.anti_affinity
-                    or constraints.host_ports
-                    or constraints.claims
-                    or repelled_by
-                ),
-            )
-        return found

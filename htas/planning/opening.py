@@ -13,7 +13,8 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.classes import ClassBook, PodClass, ResourceAxis
+from htas.planning.class_book import ClassBook
+from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
 from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
 from htas.planning.run_length import remaining_s

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,7 @@ from numpy.typing import NDArray
 from htas.model.constraints import HostPort, PodAffinityTerm, SpreadConstraint
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator
-
-if TYPE_CHECKING:
-    from htas.planning.classes import PodClass
+from htas.planning.classes import PodClass
 
 Counts = NDArray[np.int64]
 Ids = tuple[int, ...]

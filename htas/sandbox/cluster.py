@@ -155,16 +155,6 @@ class SandboxCluster:
         for _ in range(arrival.replicas):
             self._create(controller)
 
-    def add_pod(self, pod: Pod, runs_s: float | None = None) -> None:
-        """A pod as it stands, without controller: bound, unschedulable or of another scheduler."""
-        record = _Record(pod, None, runs_s)
-        self._records[pod.key] = record
-        if pod.node is not None:
-            self._on_node[pod.node].add(pod.key)
-            self._hold(pod.node, pod.key, pod.requests)
-        self._touch()
-        self._changes += 1
-
     def rescale(self, rescale: Rescale) -> None:
         controller = self._controllers[f"{rescale.namespace}/{rescale.name}"]
         controller.wanted = rescale.replicas

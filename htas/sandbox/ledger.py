@@ -7,7 +7,6 @@ import math
 import msgspec
 
 from htas.model.flavours import Billing
-from htas.model.money import bill_amount
 
 
 class Rental(msgspec.Struct):
@@ -49,9 +48,6 @@ class Ledger(msgspec.Struct):
             * billing.billed_seconds((rental.ended_at if rental.ended_at is not None else now) - rental.started_at)
             for rental in self.rentals
         )
-
-    def invoice(self, billing: Billing, now: float) -> str:
-        return f"{bill_amount(self.nano_seconds(billing, now)):.4f}"
 
     def machine_hours(self, now: float) -> float:
         held = ((r.ended_at if r.ended_at is not None else now) - r.started_at for r in self.rentals)

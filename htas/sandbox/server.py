@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from htas.ports import PermanentError
 from htas.sandbox.wire import answer
 from htas.sandbox.world import World
 
@@ -28,7 +29,6 @@ class WorldServer:
         self._lock = Lock()
         self._stopping = Event()
         self._start_real, self._start_world = time.monotonic(), world.clock.now()
-        socket.unlink(missing_ok=True)
         outer = self
 
         class Connection(socketserver.StreamRequestHandler):
@@ -41,7 +41,14 @@ class WorldServer:
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
 
-        self._server = Server(str(socket), Connection)
+        starting = socket.with_name(socket.name + ".new")
+        try:
+            starting.unlink(missing_ok=True)
+            self._server = Server(str(starting), Connection)
+            # Under its own name only once it listens: whoever sees the socket can connect to it.
+            starting.rename(socket)
+        except OSError as error:
+            raise PermanentError(f"{socket}: cannot listen there: {error}") from error
         self._threads = [Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)]
         if speed is not None:
             self._threads.append(Thread(target=self._pace, daemon=True))

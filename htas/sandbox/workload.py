@@ -69,8 +69,3 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     rescales: tuple[Rescale, ...] = ()
     daemons: tuple[Task, ...] = ()
     budgets: tuple[Budget, ...] = ()
-
-    @property
-    def tasks(self) -> int:
-        """Batch tasks, each of which must end exactly once."""
-        return sum(a.replicas for a in self.arrivals if a.task.runs_s is not None)

@@ -12,7 +12,7 @@ from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.classes import ClassBook
+from htas.planning.class_book import ClassBook
 from htas.planning.cleaning.candidates import Candidate, Question, judge, percent
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.cleaning.rescheduling import Rescheduler

@@ -14,7 +14,8 @@ from htas.model.plan import KeptNode, Migration
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.reasons import Kept
-from htas.planning.classes import ClassBook, PodClass
+from htas.planning.class_book import ClassBook
+from htas.planning.classes import PodClass
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import Candidate, span
 from htas.planning.cleaning.drain_rules.rule import Context

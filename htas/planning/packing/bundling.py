@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from htas.model.pods import Pod, WorkKind
-from htas.planning.classes import ClassBook, PodClass
+from htas.planning.class_book import ClassBook
+from htas.planning.classes import PodClass
 
 
 def bundle(pods: Iterable[Pod], book: ClassBook) -> list[PodClass]:

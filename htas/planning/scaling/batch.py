@@ -13,7 +13,7 @@ import numpy as np
 
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
-from htas.planning.classes import ClassBook
+from htas.planning.class_book import ClassBook
 from htas.planning.packing.placing import Placer
 from htas.planning.run_length import remaining_s
 from htas.planning.scaling.cost_efficiency import Demand

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htas.model.plan import UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
@@ -133,8 +132,3 @@ def _closest(offers: Sequence[Offer], cls: PodClass, names: Sequence[str]) -> st
         if largest.free[i] < cls.requests[i]
     ]
     return f"{largest.flavour.name} has not enough {', '.join(short)}" if short else "none takes it"
-
-
-def shortage(cls: PodClass, count: int, reason: Unplaced, message: str, nodes: dict[str, int]) -> list[UnplacedPod]:
-    """The last `count` pods of a class as unplaced."""
-    return [UnplacedPod(pod.key, reason, message, nodes) for pod in cls.pods[len(cls.pods) - count :]]
