@@ -56,14 +56,12 @@ class Placer:
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
         """Place up to `count` pods of a class; returns how many found room."""
-        placed = 0
-        for pool in self.pools:
-            if placed == count:
-                break
-            placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls))
-        if cls.is_dynamic and 0 < placed < count:
-            # Spread and affinity may open a pool again once a later one has taken a pod.
-            placed += self.place(sim, cls, count - placed)
+        placed, before = 0, -1
+        # Spread and affinity may open a pool again once a later one has taken a pod: then once more around.
+        while before < placed < count and (before < 0 or cls.is_dynamic):
+            before = placed
+            for pool in self.pools:
+                placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls))
         return placed
 
     def _order(self, pool: Pool, cls: PodClass) -> Order:

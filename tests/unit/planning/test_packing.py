@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.policy import (
     NodeGroup,
     Packing,
@@ -22,6 +23,7 @@ from htas.planning.scoring import node_scores, ratio_score
 from tests.builders import (
     NOW,
     batch_group,
+    labels_are,
     make_job,
     make_node,
     make_pod,
@@ -152,3 +154,16 @@ def test_scored_placement_packs_or_spreads() -> None:
     packed = bound(plan(snapshot, scored(ScoringStrategy.MOST_ALLOCATED), NOW))
     assert sorted(spread.values()) == ["a", "a", "b", "b"]
     assert len(set(packed.values())) == 1
+
+
+def test_spread_over_two_pools_takes_turns_between_them() -> None:
+    """One zone is fixed capacity, the other a group's: with maxSkew 1 they are filled one pod at a time."""
+    zone = "topology.kubernetes.io/zone"
+    nodes = [
+        make_node("fixed", "40", "40Gi", 600, labels={zone: "a"}),
+        owned_node("mine", cpu="40", memory="40Gi", pods=600, labels={zone: "b"}),
+    ]
+    even = Constraints(spread=(SpreadConstraint(zone, 1, labels_are(app="web")),))
+    pods = [make_pod(f"p{i}", "10m", "1Mi", labels={"app": "web"}, constraints=even) for i in range(1100)]
+    result = plan(make_snapshot(nodes, pods), make_policy(), NOW)
+    assert len(result.bind) == 1100
