@@ -15,7 +15,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One thing that was done, or tried.
 
     `nanos_per_hour` is the price of a launch and the saving of a drain, in billionths of the currency an hour;
-    None where the plan states neither (a bind, a machine asked for again after a crash).
+    None where nothing came of it, or the plan states neither (a bind, a machine asked for again after a crash).
     """
 
     cycle: int
@@ -40,8 +40,7 @@ def entries(cycles: Iterable[CycleRecord], verb: str | None = None, since: float
 
 def _entry(record: CycleRecord, outcome: Outcome, planned: tuple[str, int] | None) -> Entry:
     # What failed or was dropped tells why by itself; the plan's reason is that of what was done.
-    reason, nanos = planned or (outcome.message, None)
-    why = reason if outcome.status is OutcomeStatus.DONE else outcome.message
+    why, nanos = planned if planned is not None and outcome.status is OutcomeStatus.DONE else (outcome.message, None)
     return Entry(record.id, record.at, outcome.verb, outcome.subject, outcome.status, why, nanos)
 
 

@@ -1,10 +1,13 @@
+"""What every store keeps. A store that processes can share is one line of `opening`; conftest's `store` has all kinds."""
+
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from threading import Thread
 
@@ -16,8 +19,29 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.plan import Plan
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
-from htas.ports import ConflictError, PermanentError, StorePort
+from htas.ports import ConflictError, StorePort
 from tests.builders import NOW, amounts
+
+Opening = Callable[[], StorePort]
+"""Opens the same store each time, in any process."""
+
+
+@pytest.fixture(params=["sqlite"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
+    """Each store that processes can share; the next one is another line here."""
+    kinds: dict[str, Opening] = {
+        "sqlite": partial(SqliteStore, str(tmp_path / "htas.db")),
+    }
+    return kinds[request.param]
+
+
+@contextmanager
+def opened(opening: Opening) -> Iterator[StorePort]:
+    store = opening()
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def claim(name: str = "c1", state: ClaimState = ClaimState.WANTED, version: int = 0) -> NodeClaim:
@@ -107,83 +131,107 @@ def test_cycles_come_back_as_they_were(store: StorePort) -> None:
     assert store.cycle(999) is None
 
 
-def _race(path: str, name: str, won: object) -> None:
-    store = SqliteStore(path)
-    try:
-        store.put_claim(msgspec.structs.replace(claim(), message=name))
-        won.put(name)  # type: ignore[attr-defined]
-    except ConflictError:
-        won.put("")  # type: ignore[attr-defined]
-    store.close()
+RIVALS = 2
+CLAIMS = [f"c{i}" for i in range(20)]
+STEPS = 20
 
 
-def test_of_two_processes_exactly_one_wins(tmp_path: Path) -> None:
-    path = str(tmp_path / "htas.db")
-    SqliteStore(path).close()
+def contend(opening: Opening, name: str, start: Barrier, told: Connection) -> None:
+    """A daemon's part in a race: new claims first, then one claim taken further again and again."""
+    with opened(opening) as store:
+        start.wait(30)
+        won = []
+        for found in CLAIMS:
+            try:
+                store.put_claim(msgspec.structs.replace(claim(found), message=name))
+                won.append(found)
+            except ConflictError:
+                continue
+        done = 0
+        while done < STEPS:
+            counter = next(c for c in store.claims() if c.id == "counter")
+            try:
+                store.put_claim(msgspec.structs.replace(counter, message=str(int(counter.message) + 1)))
+                done += 1
+            except ConflictError:
+                continue
+        told.send(won)
+
+
+def test_of_two_daemons_exactly_one_wins_each_claim_and_no_write_is_lost(opening: Opening) -> None:
     context = multiprocessing.get_context("spawn")
-    won = context.SimpleQueue()
-    processes = [context.Process(target=_race, args=(path, name, won)) for name in ("a", "b")]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(30)
-    names = sorted([won.get(), won.get()])
-    assert names[0] == ""
-    assert names[1] in ("a", "b")
+    start, (told, tell) = context.Barrier(RIVALS), context.Pipe(duplex=False)
+    with opened(opening) as store:
+        store.put_claim(msgspec.structs.replace(claim("counter"), message="0"))
+        rivals = [context.Process(target=contend, args=(opening, f"d{i}", start, tell)) for i in range(RIVALS)]
+        for rival in rivals:
+            rival.start()
+        for rival in rivals:
+            rival.join(60)
+        assert [rival.exitcode for rival in rivals] == [0] * RIVALS
+        won = [told.recv() for _ in rivals]
+        assert sorted(won[0] + won[1]) == sorted(CLAIMS)
+        kept = {found.id: found for found in store.claims()}
+        assert (kept["counter"].message, kept["counter"].version) == (str(RIVALS * STEPS), RIVALS * STEPS + 1)
+        assert {len({kept[name].message for name in names}) for names in won} <= {0, 1}
 
 
-WRITER = """
-import sys
-from htas.adapters.sqlite.store import SqliteStore
-from tests.contracts.test_store_port import claim
-store = SqliteStore(sys.argv[1])
-number = 0
-while True:
-    number += 1
-    store.put_claim(claim(f"c{number:05d}"))
-    print(number, flush=True)
-"""
+def write_for_ever(opening: Opening, told: Connection) -> None:
+    """Tell of each claim and drain once its write has returned."""
+    store = opening()
+    number = 0
+    while True:
+        number += 1
+        store.put_claim(claim(f"c{number}"))
+        store.put_drain(Drain(f"n{number}", f"c{number}", "Empty", NOW))
+        store.add_cycle(cycle(NOW + number))
+        told.send(number)
 
 
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
-    path = str(tmp_path / "htas.db")
-    command = [sys.executable, "-c", WRITER, path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as writer:
-        assert writer.stdout is not None
-        acknowledged = 0
-        while acknowledged < 50:
-            acknowledged = int(writer.stdout.readline())
-        os.kill(writer.pid, signal.SIGKILL)
-        acknowledged = max([acknowledged, *(int(line) for line in writer.stdout if line.endswith("\n"))])
-    store = SqliteStore(path)
-    assert len(store.claims()) >= acknowledged
-    store.close()
+def test_what_was_acknowledged_survives_a_kill(opening: Opening) -> None:
+    context = multiprocessing.get_context("spawn")
+    told, tell = context.Pipe(duplex=False)
+    writer = context.Process(target=write_for_ever, args=(opening, tell))
+    writer.start()
+    tell.close()
+    acknowledged = 0
+    while acknowledged < 30:
+        acknowledged = told.recv()
+    writer.kill()
+    writer.join(30)
+    try:
+        while True:
+            acknowledged = told.recv()
+    except (EOFError, OSError):  # the end, or a number that the kill cut in two
+        told.close()
+    wanted = set(range(1, acknowledged + 1))
+    with opened(opening) as store:
+        assert wanted <= {int(found.id[1:]) for found in store.claims()}
+        assert wanted <= {int(found.node[1:]) for found in store.drains()}
+        assert wanted <= {int(found.at - NOW) for found in store.cycles(limit=10**6)}
+        store.put_claim(claim("after"))
 
 
-def test_history_is_kept_within_bounds(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "htas.db"), kept_cycles=3, kept_s=100)
-    for i in range(6):
-        store.add_cycle(cycle(NOW + i))
-    assert len(store.cycles()) == 3
-    store.add_cycle(cycle(NOW + 1000))
-    assert len(store.cycles()) == 1
-    store.close()
+def test_a_reader_beside_the_daemon_sees_what_was_written_so_far(opening: Opening) -> None:
+    with opened(opening) as daemon, opened(opening) as reader:
+        first = daemon.put_claim(claim())
+        number = daemon.add_cycle(cycle(NOW))
+        assert (list(reader.claims()), [found.id for found in reader.cycles()]) == ([first], [number])
+        second = daemon.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
+        assert list(reader.claims()) == [second]
 
 
-@pytest.mark.parametrize("case", ["newer", "garbage", "no folder"])
-def test_a_file_that_cannot_be_used_is_refused_untouched(tmp_path: Path, case: str) -> None:
-    path = tmp_path / "htas.db"
-    if case == "newer":
-        import sqlite3
-
-        connection = sqlite3.connect(path)
-        connection.execute("PRAGMA user_version = 99")
-        connection.close()
-    elif case == "garbage":
-        path.write_bytes(b"this is no database, " * 100)
-    else:
-        path = tmp_path / "missing" / "htas.db"
-    before = path.read_bytes() if path.exists() else None
-    with pytest.raises(PermanentError, match=str(path)):
-        SqliteStore(str(path))
-    assert (path.read_bytes() if path.exists() else None) == before
+def test_everything_is_there_again_after_closing(opening: Opening) -> None:
+    row = ProfileRow(NOW, ProfileEvent.PROVISIONING, "n", "f", 0, 2**34, 8000, 2**34, 8000)
+    with opened(opening) as store:
+        written = store.put_claim(claim()), store.put_drain(Drain("n", "c1", "Empty", NOW))
+        store.put_learned("f", amounts("1", "1Gi", 10))
+        store.put_bill(Bill("c1", "g", "f", 5, NOW))
+        store.add_profile([row])
+        number = store.add_cycle(cycle(NOW))
+    with opened(opening) as store:
+        assert (*store.claims(), *store.drains()) == written
+        assert store.learned() == {"f": amounts("1", "1Gi", 10)}
+        assert list(store.bills()) == [Bill("c1", "g", "f", 5, NOW)]
+        assert list(store.profile()) == [row]
+        assert store.cycle(number) == msgspec.structs.replace(cycle(NOW), id=number)

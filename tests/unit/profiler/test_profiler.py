@@ -1,12 +1,16 @@
+from decimal import Decimal
+
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.model.flavours import Billing
-from htas.model.plan import Bind, Launch, Plan
+from htas.model.money import bill_amount
+from htas.model.plan import Bind, Cost, Launch, Plan, Removing, UnplacedPod
+from htas.model.reasons import Removal, Unplaced
 from htas.model.record import Bill, CycleRecord, Outcome, OutcomeStatus, ProfileEvent
-from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.profiler import accounts
 from htas.profiler.compare import differences
 from htas.profiler.history import entries
@@ -65,35 +69,104 @@ bills = st.lists(
 )
 
 
-@given(bills)
-def test_every_split_sums_to_the_total(some: list[Bill]) -> None:
-    billing, now = Billing(), 1.7e9 + 7e5
-    total = sum(accounts.nano_seconds(bill, billing, now) for bill in some)
+billings = st.builds(Billing, st.sampled_from([1, 60, 3600]), st.sampled_from([0, 60, 600]))
+
+
+@settings(max_examples=50, derandomize=True)
+@given(bills, billings)
+def test_every_split_sums_to_the_total(some: list[Bill], billing: Billing) -> None:
+    now = 1.7e9 + 7e5
+    total = accounts.total(some, billing, now)
     assert sum(accounts.by_day(some, billing, now).values()) == total
     assert sum(accounts.by(lambda bill: bill.group, some, billing, now).values()) == total
     assert sum(accounts.by(lambda bill: bill.flavour, some, billing, now).values()) == total
 
 
+CENTS = 10_000_000
+HOUR = 3600.0
+MIDNIGHT = 1_700_006_400.0  # 2023-11-15
+
+
+@pytest.mark.parametrize(
+    ("started_at", "ended_at", "days"),
+    [
+        pytest.param(MIDNIGHT - 60, MIDNIGHT, {"2023-11-14": 60}, id="the last minute of a day is that day's"),
+        pytest.param(MIDNIGHT - 30, MIDNIGHT - 10, {"2023-11-14": 30, "2023-11-15": 30}, id="what rounding adds may fall into the next day"),
+        pytest.param(MIDNIGHT - 90, None, {"2023-11-14": 90, "2023-11-15": 86_400, "2023-11-16": 30}, id="a machine that runs is billed up to now"),
+    ],
+)  # fmt: skip
+def test_days_of_a_bill(started_at: float, ended_at: float | None, days: dict[str, int]) -> None:
+    bill = Bill("c", "g", "f", 1, started_at, ended_at)
+    assert accounts.by_day([bill], Billing(), MIDNIGHT + 86_400 + 20) == days
+
+
+def test_savings_against_one_fixed_machine() -> None:
+    rented = [Bill("c1", "g", "small", 4 * CENTS, 0.0, HOUR), Bill("c2", "g", "small", 4 * CENTS, 3 * HOUR)]
+    fixed = [Bill("fixed", "", "large", 8 * CENTS, 0.0)]
+    assert bill_amount(accounts.saved(rented, fixed, Billing(), 4 * HOUR)) == Decimal("0.24")
+    assert accounts.saved(fixed, rented, Billing(), 4 * HOUR) == -accounts.saved(rented, fixed, Billing(), 4 * HOUR)
+    assert accounts.nanos_per_hour(rented) == 4 * CENTS
+
+
 def test_history_tells_what_and_why() -> None:
-    made = Plan(NOW, launch=(Launch("c", "g", "m1.large", None, 274_600_000, ("default/a", "default/b")),))
+    price = 274_600_000
+    made = Plan(
+        NOW,
+        launch=(
+            Launch("c", "g", "m1.large", None, price, ("default/a", "default/b")),
+            Launch("d", "g", "m1.large", None, price, ("default/c",)),
+            Launch("e", "g", "m1.large", None, price, (), "the minimum of group g"),
+            Launch("f", "g", "m1.large", None, price, ("default/d",)),
+        ),
+        remove=(Removing("n1", "c1", Removal.EMPTY, 137_100_000),),
+    )
     outcomes = (
-        Outcome("launch", "c", OutcomeStatus.DONE, "m1.large for group g"),
+        *(Outcome("launch", name, OutcomeStatus.DONE, "m1.large for group g") for name in "cde"),
+        Outcome("launch", "f", OutcomeStatus.FAILED, "out of stock"),
+        Outcome("drain", "n1", OutcomeStatus.DONE),
         Outcome("bind", "default/z", OutcomeStatus.FAILED, "gone"),
     )
     record = CycleRecord(7, NOW, ("scheduling",), ClusterSnapshot(NOW, ClusterView()), made, outcomes)
     told = list(entries([record]))
-    assert [(e.cycle, e.verb, e.why) for e in told] == [
-        (7, "launch", "m1.large at 0.2746 USD/h for 2 pods"),
-        (7, "bind", "gone"),
+    assert [(e.cycle, e.verb, e.subject, e.why, e.nanos_per_hour) for e in told] == [
+        (7, "launch", "c", "m1.large at 0.2746 USD/h for 2 pods", price),
+        (7, "launch", "d", "m1.large at 0.2746 USD/h for 1 pod", price),
+        (7, "launch", "e", "m1.large at 0.2746 USD/h for the minimum of group g", price),
+        (7, "launch", "f", "out of stock", None),
+        (7, "drain", "n1", "Empty, saves 0.1371 USD/h", 137_100_000),
+        (7, "bind", "default/z", "gone", None),
     ]
     assert [e.verb for e in entries([record], "bind")] == ["bind"]
+    later = msgspec.structs.replace(record, id=8, at=NOW + 1)
+    assert {e.cycle for e in entries([record, later], since=NOW + 1)} == {8}
 
 
-def test_differences_between_plans() -> None:
-    one = Plan(NOW, bind=(Bind("a", "n"), Bind("b", "n")))
-    assert differences(one, one) == []
-    other = Plan(NOW, bind=(Bind("a", "m"), Bind("b", "n")))
-    assert differences(one, other) == [
-        'bind: recorded only: {"pod":"a","node":"n"}',
-        'bind: now only: {"pod":"a","node":"m"}',
-    ]
+AN, BN, AM = Bind("a", "n"), Bind("b", "n"), Bind("a", "m")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "again", "want"),
+    [
+        pytest.param(Plan(NOW, bind=(AN, BN)), Plan(NOW, bind=(AN, BN)), [], id="equal plans"),
+        pytest.param(Plan(NOW, bind=(AN, BN)), Plan(NOW, bind=(AM, BN)), ['bind: recorded only: {"pod":"a","node":"n"}', 'bind: now only: {"pod":"a","node":"m"}'], id="a pod goes elsewhere"),
+        pytest.param(Plan(NOW, bind=(AN, BN)), Plan(NOW, bind=(BN, AN)), ["bind: another order"], id="the same in another order"),
+        pytest.param(Plan(NOW, bind=(AN, AN)), Plan(NOW, bind=(AN,)), ['bind: recorded only: {"pod":"a","node":"n"}'], id="once instead of twice"),
+        pytest.param(
+            Plan(NOW, memory=Memory(queue_empty_since=1.0)),
+            Plan(NOW, cost=Cost(after_nanos=5), memory=Memory(queue_empty_since=2.0)),
+            [
+                'cost: recorded {"currency":"USD","before_nanos":0,"after_nanos":0,"bound_nanos":0}, now {"currency":"USD","before_nanos":0,"after_nanos":5,"bound_nanos":0}',
+                'memory: recorded {"underutilized_since":{},"empty_since":{},"queue_empty_since":1.0}, now {"underutilized_since":{},"empty_since":{},"queue_empty_since":2.0}',
+            ],
+            id="what the plan remembers comes last",
+        ),
+        pytest.param(
+            Plan(NOW, unplaced=(UnplacedPod("a", Unplaced.NO_FLAVOUR_FITS, "", {"x": 1, "y": 2}),)),
+            Plan(NOW, unplaced=(UnplacedPod("a", Unplaced.NO_FLAVOUR_FITS, "", {"y": 2, "x": 1}),), bind=(AN,)),
+            ['bind: now only: {"pod":"a","node":"n"}'],
+            id="the order of counts is no difference",
+        ),
+    ],
+)  # fmt: skip
+def test_differences_between_plans(recorded: Plan, again: Plan, want: list[str]) -> None:
+    assert differences(recorded, again) == want

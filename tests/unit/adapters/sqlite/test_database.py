@@ -1,0 +1,98 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from htas.adapters.sqlite import database
+from htas.adapters.sqlite.database import Database
+from htas.adapters.sqlite.store import SqliteStore
+from htas.ports import PermanentError, TransientError
+from tests.builders import NOW
+from tests.contracts.test_store_port import claim, cycle
+
+FULL, NORMAL = 2, 1
+
+
+def test_journal_entries_wait_for_the_disk_and_history_does_not(tmp_path: Path) -> None:
+    opened = Database(str(tmp_path / "htas.db"))
+    levels = []
+    for durable in (True, False, True):
+        with opened.transaction(durable=durable) as connection:
+            levels.append(connection.execute("PRAGMA synchronous").fetchone()[0])
+    assert levels == [FULL, NORMAL, FULL]
+    assert opened.rows("PRAGMA journal_mode") == [("wal",)]
+    opened.close()
+
+
+def test_a_transaction_that_ends_in_an_error_leaves_nothing(tmp_path: Path) -> None:
+    opened = Database(str(tmp_path / "htas.db"))
+    with pytest.raises(ZeroDivisionError), opened.transaction() as connection:
+        connection.execute("INSERT INTO learned VALUES ('f', '{}')")
+        raise ZeroDivisionError
+    assert opened.rows("SELECT * FROM learned") == []
+    with opened.transaction() as connection:
+        connection.execute("INSERT INTO learned VALUES ('f', '{}')")
+    opened.close()
+
+
+def test_a_file_that_another_process_keeps_locked_is_worth_another_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "htas.db")
+    monkeypatch.setattr(database, "BUSY_S", 0.0)
+    store = SqliteStore(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TransientError, match=r"htas\.db: database is locked"):
+        store.put_claim(claim())
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.put_claim(claim()).version == 1
+    store.close()
+
+
+def test_a_full_disk_is_worth_another_try() -> None:
+    opened = Database(":memory:")
+    opened.rows("PRAGMA max_page_count = 1")
+    with pytest.raises(TransientError, match="database or disk is full"), opened.transaction() as connection:
+        connection.execute("INSERT INTO learned VALUES ('f', zeroblob(1000000))")
+    opened.rows("PRAGMA max_page_count = 100000")
+    with opened.transaction() as connection:
+        connection.execute("INSERT INTO learned VALUES ('f', zeroblob(1000000))")
+    opened.close()
+
+
+def test_a_closed_store_says_so() -> None:
+    store = SqliteStore(":memory:")
+    store.close()
+    for use in (store.claims, lambda: store.put_claim(claim())):
+        with pytest.raises(PermanentError, match="closed database"):
+            use()
+
+
+def test_what_another_version_wrote_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "htas.db")
+    store = SqliteStore(path)
+    opened = Database(path)
+    with opened.transaction() as connection:
+        connection.execute("""INSERT INTO claims VALUES ('c', 1, 1, '{"id": "c", "state": "Levitating"}')""")
+    with pytest.raises(PermanentError, match=r"htas.db: a stored NodeClaim cannot be read: .*another version of htas"):
+        store.claims()
+    opened.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("kept_cycles", "kept_s", "left"),
+    [
+        pytest.param(3, 10**6, [7, 8, 9], id="by count"),
+        pytest.param(100, 4.0, [5, 6, 7, 8, 9], id="by age, measured from the newest"),
+        pytest.param(2, 4.0, [8, 9], id="by both, whichever is stricter"),
+    ],
+)
+def test_cycles_are_kept_within_bounds(kept_cycles: int, kept_s: float, left: list[int]) -> None:
+    store = SqliteStore(":memory:", kept_cycles=kept_cycles, kept_s=kept_s)
+    for number in range(10):
+        store.add_cycle(cycle(NOW + number))
+    assert [found.at - NOW for found in store.cycles()] == left
+    store.close()
