@@ -181,6 +181,14 @@ def test_read_write_once_pod(there: list[Any], is_free: bool) -> None:
     assert found == ({} if is_free else dict.fromkeys("ab", IN_USE))
 
 
+def test_two_claims_in_use_count_a_node_once() -> None:
+    store = Volumes((), (claim("a", None, "lazy", "ReadWriteOncePod"), claim("b", None, "lazy", "ReadWriteOncePod")))
+    there = [on("n", claims=("a", "b"))]
+    assert refusals(volumes.refuse_restrictions, [make_node("n")], pod(claims=("a", "b")), there, volumes=store) == {
+        "n": IN_USE
+    }
+
+
 def attachable(name: str, **limits: int) -> Node:
     return make_node(name, attach_limits=tuple(sorted((driver.replace("_", "."), n) for driver, n in limits.items())))
 
