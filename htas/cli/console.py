@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import typer
 from rich.console import Console
@@ -13,12 +14,26 @@ from htas.ports import HTASError, PermanentError
 
 FAILED, BAD_INPUT = 1, 2
 
-out = Console(highlight=False, soft_wrap=False)
+PIPE_COLUMNS = 160
+"""Width of tables in a file or pipe, where nobody's window folds them."""
+
+out = Console(highlight=False)
+if not out.is_terminal:
+    out.width = PIPE_COLUMNS
 err = Console(stderr=True, highlight=False)
 
 
 class InputError(HTASError):
     """Something the user gave is wrong; each line of the message is one problem."""
+
+
+def instant_of(text: str, option: str) -> float:
+    """An instant given on the command line; without a time zone it is UTC."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{option}: {text!r} is no instant; write it as 2026-01-31T12:00:00Z") from None
+    return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).timestamp()
 
 
 @contextmanager

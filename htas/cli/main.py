@@ -160,10 +160,11 @@ def top(config: Config, watch: Annotated[bool, typer.Option("--watch", "-w", hel
 def cost(
     config: Config,
     by: Annotated[reports.CostBy, typer.Option("--by", help="What to split the sum by.")] = reports.CostBy.GROUP,
+    against: Annotated[str | None, typer.Option("--against", help='Beside a fixed cluster: "3 m1.large".')] = None,
 ) -> None:
     """What was spent, exactly."""
     with told():
-        stdout.print(reports.cost_view(load_configuration(config), by))
+        stdout.print(reports.cost_view(load_configuration(config), by, against))
 
 
 @app.command()
@@ -171,12 +172,13 @@ def history(
     config: Config,
     verb: Annotated[str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict …")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Of the newest so many cycles.")] = 100,
+    since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
 ) -> None:
     """What was done when, and why."""
     with told():
         loaded = load_configuration(config)
-        view = reports.history_view(loaded, verb, limit) if node is None else reports.node_view(loaded, node)
+        view = reports.history_view(loaded, verb, limit, since) if node is None else reports.node_view(loaded, node)
     stdout.print(view)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from htas.adapters.kubernetes.dump import DumpError, read_dump
-from htas.cli.console import InputError
+from htas.cli.console import InputError, instant_of
 from htas.config.loader import Loaded
 from htas.daemon.wiring import wired
 from htas.model.claims import ClaimState, NodeClaim
@@ -50,10 +49,7 @@ def _read(path: Path) -> ClusterView:
 def _instant(at: str | None, view: ClusterView) -> float:
     """The dump's present: as stated, or the latest instant in it, so that the same dump gives the same plan."""
     if at is not None:
-        try:
-            return datetime.fromisoformat(at).timestamp()
-        except ValueError:
-            raise InputError(f"--at: {at!r} is no instant; write it as 2026-01-31T12:00:00Z") from None
+        return instant_of(at, "--at")
     instants = [node.created_at for node in view.nodes]
     for pod in view.pods:
         instants += [pod.created_at, pod.started_at or 0.0]

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.console import InputError, out
+from htas.cli.console import InputError, instant_of, out
 from htas.config.loader import Loaded
-from htas.daemon.wiring import open_store, opened_world
+from htas.daemon.wiring import opened_world, recorded_store
 from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord
@@ -28,6 +28,8 @@ from htas.profiler.compare import differences
 from htas.profiler.history import entries
 
 REFRESH_S = 1.0
+UNFOLDED = frozenset({"node", "when", "cycle", "on", "group", "flavour", "event", "type"})
+"""Columns of names, which people copy: only the words behind them are folded."""
 
 
 class CostBy(StrEnum):
@@ -39,8 +41,7 @@ class CostBy(StrEnum):
 def _table(*columns: str) -> Table:
     table = Table(header_style="dim", box=None, pad_edge=False)
     for column in columns:
-        # Names are what people copy: only the words behind them are folded.
-        table.add_column(column, overflow="fold", no_wrap=column in ("node", "when", "cycle", "on", "group", "flavour"))
+        table.add_column(column, overflow="fold", no_wrap=column in UNFOLDED)
     return table
 
 
@@ -58,19 +59,32 @@ def configuration_view(loaded: Loaded) -> RenderableType:
 
 
 def _with_store(loaded: Loaded, use: Callable[[StorePort], RenderableType]) -> RenderableType:
-    store = open_store(loaded)
+    store = recorded_store(loaded)
     try:
         return use(store)
     finally:
         store.close()
 
 
-def cost_view(loaded: Loaded, by: CostBy) -> RenderableType:
-    """Sums of bills; machines that run are billed up to the world's present."""
-    return _with_store(loaded, lambda store: _costs(loaded, by, store))
+def cost_view(loaded: Loaded, by: CostBy, against: str | None) -> RenderableType:
+    """Sums of bills; machines that run are billed up to the world's present.
+
+    `against` is a fixed cluster such as "3 m1.large", rented from the first bill on, to compare with.
+    """
+    return _with_store(loaded, lambda store: _costs(loaded, by, against, store))
 
 
-def _costs(loaded: Loaded, by: CostBy, store: StorePort) -> RenderableType:
+def _alternative(loaded: Loaded, against: str, start: float) -> list[Bill]:
+    """The bills of a fixed cluster stated as "COUNT FLAVOUR"."""
+    count, _, name = against.strip().partition(" ")
+    flavour = loaded.policy.catalogue.named(name.strip())
+    if not count.isdigit() or flavour is None:
+        known = ", ".join(f.name for f in loaded.policy.catalogue.flavours)
+        raise InputError(f'--against: {against!r} is no fixed cluster; write "3 FLAVOUR" with one of {known}')
+    return [Bill(f"fixed-{i}", "fixed", flavour.name, flavour.nanos_per_hour, start) for i in range(int(count))]
+
+
+def _costs(loaded: Loaded, by: CostBy, against: str | None, store: StorePort) -> RenderableType:
     catalogue, bills = loaded.policy.catalogue, store.bills()
     if not bills:
         return Text("nothing has been bought yet")
@@ -86,7 +100,12 @@ def _costs(loaded: Loaded, by: CostBy, store: StorePort) -> RenderableType:
     table.add_row("total", accounts.total_text(bills, catalogue.billing, now), style="bold")
     running = sum(bill.ended_at is None for bill in bills)
     per_hour = price_text(accounts.nanos_per_hour(bills))
-    return Group(table, Text(f"{running} machines run now, at {per_hour} {catalogue.currency}/h", style="dim"))
+    told = f"{running} machines run now, at {per_hour} {catalogue.currency}/h"
+    if against is not None:
+        fixed = _alternative(loaded, against, min(bill.started_at for bill in bills))
+        saved = bill_amount(accounts.saved(bills, fixed, catalogue.billing, now))
+        told += f"\n{saved} {catalogue.currency} saved against {against} rented all the time"
+    return Group(table, Text(told, style="dim"))
 
 
 def _present(store: StorePort) -> float:
@@ -96,10 +115,12 @@ def _present(store: StorePort) -> float:
     return max([*(record.at for record in newest), *stated])
 
 
-def history_view(loaded: Loaded, verb: str | None, limit: int) -> RenderableType:
+def history_view(loaded: Loaded, verb: str | None, limit: int, since: str | None) -> RenderableType:
     def view(store: StorePort) -> RenderableType:
         table = _table("cycle", "when", "what", "on", "", "why")
-        for entry in entries(store.cycles(limit=limit), verb):
+        for entry in entries(
+            store.cycles(limit=limit), verb, instant_of(since, "--since") if since is not None else 0.0
+        ):
             when = datetime.fromtimestamp(entry.at, UTC).strftime("%m-%d %H:%M:%S")
             style = {"failed": "red", "dropped": "yellow"}.get(entry.status, "")
             table.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
@@ -127,7 +148,7 @@ def node_view(loaded: Loaded, name: str) -> RenderableType:
 
 def replay(loaded: Loaded, number: int) -> bool:
     """Plan a recorded cycle again and print the differences; whether there were none."""
-    store = open_store(loaded)
+    store = recorded_store(loaded)
     try:
         record = store.cycle(number)
     finally:
@@ -187,7 +208,7 @@ def _top(loaded: Loaded) -> RenderableType:
 
 
 def _newest(loaded: Loaded) -> CycleRecord | None:
-    store = open_store(loaded)
+    store = recorded_store(loaded)
     try:
         records = store.cycles(limit=1)
     finally:

@@ -13,7 +13,7 @@ from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
 from htas.execution.ports import Ports
 from htas.experiments.workloads.day import day
-from htas.ports import StorePort
+from htas.ports import PermanentError, StorePort
 from htas.sandbox.cloud import Chances
 from htas.sandbox.remote import RemoteWorld
 from htas.sandbox.server import WorldServer
@@ -33,10 +33,23 @@ def new_world(setting: SandboxSetting) -> World:
     return world
 
 
-def open_store(loaded: Loaded) -> StorePort:
-    """The configured store; a relative path is taken from the configuration's folder."""
+def store_path(loaded: Loaded) -> str:
+    """Where the configured store is; a relative path is taken from the configuration's folder."""
     path = loaded.sqlite.path
-    return SqliteStore(path if path == ":memory:" else str(loaded.directory / path))
+    return path if path == ":memory:" else str(loaded.directory / path)
+
+
+def open_store(loaded: Loaded) -> StorePort:
+    """The configured store, made if there is none."""
+    return SqliteStore(store_path(loaded))
+
+
+def recorded_store(loaded: Loaded) -> StorePort:
+    """The configured store for reading; raises PermanentError where no daemon has made it yet."""
+    path = store_path(loaded)
+    if not Path(path).exists():
+        raise PermanentError(f"{path}: nothing has been recorded yet; start the daemon with htas run")
+    return open_store(loaded)
 
 
 @contextmanager

@@ -125,7 +125,8 @@ def test_explain(files: tuple[Path, Path], words: tuple[str, str], told: str) ->
         ),
         pytest.param(("plan",), 2, "Missing option", id="bad usage"),
         pytest.param(("plan", "-c", "{config}", "--at", "noon", "--from", "{dump}"), 2, "--at", id="no instant"),
-        pytest.param(("replay", "99", "-c", "{config}"), 2, "cycle 99", id="no such cycle"),
+        pytest.param(("replay", "99", "-c", "{config}"), 1, "nothing has been recorded yet", id="no database yet"),
+        pytest.param(("history", "-c", "{config}"), 1, "nothing has been recorded yet", id="no history yet"),
     ],
 )
 def test_bad_input_ends_with_2(
@@ -150,13 +151,18 @@ def test_check_tells_what_a_configuration_comes_to(files: tuple[Path, Path]) -> 
 
 def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[Path, Path]) -> None:
     assert htas_says("run", "-c", files[0], "--for", "3").exit_code == 0
-    for words in (("history",), ("cost",), ("cost", "--by", "day"), ("top",)):
+    for words in (("history",), ("cost",), ("cost", "--by", "day"), ("cost", "--against", "3 m1.large"), ("top",)):
         result = htas_says(*words, "-c", files[0])
         assert result.exit_code == 0
         assert result.stdout.strip()
     history = htas_says("history", "-c", files[0], "--verb", "launch").stdout
     assert "USD/h for" in history
     number = history.splitlines()[1].split()[0]
+    node = next(word for word in history.split() if word.startswith("demo-"))
+    assert "provisioning" in htas_says("history", "-c", files[0], "--node", node).stdout
+    assert htas_says("replay", "99999", "-c", files[0]).exit_code == 2
+    assert htas_says("cost", "-c", files[0], "--against", "many").exit_code == 2
+    assert "nothing has been recorded" in htas_says("history", "-c", files[0], "--since", "2100-01-01").stdout
     again = htas_says("replay", number, "-c", files[0])
     assert (again.exit_code, again.stdout.strip()) == (0, f"cycle {number}: the same plan again")
 
