@@ -19,8 +19,8 @@ from htas.planning.feasibility.world import Filter
 
 STATIC_FILTERS: tuple[Filter, ...] = (
     supported.refuse,
-    node_affinity.refuse_names,
     volumes.refuse_claims,
+    node_affinity.refuse_names,
     taints.refuse_unschedulable,
     node_groups.refuse,
     taints.refuse,
@@ -41,8 +41,8 @@ PLACEMENT_FILTERS: tuple[Filter, ...] = (
 
 FILTERS: tuple[Filter, ...] = (
     supported.refuse,
-    node_affinity.refuse_names,
     volumes.refuse_claims,
+    node_affinity.refuse_names,
     taints.refuse_unschedulable,
     node_groups.refuse,
     taints.refuse,

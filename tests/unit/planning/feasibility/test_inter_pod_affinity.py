@@ -338,3 +338,12 @@ def test_namespaces_of_a_term(where: dict[str, Any], friends_in: str, is_friend:
     there = on("a", "foo", namespace=friends_in)
     assert judge(zoned(a="1"), pod(affinity=(near,)), [there]) == ({} if is_friend else {"a": FAR})
     assert judge(zoned(a="1"), pod(anti_affinity=(near,)), [there]) == ({"a": NEAR} if is_friend else {})
+
+
+def test_every_namespace_means_also_those_the_snapshot_does_not_describe() -> None:
+    near = PodAffinityTerm(ZONE, FOO, namespace_selector=LabelSelector())
+    there = on("a", "foo", namespace="undescribed")
+    assert judge(zoned(a="1", b="2"), pod(affinity=(near,)), [there]) == {"b": FAR}
+    assert judge(zoned(a="1"), pod("foo"), [on("a", namespace="undescribed", anti_affinity=(near,))]) == {
+        "a": UNWILLING
+    }

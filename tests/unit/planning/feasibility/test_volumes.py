@@ -19,6 +19,7 @@ from tests.unit.planning.feasibility.situations import (
     REGION,
     ZONE,
     expressions,
+    named,
     on,
     pod,
     refusals,
@@ -270,7 +271,8 @@ def test_claims_are_judged_before_nodes_and_told_without_a_count() -> None:
         make_node("small", "1m"),
         make_node("cordoned", is_unschedulable=True),
     ]
-    incoming = make_pod("incoming", constraints=Constraints(claims=("eager",), host_ports=(HostPort(80),)))
+    constraints = Constraints(claims=("eager",), host_ports=(HostPort(80),), node_affinity=(named("small"),))
+    incoming = make_pod("incoming", constraints=constraints)
     opening = opened(nodes, [incoming], volumes=STORE)
     counts = opening.sim.diagnose(opening.book.class_of(incoming))
     assert summary(counts, 3) == "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
