@@ -72,8 +72,9 @@ class Daemon:
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree; take drains further."""
         view = self.ports.cluster.observe()
-        outcomes = self._machines.reconcile(view, self.ports.provider.instances())
-        return outcomes + self._draining.advance(view)
+        instances = self.ports.provider.instances()
+        outcomes = self._machines.reconcile(view, instances)
+        return outcomes + self._draining.advance(view, instances)
 
     def observe(self) -> ClusterSnapshot:
         """The snapshot of this moment."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.model.claims import ClaimState, NodeClaim
+from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
@@ -81,12 +81,14 @@ class Draining:
     def _claim(self, claim_id: str) -> NodeClaim | None:
         return next((claim for claim in self.ports.store.claims() if claim.id == claim_id), None)
 
-    def advance(self, view: ClusterView) -> list[Outcome]:
+    def advance(self, view: ClusterView, instances: Iterable[Instance]) -> list[Outcome]:
         """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
         outcomes: list[Outcome] = []
         drains = {drain.node: drain for drain in self.ports.store.drains()}
+        going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
         for drain in drains.values():
-            outcomes += self._step(drain, view)
+            if drain.claim not in going:
+                outcomes += self._step(drain, view)
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
                 outcomes.append(self._give_back(node.name, None, "a drain that nobody remembers"))
