@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -18,7 +18,7 @@ from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
 from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
 from htas.planning.run_length import remaining_s
-from htas.planning.scaling.offers import learned_allocatable, machine_node
+from htas.planning.scaling.offers import learned_allocatable, learned_attach_limits, machine_node
 from htas.planning.simulation import Simulation
 from htas.planning.table import NodeTable
 from htas.planning.tallies import Tallies
@@ -46,7 +46,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     pods = snapshot.cluster.pods
     axis = ResourceAxis(_extended_names(policy, nodes, pods))
     table = NodeTable(axis, nodes)
-    tallies = Tallies(snapshot.cluster.namespaces)
+    tallies = Tallies(_namespaces(snapshot))
     for pod in pods:
         tallies.register(pod)
     tallies.grow(table.free.shape[1])
@@ -61,14 +61,21 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     return Opening(sim, book, _placer(policy, nodes, coming), running, waiting, gated, nominated, frozenset(coming))
 
 
+def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
+    """Labels of every namespace; one that only its pods tell of has the label Kubernetes gives to each."""
+    seen = {pod.namespace: {"kubernetes.io/metadata.name": pod.namespace} for pod in snapshot.cluster.pods}
+    return {**seen, **snapshot.cluster.namespaces}
+
+
 def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[str]]:
     """Nodes and machines on their way, pool by pool. A node of a claim that is not Ready yet counts as the claim."""
-    learned = learned_allocatable(snapshot)
+    learned, attach_limits = learned_allocatable(snapshot), learned_attach_limits(snapshot)
     coming: list[Node] = []
     for claim in snapshot.claims:
         group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
         if claim.is_coming and group is not None and flavour is not None:
-            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, learned.get(flavour.name)))
+            room, limits = learned.get(flavour.name), attach_limits.get(flavour.name, ())
+            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, room, limits))
     names = {node.name for node in coming}
     ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]
     rows = sorted([*ready, *coming], key=lambda node: (pool_order(policy, node)[0], node.name in names, node.name))

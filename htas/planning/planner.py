@@ -72,8 +72,7 @@ def _buy(
     buying.purchase = purchase(opening.sim, policy, snapshot, demands)
     for demand in demands:
         if demand.count:
-            refusals = opening.sim.diagnose(demand.cls)
-            nodes = sum(refusals.values())
+            refusals, nodes = opening.sim.diagnose(demand.cls), opening.sim.open_rows
             reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
             left = demand.cls.pods[len(demand.cls.pods) - demand.count :]
             buying.unplaced += _told(demand.cls, left, reason, message, refusals)
@@ -85,7 +84,7 @@ def _explained(opening: Opening, demands: Iterable[Demand], reason: Unplaced, me
     for demand in demands:
         refusals = opening.sim.diagnose(demand.cls)
         left = demand.cls.pods[len(demand.cls.pods) - demand.count :]
-        told += _told(demand.cls, left, reason, f"{message}; {summary(refusals, sum(refusals.values()))}", refusals)
+        told += _told(demand.cls, left, reason, f"{message}; {summary(refusals, opening.sim.open_rows)}", refusals)
     return told
 
 

@@ -96,6 +96,11 @@ class Simulation:
         return counts
 
     @property
+    def open_rows(self) -> int:
+        """How many rows take pods: the number of nodes in kube-scheduler's "0/N nodes are available"."""
+        return int(self.table.is_open[self.all_rows].sum())
+
+    @property
     def all_rows(self) -> slice:
         return slice(0, len(self.table))
 

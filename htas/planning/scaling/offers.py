@@ -25,6 +25,9 @@ from htas.planning.classes import Ints, PodClass
 from htas.planning.feasibility.resources import fits
 from htas.planning.simulation import Simulation
 
+AttachLimits = tuple[tuple[str, int], ...]
+"""Volumes each CSI driver can attach to a node."""
+
 
 def machine_node(
     policy: Policy,
@@ -33,6 +36,7 @@ def machine_node(
     zone: str | None,
     claim: str,
     allocatable: Resources | None = None,
+    attach_limits: AttachLimits = (),
 ) -> Node:
     """The node a claim's machine registers as. It bears the claim's id as its name."""
     labels = {
@@ -51,6 +55,7 @@ def machine_node(
         allocatable=allocatable if allocatable is not None else flavour.allocatable,
         labels=labels,
         taints=flavour.taints + group.taints,
+        attach_limits=attach_limits,
     )
 
 
@@ -69,6 +74,15 @@ def learned_allocatable(snapshot: ClusterSnapshot) -> Mapping[str, Resources]:
     return learned
 
 
+def learned_attach_limits(snapshot: ClusterSnapshot) -> Mapping[str, AttachLimits]:
+    """How many volumes nodes of each flavour can attach: no catalogue knows, its first Ready node shows."""
+    limits: dict[str, AttachLimits] = {}
+    for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
+        if node.flavour is not None and node.is_ready and node.attach_limits:
+            limits.setdefault(node.flavour, node.attach_limits)
+    return limits
+
+
 @dataclass(slots=True, eq=False)
 class Offer:
     """A flavour in a group and a zone. `free` is what its DaemonSet pods leave of it (a column of the axis)."""
@@ -77,6 +91,7 @@ class Offer:
     flavour: Flavour
     zone: str | None
     allocatable: Resources
+    attach_limits: AttachLimits
     free: Ints
     takes: dict[object, bool] = field(default_factory=dict)
     """By a class's static key: whether the node would take it, resources and other pods aside."""
@@ -86,7 +101,7 @@ class Offer:
         return self.flavour.nanos_per_hour
 
     def node(self, policy: Policy, claim: str) -> Node:
-        return machine_node(policy, self.group, self.flavour, self.zone, claim, self.allocatable)
+        return machine_node(policy, self.group, self.flavour, self.zone, claim, self.allocatable, self.attach_limits)
 
     def would_take(self, cls: PodClass) -> bool:
         """Whether a machine of this offer is for pods of a class, room and other pods' wishes aside."""
@@ -99,7 +114,7 @@ class Offer:
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:
     """Every offer of every group, cheapest first, judged for the classes; the simulation is left as it was."""
-    learned = learned_allocatable(snapshot)
+    learned, attach_limits = learned_allocatable(snapshot), learned_attach_limits(snapshot)
     kinds = [
         (group, flavour, zone)
         for group in policy.groups
@@ -110,7 +125,15 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
     examples = {cls.static_key: cls for cls in classes}
     with sim.fork():
         nodes = [
-            machine_node(policy, group, flavour, zone, f"offer-{i}", learned.get(flavour.name))
+            machine_node(
+                policy,
+                group,
+                flavour,
+                zone,
+                f"offer-{i}",
+                learned.get(flavour.name),
+                attach_limits.get(flavour.name, ()),
+            )
             for i, (group, flavour, zone) in enumerate(kinds)
         ]
         rows = sim.add_nodes(nodes)
@@ -122,6 +145,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
             flavour,
             zone,
             nodes[i].allocatable,
+            nodes[i].attach_limits,
             np.ascontiguousarray(free[:, i]),
             {key: bool(mask[i]) for key, mask in allowed.items()},
         )

@@ -17,6 +17,7 @@ from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
+from htas.model.volumes import StorageClass, VolumeClaim, Volumes
 from htas.planning.planner import plan
 from htas.planning.scaling.bound import lower_bound_nanos
 from tests.builders import (
@@ -306,3 +307,31 @@ def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
     """m3.small promises 4 GiB; its first node had 3 GiB allocatable, so 3.5 GiB need the next flavour."""
     learned = {"m3.small": amounts("2", "3Gi", 110)}
     assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
+
+
+def test_a_shortage_counts_nodes_not_reasons() -> None:
+    """One node that is short of cpu and memory is one node."""
+    result = planned([make_pod("huge", "64", "900Gi")], nodes=[make_node("n")])
+    assert "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory." in result.unplaced[0].message
+
+
+def test_attach_limits_are_learned_from_a_flavours_first_node() -> None:
+    """A machine that attaches one volume is not taken for one that attaches two."""
+    node = owned_node("n", flavour="t3.xsmall", cpu="1", memory="1Gi", attach_limits=(("cinder", 1),))
+    volumes = Volumes(
+        (),
+        tuple(VolumeClaim("default", name, None, "lazy") for name in "ab"),
+        (StorageClass("lazy", "cinder", True),),
+    )
+    pods = [make_pod(f"p{i}", constraints=Constraints(claims=(name,))) for i, name in enumerate("ab")]
+    full = running(make_pod("full", "1", "1Gi"), "n")
+    result = planned([full, *pods], make_policy(flavours=NECTAR[:1]), nodes=[node], volumes=volumes)
+    assert [len(item.pods) for item in result.launch] == [1, 1]
+
+
+def test_a_namespace_that_only_pods_tell_of_can_be_selected_by_its_name() -> None:
+    by_name = labels_are(**{"kubernetes.io/metadata.name": "blue"})
+    near = Constraints(affinity=(PodAffinityTerm(HOST, labels_are(app="web"), (), by_name),))
+    there = running(make_pod("web", namespace="blue", labels={"app": "web"}), "n")
+    result = planned([there, make_pod("p", constraints=near)], nodes=[make_node("n"), make_node("m")])
+    assert [item.node for item in result.bind] == ["n"]
