@@ -13,7 +13,7 @@ from functools import lru_cache
 MAX_AMOUNT = 2**63 - 1
 """Kubernetes caps amounts at the largest signed 64-bit integer; so does HTAS."""
 
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?")
+_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?", re.ASCII)
 _SUFFIX = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
