@@ -2,98 +2,106 @@
 
 from __future__ import annotations
 
-import json
+import codecs
+import re
 from collections.abc import Iterator
 
 import msgspec
 import yaml
 
-from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.view import ViewBuilder
 from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
 
+_BYTE = re.compile(r"\(byte (\d+)\)$")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_DOCUMENTS = msgspec.json.Decoder(msgspec.Raw)
+
 
 class DumpError(HTASError):
-    """The text is neither JSON nor YAML."""
+    """The text is neither JSON nor YAML; the message begins with its place, `name:line:column`."""
 
 
 def read_dump(text: bytes, name: str) -> ClusterView:
-    """The view of a dump; `name` (its file) leads the place of every problem. Raises DumpError."""
+    """The view of a dump; `name` (its file) leads the place of every problem.
+
+    Raises DumpError on text that is no JSON and no YAML. Objects that cannot be understood are left out and told in
+    the view's problems.
+    """
     builder = ViewBuilder(source=f"{name}: ")
-    for document, place in _documents(text, name):
-        for raw, where in _items(document, place):
-            builder.add(raw, where)
+    documents = list(_documents(_utf_8(text, name), name))
+    for number, document in enumerate(documents, 1):
+        builder.add(document, f"document {number}" if len(documents) > 1 else "")
     return builder.view()
 
 
-def _documents(text: bytes, name: str) -> Iterator[tuple[bytes, str]]:
-    if not text.strip():
-        raise DumpError(f"{name}: empty; write it with: kubectl get nodes,pods,pdb,pv,pvc -A -o json")
-    if text.lstrip()[:1] in (b"{", b"["):
-        yield from _json_documents(text, name)
-    else:
-        yield from _yaml_documents(text, name)
-
-
-def _json_documents(text: bytes, name: str) -> Iterator[tuple[bytes, str]]:
-    """One JSON value after another. The common case, one List, is decoded without being split."""
+def _utf_8(text: bytes, name: str) -> bytes:
+    """Without a byte order mark; Windows PowerShell writes what it redirects as UTF-16."""
+    if not text.startswith(_UTF_16):
+        return text.removeprefix(codecs.BOM_UTF8)
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
-    except msgspec.DecodeError:
-        pass
-    else:
-        yield text, "document 1"
-        return
-    decoder, rest, number = json.JSONDecoder(), text.decode(errors="replace"), 0
-    at = 0
-    while at < len(rest):
-        number += 1
-        try:
-            _, end = decoder.raw_decode(rest, at)
-        except json.JSONDecodeError as error:
-            raise DumpError(f"{name}:{error.lineno}:{error.colno}: malformed JSON: {error.msg}") from None
-        yield rest[at:end].encode(), f"document {number}"
-        at = end + len(rest[end:]) - len(rest[end:].lstrip())
+        return text.decode("utf-16").encode()
+    except UnicodeDecodeError as error:
+        raise DumpError(f"{name}: begins as UTF-16 and is not: {error.reason} at byte {error.start}") from None
 
 
-def _yaml_documents(text: bytes, name: str) -> Iterator[tuple[bytes, str]]:
+def _documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
+    start = text[:4096].lstrip()[:1] or text.lstrip()[:1]
+    if not start:
+        raise DumpError(f"{name}: empty; write it with: kubectl get nodes,pods,pdb,pv,pvc -A -o json")
+    try:
+        yield from _json_documents(text, name) if start in b"{[" else _yaml_documents(text, name)
+    except RecursionError:
+        raise DumpError(f"{name}: nested too deeply for a Kubernetes object") from None
+
+
+def _json_documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
+    """The values of a JSON text, whatever white space is between them; a list's items are values of their own."""
+    try:
+        documents = _DOCUMENTS.decode_lines(text)
+    except msgspec.DecodeError as error:
+        at = _BYTE.search(str(error))
+        raise DumpError(f"{_place(text, int(at[1]) if at else len(text), name)}: {_complaint(error)}") from None
+    for document in documents:
+        if bytes(memoryview(document)[:1]) == b"[":
+            yield from msgspec.json.decode(document, type=list[msgspec.Raw])
+        else:
+            yield document
+
+
+def _place(text: bytes, offset: int, name: str) -> str:
+    line = text.count(b"\n", 0, offset) + 1
+    return f"{name}:{line}:{offset - text.rfind(chr(10).encode(), 0, offset)}"
+
+
+def _complaint(error: msgspec.DecodeError) -> str:
+    what = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").strip()
+    return f"malformed JSON: {what[:1].lower()}{what[1:]}"
+
+
+def _yaml_documents(text: bytes, name: str) -> Iterator[bytes]:
+    number = 0
     try:
         for number, document in enumerate(yaml.load_all(text, Loader=_Texts), 1):
             if isinstance(document, dict):
-                yield msgspec.json.encode(document), f"document {number}"
+                yield _as_json(document, f"{name}: document {number}")
             elif document is not None:
                 raise DumpError(f"{name}: document {number} is {type(document).__name__}, not a Kubernetes object")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark is not None else "1:1"
         raise DumpError(f"{name}:{place}: malformed YAML: {error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise DumpError(f"{_place(text, error.position, name)}: malformed YAML: {error.reason}") from None
+    except ValueError as error:  # Python refuses numbers of more than 4,300 digits
+        raise DumpError(f"{name}: document {number + 1} is no Kubernetes object: {error}") from None
 
 
-def _items(document: bytes, place: str) -> Iterator[tuple[bytes | msgspec.Raw, str]]:
-    """The objects of a List, or the object itself."""
-    if document.lstrip()[:1] == b"[":
-        for i, item in enumerate(msgspec.json.decode(document, type=list[msgspec.Raw])):
-            yield item, f"{place}[{i}]"
-        return
+def _as_json(document: object, place: str) -> bytes:
     try:
-        head = msgspec.json.decode(document, type=wire.ListHead)
-    except msgspec.ValidationError:
-        yield document, place
-        return
-    if head.items is None or not head.kind.endswith("List"):
-        yield document, place
-        return
-    kind = head.kind.removesuffix("List")
-    for i, item in enumerate(head.items):
-        yield (_with_kind(item, kind) if kind else item), f"items[{i}]"
-
-
-def _with_kind(item: msgspec.Raw, kind: str) -> bytes | msgspec.Raw:
-    """Items of a typed list (PodList) carry no kind of their own."""
-    if msgspec.json.decode(item, type=wire.Head).kind:
-        return item
-    return msgspec.json.encode({"kind": kind, **msgspec.json.decode(item)})
+        return msgspec.json.encode(document)
+    except TypeError as error:  # a key that is no text, as in `true: 1`
+        raise DumpError(f"{place} is no Kubernetes object: {error}") from None
 
 
 class _Texts(yaml.CSafeLoader):

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import re
 
-class ObjectError(ValueError):
+import msgspec
+
+_PLACED = re.compile(r"(?P<what>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
+
+
+class Fault(msgspec.Struct, frozen=True):
     """A field that cannot be understood; `path` is as in `spec.containers[0].resources.requests.cpu`."""
 
-    def __init__(self, path: str, what: str) -> None:
-        super().__init__(f"{path}: {what}")
-        self.path = path
-        self.what = what
+    path: str
+    what: str
+
+
+Faults = list[Fault]
+"""Translation adds to it and goes on, so that all that is wrong with an object is told at once."""
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+"""What decoding an object may raise: wrong types, and texts that are not UTF-8."""
+
+
+def decoding_fault(error: Exception) -> str:
+    """A decoder's complaint in the words of this project: `spec.containers: expected array, got str`."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x} in a text"
+    match = _PLACED.fullmatch(str(error))
+    what = (match["what"] if match is not None else str(error)).replace("`", "")
+    what = what[:1].lower() + what[1:]
+    return f"{match['path']}: {what}" if match is not None and match["path"] else what

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import pods, selectors, wire
-from htas.adapters.kubernetes.errors import ObjectError
-from htas.adapters.kubernetes.pods import epoch
-from htas.adapters.kubernetes.requests import resources
-from htas.model.budgets import DisruptionBudget
-from htas.model.constraints import NodeSelectorTerm
-from htas.model.nodes import Node
+from htas.adapters.kubernetes import objects, pods, wire
+from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
+from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView, Problem
-from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
+from htas.model.volumes import Volumes
 
-KINDS: dict[str, type[Any]] = {
-    "Node": wire.Node,
-    "Pod": wire.Pod,
-    "PodDisruptionBudget": wire.Budget,
-    "PriorityClass": wire.PriorityClass,
-    "Namespace": wire.Namespace,
-    "ReplicaSet": wire.Controller,
-    "ReplicationController": wire.Controller,
-    "StatefulSet": wire.Controller,
-    "Job": wire.Controller,
-    "PersistentVolume": wire.PersistentVolume,
-    "PersistentVolumeClaim": wire.PersistentVolumeClaim,
-    "StorageClass": wire.StorageClass,
-    "CSINode": wire.CsiNode,
+KINDS: dict[str, tuple[str, type[Any]]] = {
+    "Node": ("", wire.Node),
+    "Pod": ("", wire.Pod),
+    "Namespace": ("", wire.Namespace),
+    "PersistentVolume": ("", wire.PersistentVolume),
+    "PersistentVolumeClaim": ("", wire.PersistentVolumeClaim),
+    "ReplicationController": ("", wire.Controller),
+    "ReplicaSet": ("apps", wire.Controller),
+    "StatefulSet": ("apps", wire.Controller),
+    "Job": ("batch", wire.Controller),
+    "PodDisruptionBudget": ("policy", wire.Budget),
+    "PriorityClass": ("scheduling.k8s.io", wire.PriorityClass),
+    "StorageClass": ("storage.k8s.io", wire.StorageClass),
+    "CSINode": ("storage.k8s.io", wire.CsiNode),
 }
-"""What HTAS reads. Other kinds (Lease, ConfigMap …) are passed over: they decide nothing here."""
+"""What HTAS reads, with its API group. Other kinds (Lease, ConfigMap …) decide nothing here and are passed over, and
+so are kinds of the same name in other groups, such as Longhorn's Node."""
 
 CLUSTER_SCOPED = frozenset({"Node", "PriorityClass", "Namespace", "PersistentVolume", "StorageClass", "CSINode"})
-CINDER_DRIVER = "cinder.csi.openstack.org"
 
 _T = TypeVar("_T")
 
@@ -44,192 +40,170 @@ _T = TypeVar("_T")
 class ViewBuilder:
     """Collects raw JSON objects; `view` translates them once all are there, since pods refer to other kinds.
 
-    `source` leads the place of every problem, as in "dump.json: ".
+    Of objects with one name the first counts, and the others are told. `source` leads the place of every problem, as
+    in "dump.json: ".
     """
 
     def __init__(self, source: str = "") -> None:
         self._source = source
-        self._objects: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-        self._problems: list[Problem] = []
-        self._shared: dict[object, object] = {}
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         self._names: set[str] = set()
+        self._malformed: list[Problem] = []
+        self._shared: dict[object, Any] = {}
 
-    def add(self, raw: bytes | msgspec.Raw, where: str) -> None:
-        """Take in one object; `where` tells its place should it have no name."""
+    def add(self, raw: bytes | msgspec.Raw, where: str, kind: str = "") -> None:
+        """Take in one object, or all of a List; `where` tells its place should it have no name.
+
+        `kind` is meant where the object states none, as the items of a PodList do.
+        """
         try:
-            head = _decoded(raw, wire.Head)
-        except msgspec.ValidationError as error:
-            self._doubt(where, str(error))
+            head = msgspec.json.decode(raw, type=wire.Head)
+        except UNREADABLE as error:
+            self._malformed.append(self._told(where, decoding_fault(error)))
             return
-        kind = KINDS.get(head.kind)
-        name = _name(head.kind, head.metadata)
-        if not head.kind:
-            self._doubt(f"{where}: kind", "missing")
-        elif kind is None:
+        stated = head.kind or kind
+        if stated.endswith("List") and _is_stated(head.items):
+            self._add_items(head.items, where, stated.removesuffix("List"))
+        elif not stated:
+            self._malformed.append(self._told(f"{where}: kind", "missing"))
+        elif stated in KINDS and _group(head.api_version) in (None, KINDS[stated][0]):
+            self._add_known(raw, head, stated, where)
+
+    def _add_items(self, items: msgspec.Raw, where: str, kind: str) -> None:
+        place = f"{where}: items" if where else "items"
+        try:
+            listed = msgspec.json.decode(items, type=list[msgspec.Raw])
+        except UNREADABLE as error:
+            self._malformed.append(self._told(place, decoding_fault(error)))
             return
-        elif not head.metadata.name:
-            self._doubt(f"{where} ({head.kind}, no name): metadata.name", "missing")
-        elif name in self._names:
-            self._doubt(name, f"{where} has this name too; the first one counts")
-        else:
-            self._names.add(name)
-            try:
-                self._objects[head.kind].append(_decoded(raw, kind))
-            except msgspec.ValidationError as error:
-                self._doubt(name, str(error))
+        for i, item in enumerate(listed):
+            self.add(item, f"{place}[{i}]", kind)
+
+    def _add_known(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str, where: str) -> None:
+        nameless = f"{where} ({kind}, no name): metadata"
+        try:
+            identity = _decode(head.metadata if _is_stated(head.metadata) else b"{}", wire.Identity)
+        except UNREADABLE as error:
+            self._malformed.append(self._told(nameless, decoding_fault(error)))
+            return
+        if not identity.name:
+            self._malformed.append(self._told(f"{nameless}.name", "missing"))
+            return
+        key = ("" if kind in CLUSTER_SCOPED else identity.namespace or "default", identity.name)
+        title = _title(kind, key)
+        if title in self._names:
+            self._malformed.append(self._told(title, f"{where} has this name too; the first one counts"))
+            return
+        self._names.add(title)
+        try:
+            self._objects[kind][key] = _decode(raw, KINDS[kind][1])
+        except UNREADABLE as error:
+            self._malformed.append(self._told(title, decoding_fault(error)))
 
     def view(self) -> ClusterView:
         """The view: sorted by name, so that the order of the objects does not matter."""
-        nodes = self._each("Node", self._node)
+        problems = self._malformed.copy()
+        limits = {raw.metadata.name: objects.attach_limits(raw) for raw in self._of("CSINode")}
         return ClusterView(
-            nodes=tuple(sorted(nodes, key=lambda node: node.name)),
-            pods=tuple(sorted(self._pods(), key=lambda pod: pod.key)),
-            budgets=tuple(sorted(self._each("PodDisruptionBudget", _budget), key=lambda b: (b.namespace, b.name))),
-            namespaces={
-                raw.metadata.name: {"kubernetes.io/metadata.name": raw.metadata.name, **(raw.metadata.labels or {})}
-                for raw in sorted(self._objects["Namespace"], key=lambda raw: raw.metadata.name)
-            },
+            nodes=self._each("Node", lambda raw, faults: objects.node(raw, limits, faults), problems),
+            pods=self._pods(problems),
+            budgets=self._each("PodDisruptionBudget", objects.budget, problems),
+            namespaces={raw.metadata.name: objects.namespace_labels(raw) for raw in self._of("Namespace")},
             volumes=Volumes(
-                tuple(sorted(self._each("PersistentVolume", _volume), key=lambda volume: volume.name)),
-                tuple(sorted(self._each("PersistentVolumeClaim", _claim), key=lambda claim: claim.key)),
-                tuple(sorted(self._each("StorageClass", _storage_class), key=lambda storage: storage.name)),
+                self._each("PersistentVolume", objects.volume, problems),
+                self._each("PersistentVolumeClaim", lambda raw, _: objects.claim(raw), problems),
+                self._each("StorageClass", lambda raw, _: objects.storage_class(raw), problems),
             ),
-            problems=tuple(sorted(self._problems, key=lambda problem: (problem.where, problem.what))),
+            problems=tuple(sorted(problems, key=lambda problem: (problem.where, problem.what))),
         )
 
-    def _each(self, kind: str, translate: Callable[[Any], _T]) -> list[_T]:
+    def _of(self, kind: str) -> Iterable[Any]:
+        return (raw for _, raw in sorted(self._objects[kind].items(), key=lambda item: "/".join(item[0])))
+
+    def _each(self, kind: str, translate: Callable[[Any, Faults], _T], problems: list[Problem]) -> tuple[_T, ...]:
+        """All of a kind that can be understood, in order of their names."""
         done = []
-        for raw in self._objects[kind]:
-            try:
-                done.append(translate(raw))
-            except ObjectError as error:
-                self._problem(kind, raw.metadata, error)
-        return done
+        for raw in self._of(kind):
+            faults: Faults = []
+            made = translate(raw, faults)
+            if faults:
+                problems += self._faults(kind, raw.metadata, faults)
+            else:
+                done.append(made)
+        return tuple(done)
 
-    def _problem(self, kind: str, meta: wire.Metadata, error: ObjectError) -> None:
-        self._doubt(f"{_name(kind, meta)}: {error.path}", error.what)
+    def _pods(self, problems: list[Problem]) -> tuple[Pod, ...]:
+        around = self._surroundings()
+        doubts: Faults = []
 
-    def _doubt(self, where: str, what: str) -> None:
-        self._problems.append(Problem(self._source + where, what))
+        def translate(raw: wire.Pod, faults: Faults) -> Pod | None:
+            doubts.clear()
+            pod = pods.translate(raw, around, faults, doubts)
+            problems.extend(self._faults("Pod", raw.metadata, doubts))
+            return pod
 
-    def _node(self, raw: wire.Node) -> Node:
-        limits = next(
-            (csi.spec.drivers or [] for csi in self._objects["CSINode"] if csi.metadata.name == raw.metadata.name), []
+        return tuple(self._sharing(pod) for pod in self._each("Pod", translate, problems) if pod is not None)
+
+    def _surroundings(self) -> Surroundings:
+        classes = list(self._of("PriorityClass"))
+        priorities = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
+        defaults = [priorities[raw.metadata.name] for raw in classes if raw.global_default]
+        return Surroundings(
+            SYSTEM_PRIORITIES | priorities,
+            min(defaults, key=lambda each: each.value, default=PriorityClass()),  # of several, the lowest holds
+            {
+                (kind, namespace(raw.metadata), raw.metadata.name): objects.replicas(kind, raw)
+                for kind in ("ReplicaSet", "ReplicationController", "StatefulSet", "Job")
+                for raw in self._of(kind)
+            },
+            {
+                (namespace(raw.metadata), raw.metadata.name): raw.spec.active_deadline_seconds
+                for raw in self._of("Job")
+                if raw.spec.active_deadline_seconds is not None
+            },
         )
-        offered = raw.status.allocatable if raw.status.allocatable is not None else raw.status.capacity
-        return Node(
-            name=raw.metadata.name,
-            allocatable=resources(offered, "status.allocatable"),
-            uid=raw.metadata.uid,
-            labels=raw.metadata.labels or {},
-            annotations=raw.metadata.annotations or {},
-            taints=tuple(selectors.taint(t, f"spec.taints[{i}]") for i, t in enumerate(raw.spec.taints or ())),
-            is_unschedulable=raw.spec.unschedulable,
-            is_ready=any(c.type == "Ready" and c.status == "True" for c in raw.status.conditions or ()),
-            provider_id=raw.spec.provider_id,
-            created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
-            attach_limits=tuple(
-                sorted(
-                    (driver.name, driver.allocatable.count)
-                    for driver in limits
-                    if driver.allocatable is not None and driver.allocatable.count is not None
-                )
-            ),
-        )
 
-    def _pods(self) -> list[Pod]:
-        priorities = {raw.metadata.name: raw.value for raw in self._objects["PriorityClass"]}
-        default = next((raw.value for raw in self._objects["PriorityClass"] if raw.global_default), 0)
-        replicas = {
-            (kind, raw.metadata.namespace, raw.metadata.name): raw.spec.replicas
-            for kind in ("ReplicaSet", "ReplicationController", "StatefulSet")
-            for raw in self._objects[kind]
-            if raw.spec.replicas is not None
-        }
-        deadlines = {
-            (raw.metadata.namespace, raw.metadata.name): raw.spec.active_deadline_seconds
-            for raw in self._objects["Job"]
-            if raw.spec.active_deadline_seconds is not None
-        }
-        done: list[Pod] = []
-        for raw in self._objects["Pod"]:
-            try:
-                pod, doubts = pods.translate(raw, priorities, default, replicas, deadlines)
-            except ObjectError as error:
-                self._problem("Pod", raw.metadata, error)
-                continue
-            for doubt in doubts:
-                self._problem("Pod", raw.metadata, doubt)
-            if pod is not None:
-                done.append(
-                    msgspec.structs.replace(
-                        pod, constraints=self._share(pod.constraints), requests=self._share(pod.requests)
-                    )
-                )
-        return done
-
-    def _share(self, value: _T) -> _T:
+    def _sharing(self, pod: Pod) -> Pod:
         """One object for equal ones: the pods of a template share their requests and constraints."""
-        return self._shared.setdefault(value, value)  # type: ignore[return-value]  # the value stored is of its key's type
+        return msgspec.structs.replace(
+            pod,
+            constraints=self._shared.setdefault(pod.constraints, pod.constraints),
+            requests=self._shared.setdefault(pod.requests, pod.requests),
+        )
+
+    def _faults(self, kind: str, meta: wire.Metadata, faults: Iterable[Fault]) -> list[Problem]:
+        title = _title(kind, ("" if kind in CLUSTER_SCOPED else namespace(meta), meta.name))
+        return [self._told(f"{title}: {fault.path}", fault.what) for fault in faults]
+
+    def _told(self, where: str, what: str) -> Problem:
+        return Problem(self._source + where, what)
 
 
-def _decoded(raw: bytes | msgspec.Raw, kind: type[_T]) -> _T:
-    """An object of a kind. A null stands for a field that is not there, as the API server takes it."""
+def _title(kind: str, key: tuple[str, str]) -> str:
+    return f"{kind} {'/'.join(filter(None, key))}"
+
+
+def _group(api_version: str) -> str | None:
+    """The group of `apps/v1` is apps, that of `v1` the core's, which is empty; None: none is stated."""
+    return api_version.rpartition("/")[0] if api_version else None
+
+
+def _is_stated(part: msgspec.Raw) -> bool:
+    """Looks at a view: a List's items may be hundreds of megabytes."""
+    return bytes(memoryview(part)[:4]) not in (b"", b"null")
+
+
+def _decode(raw: bytes | msgspec.Raw, form: type[_T]) -> _T:
+    """Decode, taking null for absent as Kubernetes does, also where a text or a number belongs (rare, hence second)."""
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(raw, type=form)
     except msgspec.ValidationError:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
+        if b"null" not in bytes(raw):
+            raise
+    return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), type=form)
 
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _name(kind: str, meta: wire.Metadata) -> str:
-    name = meta.name if kind in CLUSTER_SCOPED else f"{meta.namespace or 'default'}/{meta.name}"
-    return f"{kind} {name}"
-
-
-def _budget(raw: wire.Budget) -> DisruptionBudget:
-    return DisruptionBudget(
-        raw.metadata.namespace or "default",
-        raw.metadata.name,
-        selectors.selector(raw.spec.selector, "spec.selector"),
-        raw.status.disruptions_allowed,
-    )
-
-
-def _volume(raw: wire.PersistentVolume) -> PersistentVolume:
-    affinity = raw.spec.node_affinity
-    required = affinity.required if affinity is not None else None
-    driver = raw.spec.csi.driver if raw.spec.csi is not None else None
-    return PersistentVolume(
-        raw.metadata.name,
-        raw.metadata.labels or {},
-        selectors.node_terms(required, "spec.nodeAffinity.required") if required is not None else None,
-        CINDER_DRIVER if driver is None and raw.spec.cinder is not None else driver,
-    )
-
-
-def _claim(raw: wire.PersistentVolumeClaim) -> VolumeClaim:
-    return VolumeClaim(
-        raw.metadata.namespace or "default",
-        raw.metadata.name,
-        raw.spec.volume_name or None,
-        raw.spec.storage_class_name,
-        tuple(raw.spec.access_modes or ()),
-    )
-
-
-def _storage_class(raw: wire.StorageClass) -> StorageClass:
-    return StorageClass(
-        raw.metadata.name,
-        raw.provisioner,
-        raw.volume_binding_mode == "WaitForFirstConsumer",
-        tuple(
-            NodeSelectorTerm(selectors.requirements(term.match_label_expressions, f"allowedTopologies[{i}]"))
-            for i, term in enumerate(raw.allowed_topologies or ())
-        ),
-    )
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value

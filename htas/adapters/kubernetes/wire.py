@@ -11,8 +11,8 @@ Amounts = dict[str, Amount]
 Labels = dict[str, str]
 
 
-class Wire(msgspec.Struct, rename="camel", frozen=True):
-    pass
+class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """The base of all. Wire objects cannot form cycles, so the garbage collector need not walk 50,000 of them."""
 
 
 class OwnerReference(Wire, frozen=True):
@@ -35,13 +35,17 @@ class Metadata(Wire, frozen=True):
 
 
 class Head(Wire, frozen=True):
+    """Enough of any object to tell what it is; nothing more of the kinds that HTAS passes over is looked at."""
+
     kind: str = ""
-    metadata: Metadata = Metadata()
+    api_version: str = ""
+    metadata: msgspec.Raw = msgspec.Raw()
+    items: msgspec.Raw = msgspec.Raw()
 
 
-class ListHead(Wire, frozen=True):
-    kind: str = ""
-    items: list[msgspec.Raw] | None = None
+class Identity(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
 
 
 class Requirement(Wire, frozen=True):
@@ -179,7 +183,7 @@ class PodSpec(Wire, frozen=True):
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
     priority_class_name: str = ""
-    preemption_policy: str = "PreemptLowerPriority"
+    preemption_policy: str | None = None
     restart_policy: str = "Always"
     host_network: bool = False
     active_deadline_seconds: float | None = None
@@ -209,6 +213,7 @@ class PodStatus(Wire, frozen=True):
     start_time: datetime | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
     resize: str = ""
 
 
@@ -236,6 +241,7 @@ class PriorityClass(Wire, frozen=True):
     metadata: Metadata
     value: int = 0
     global_default: bool = False
+    preemption_policy: str | None = None
 
 
 class Namespace(Wire, frozen=True):
@@ -243,7 +249,10 @@ class Namespace(Wire, frozen=True):
 
 
 class ControllerSpec(Wire, frozen=True):
+    """`parallelism` and the deadline are a Job's, `replicas` the others'."""
+
     replicas: int | None = None
+    parallelism: int | None = None
     active_deadline_seconds: float | None = None
 
 
@@ -265,7 +274,13 @@ class VolumeNodeAffinity(Wire, frozen=True):
 class PersistentVolumeSpec(Wire, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiSource | None = None
+    aws_elastic_block_store: dict[str, object] | None = None
+    azure_disk: dict[str, object] | None = None
+    azure_file: dict[str, object] | None = None
     cinder: dict[str, object] | None = None
+    gce_persistent_disk: dict[str, object] | None = None
+    portworx_volume: dict[str, object] | None = None
+    vsphere_volume: dict[str, object] | None = None
 
 
 class PersistentVolume(Wire, frozen=True):
@@ -284,8 +299,15 @@ class PersistentVolumeClaim(Wire, frozen=True):
     spec: ClaimSpec = ClaimSpec()
 
 
+class TopologyRequirement(Wire, frozen=True):
+    """One of the values must be the label's: it knows no operators (storage/v1 TopologySelectorLabelRequirement)."""
+
+    key: str
+    values: list[str] = []
+
+
 class TopologyTerm(Wire, frozen=True):
-    match_label_expressions: list[Requirement] | None = None
+    match_label_expressions: list[TopologyRequirement] | None = None
 
 
 class StorageClass(Wire, frozen=True):

@@ -1,0 +1,120 @@
+"""Everything but pods from the wire into the model: nodes, budgets, volumes, and what is known of controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from htas.adapters.kubernetes import selectors, wire
+from htas.adapters.kubernetes.errors import Faults
+from htas.adapters.kubernetes.pods import epoch, namespace
+from htas.adapters.kubernetes.requests import amounts
+from htas.model.budgets import DisruptionBudget
+from htas.model.constraints import NodeSelectorTerm
+from htas.model.nodes import Node
+from htas.model.resources import Resources
+from htas.model.selectors import Operator, Requirement
+from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim
+
+AttachLimits = tuple[tuple[str, int], ...]
+
+IN_TREE_DRIVERS = {
+    "aws_elastic_block_store": "ebs.csi.aws.com",
+    "azure_disk": "disk.csi.azure.com",
+    "azure_file": "file.csi.azure.com",
+    "cinder": "cinder.csi.openstack.org",
+    "gce_persistent_disk": "pd.csi.storage.gke.io",
+    "portworx_volume": "pxd.portworx.com",
+    "vsphere_volume": "csi.vsphere.vmware.com",
+}
+"""Sources of volumes from before CSI, by the driver that attaches them now (csi-translation-lib)."""
+
+
+def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> Node:
+    """A node; one that states no allocatable offers its capacity, as the API server would fill it in."""
+    status, name = raw.status, raw.metadata.name
+    offered, path = status.allocatable, "status.allocatable"
+    if offered is None:
+        offered, path = status.capacity, "status.capacity"
+    return Node(
+        name=name,
+        allocatable=Resources.of(amounts(offered, path, faults)),
+        uid=raw.metadata.uid,
+        labels=raw.metadata.labels or {},
+        annotations=raw.metadata.annotations or {},
+        taints=selectors.taints(raw.spec.taints, "spec.taints", faults),
+        is_unschedulable=raw.spec.unschedulable,
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+        provider_id=raw.spec.provider_id,
+        created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
+        attach_limits=limits.get(name, ()),
+    )
+
+
+def attach_limits(raw: wire.CsiNode) -> AttachLimits:
+    """How many volumes each driver can attach to a node, where it states a limit."""
+    return tuple(
+        sorted(
+            (driver.name, driver.allocatable.count)
+            for driver in raw.spec.drivers or ()
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        )
+    )
+
+
+def budget(raw: wire.Budget, faults: Faults) -> DisruptionBudget:
+    return DisruptionBudget(
+        namespace(raw.metadata),
+        raw.metadata.name,
+        selectors.selector(raw.spec.selector, "spec.selector", faults),
+        raw.status.disruptions_allowed,
+    )
+
+
+def namespace_labels(raw: wire.Namespace) -> dict[str, str]:
+    """Labels of a namespace, with its own name among them as the API server puts it there."""
+    return {**(raw.metadata.labels or {}), "kubernetes.io/metadata.name": raw.metadata.name}
+
+
+def replicas(kind: str, raw: wire.Controller) -> int:
+    """How many pods a controller wants at a time; 1 where it does not say (apps/v1, batch/v1 defaults)."""
+    stated = raw.spec.parallelism if kind == "Job" else raw.spec.replicas
+    return stated if stated is not None else 1
+
+
+def volume(raw: wire.PersistentVolume, faults: Faults) -> PersistentVolume:
+    spec = raw.spec
+    required = spec.node_affinity.required if spec.node_affinity is not None else None
+    in_tree = (driver for source, driver in IN_TREE_DRIVERS.items() if getattr(spec, source) is not None)
+    return PersistentVolume(
+        raw.metadata.name,
+        raw.metadata.labels or {},
+        selectors.node_terms(required, "spec.nodeAffinity.required", faults) if required is not None else None,
+        spec.csi.driver if spec.csi is not None else next(in_tree, None),
+    )
+
+
+def claim(raw: wire.PersistentVolumeClaim) -> VolumeClaim:
+    return VolumeClaim(
+        namespace(raw.metadata),
+        raw.metadata.name,
+        raw.spec.volume_name or None,
+        raw.spec.storage_class_name,
+        tuple(raw.spec.access_modes or ()),
+    )
+
+
+def storage_class(raw: wire.StorageClass) -> StorageClass:
+    return StorageClass(
+        raw.metadata.name,
+        raw.provisioner,
+        raw.volume_binding_mode == "WaitForFirstConsumer",
+        tuple(
+            NodeSelectorTerm(
+                tuple(
+                    Requirement(each.key, Operator.IN, tuple(each.values))
+                    for each in term.match_label_expressions or ()
+                )
+            )
+            for term in raw.allowed_topologies or ()
+        ),
+    )
