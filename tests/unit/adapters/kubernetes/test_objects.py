@@ -1,0 +1,117 @@
+"""Nodes, budgets, namespaces and volumes."""
+
+from __future__ import annotations
+
+import pytest
+
+from htas.model.budgets import DisruptionBudget
+from htas.model.constraints import Effect, NodeSelectorTerm, Taint
+from htas.model.resources import Resources
+from htas.model.selectors import LabelSelector, Operator, Requirement
+from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim
+from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, node, problems_of, view_of
+
+ZONE_1 = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z1"]}]}
+IN_ZONE_1 = NodeSelectorTerm((Requirement("zone", Operator.IN, ("z1",)),))
+
+
+def test_a_node_with_everything() -> None:
+    offered = {"cpu": "3920m", "memory": "16Gi", "ephemeral-storage": "10G", "pods": "110", "nvidia.com/gpu": "1"}
+    meta = {"uid": "u", "labels": {"l": "1"}, "annotations": {"a": "1"}, "creationTimestamp": "1970-01-01T00:01:00Z"}
+    spec = {
+        "providerID": "openstack:///1",
+        "unschedulable": True,
+        "taints": [{"key": "k", "value": "v", "effect": "NoExecute"}],
+    }
+    ready = [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
+    drivers = [{"name": "b", "allocatable": {"count": 20}}, {"name": "a", "allocatable": {"count": 3}}, {"name": "c"}]
+    limits = manifest("CSINode", "n", spec={"drivers": drivers})
+    (found,) = view_of(
+        node("n", meta, spec, allocatable=offered, capacity={"cpu": "4"}, conditions=ready), limits
+    ).nodes
+    assert found.allocatable == Resources(3920, 16 * 2**30, 10**10, 110, (("nvidia.com/gpu", 1),))
+    assert (found.uid, found.labels, found.annotations, found.created_at) == ("u", {"l": "1"}, {"a": "1"}, 60.0)
+    assert (found.provider_id, found.is_unschedulable, found.is_ready) == ("openstack:///1", True, True)
+    assert found.taints == (Taint("k", Effect.NO_EXECUTE, "v"),)
+    assert found.attach_limits == (("a", 3), ("b", 20))
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown", None])
+def test_a_node_is_ready_only_when_it_says_so(status: str | None) -> None:
+    conditions = [{"type": "Ready", "status": status}] if status else []
+    (found,) = view_of(node(conditions=conditions)).nodes
+    assert not found.is_ready
+
+
+def test_a_node_without_allocatable_offers_its_capacity() -> None:
+    (found,) = view_of(node(capacity={"cpu": "4"})).nodes
+    assert found.allocatable == Resources(4000)
+
+
+def test_all_that_is_wrong_with_a_node_is_told() -> None:
+    odd = node(spec={"taints": [{"key": "k", "effect": "NoWay"}]}, allocatable={"cpu": "x", "memory": "-1"})
+    assert [line.split(": ")[2] for line in problems_of(odd)] == [
+        "spec.taints[0].effect",
+        "status.allocatable.cpu",
+        "status.allocatable.memory",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "want"),
+    [
+        pytest.param(None, None, id="no selector covers nothing"),
+        pytest.param({}, LabelSelector(), id="an empty one every pod of the namespace"),
+        pytest.param({"matchLabels": {"b": "2", "a": "1"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}, LabelSelector((Requirement("a", Operator.IN, ("1",)), Requirement("b", Operator.IN, ("2",)), Requirement("c", Operator.EXISTS))), id="labels and expressions"),
+    ],
+)  # fmt: skip
+def test_disruption_budgets(selector: Manifest | None, want: LabelSelector | None) -> None:
+    made = manifest("PodDisruptionBudget", "b", spec={"selector": selector}, status={"disruptionsAllowed": 2})
+    assert view_of(made).budgets == (DisruptionBudget("default", "b", want, 2),)
+
+
+def test_a_budget_without_status_allows_nothing() -> None:
+    assert view_of(manifest("PodDisruptionBudget", "b", spec={})).budgets[0].disruptions_allowed == 0
+
+
+def test_namespaces_carry_their_name() -> None:
+    view = view_of(manifest("Namespace", "team", {"labels": {"tier": "gold"}}))
+    assert view.namespaces == {"team": {"tier": "gold", "kubernetes.io/metadata.name": "team"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "driver"),
+    [
+        pytest.param({"csi": {"driver": "cinder.csi.openstack.org", "volumeHandle": "1"}}, "cinder.csi.openstack.org", id="CSI"),
+        pytest.param({"cinder": {"volumeID": "1"}}, "cinder.csi.openstack.org", id="Cinder from before CSI"),
+        pytest.param({"awsElasticBlockStore": {"volumeID": "1"}}, "ebs.csi.aws.com", id="EBS from before CSI"),
+        pytest.param({"gcePersistentDisk": {"pdName": "1"}}, "pd.csi.storage.gke.io", id="a GCE disk from before CSI"),
+        pytest.param({"nfs": {"server": "s", "path": "/"}}, None, id="NFS is not attached"),
+    ],
+)  # fmt: skip
+def test_drivers_of_volumes(source: Manifest, driver: str | None) -> None:
+    volumes = view_of(manifest("PersistentVolume", "v", {"labels": {"zone": "z1"}}, spec=source)).volumes
+    assert volumes.persistent == (PersistentVolume("v", {"zone": "z1"}, None, driver),)
+
+
+def test_a_volume_that_only_some_nodes_reach() -> None:
+    spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": [ZONE_1]}}, "local": {"path": "/"}}
+    (found,) = view_of(manifest("PersistentVolume", "v", spec=spec)).volumes.persistent
+    assert found.node_affinity == (IN_ZONE_1,)
+
+
+def test_claims_and_classes() -> None:
+    bound = {"volumeName": "v", "storageClassName": "fast", "accessModes": ["ReadWriteOncePod"]}
+    topologies = [{"matchLabelExpressions": [{"key": "zone", "values": ["z1"]}]}]
+    view = view_of(
+        manifest("PersistentVolumeClaim", "bound", {"namespace": "team"}, spec=bound),
+        manifest("PersistentVolumeClaim", "waiting", spec={}),
+        manifest("StorageClass", "fast", provisioner="p", volumeBindingMode="WaitForFirstConsumer"),
+        manifest("StorageClass", "zonal", provisioner="p", allowedTopologies=topologies),
+    )
+    assert view.problems == ()
+    assert view.volumes.claims == (
+        VolumeClaim("default", "waiting"),
+        VolumeClaim("team", "bound", "v", "fast", ("ReadWriteOncePod",)),
+    )
+    assert view.volumes.classes == (StorageClass("fast", "p", True), StorageClass("zonal", "p", False, (IN_ZONE_1,)))

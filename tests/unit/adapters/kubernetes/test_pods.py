@@ -1,0 +1,201 @@
+"""Pods apart from their requests and constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from htas.adapters.kubernetes.pods import duration_s
+from htas.model.pods import DO_NOT_DISRUPT, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
+from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, pod, problems_of, read_pod, view_of
+
+
+def owned_by(kind: str, name: str = "o", **more: Any) -> Manifest:
+    return {"ownerReferences": [{"kind": kind, "name": name, "uid": "u", "controller": True, **more}]}
+
+
+def test_identity_and_times() -> None:
+    meta = {
+        "namespace": "team",
+        "uid": "u1",
+        "labels": {"app": "web"},
+        "creationTimestamp": "1970-01-01T00:01:00Z",
+        "deletionTimestamp": "1970-01-01T00:03:00Z",
+        "deletionGracePeriodSeconds": 7,
+    }
+    status = {"phase": "Running", "startTime": "1970-01-01T00:02:00Z", "nominatedNodeName": "n2"}
+    found = read_pod(pod("a", meta, status, nodeName="n1", schedulerName="htas", terminationGracePeriodSeconds=60))
+    assert (found.key, found.uid, found.labels) == ("team/a", "u1", {"app": "web"})
+    assert (found.created_at, found.started_at, found.deleted_at, found.grace_s) == (60.0, 120.0, 180.0, 7.0)
+    assert (found.phase, found.node, found.nominated_node, found.scheduler) == (Phase.RUNNING, "n1", "n2", "htas")
+
+
+def test_a_bare_manifest_gets_the_api_servers_defaults() -> None:
+    found = read_pod(pod("a"))
+    assert (found.key, found.phase, found.scheduler, found.grace_s) == (
+        "default/a",
+        Phase.PENDING,
+        "default-scheduler",
+        30.0,
+    )
+    assert (found.node, found.priority, found.preempts, found.run_length) == (None, 0, True, None)
+    assert not (found.is_unschedulable or found.is_mirror or found.has_local_storage or found.gates)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_ended_pods_are_left_out_even_odd_ones(phase: str) -> None:
+    view = view_of(pod(status={"phase": phase}, containers=[{"name": "c", "resources": {"requests": {"cpu": "?"}}}]))
+    assert (view.pods, view.problems) == ((), ())
+
+
+def test_an_unknown_phase_is_a_problem() -> None:
+    assert problems_of(pod(status={"phase": "Dreaming"})) == [
+        "dump.json: Pod default/p: status.phase: 'Dreaming' is not one of Pending, Running, Succeeded, Failed, Unknown"
+    ]
+
+
+def test_marks_of_the_scheduler_the_kubelet_and_gates() -> None:
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
+    assert read_pod(pod(status=refused)).is_unschedulable
+    assert not read_pod(pod(status=gated)).is_unschedulable
+    assert read_pod(pod(schedulingGates=[{"name": "a"}, {"name": "b"}])).gates == ("a", "b")
+    assert read_pod(pod(meta={"annotations": {"kubernetes.io/config.mirror": "hash"}})).is_mirror
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec", "kind"),
+    [
+        pytest.param({}, {}, WorkKind.SERVICE, id="a bare pod that always restarts"),
+        pytest.param({}, {"restartPolicy": "OnFailure"}, WorkKind.BATCH, id="a pod that ends once it succeeds"),
+        pytest.param(owned_by("Job"), {}, WorkKind.BATCH, id="a Job's pod"),
+        pytest.param(owned_by("ReplicaSet"), {}, WorkKind.SERVICE, id="a ReplicaSet's pod"),
+        pytest.param({"labels": {"htas.io/workload": "batch"}}, {}, WorkKind.BATCH, id="the label says batch"),
+        pytest.param({"labels": {"htas.io/workload": "service"}, **owned_by("Job")}, {}, WorkKind.SERVICE, id="the label is asked before the owner"),
+    ],
+)  # fmt: skip
+def test_kind_of_work(meta: Manifest, spec: Manifest, kind: WorkKind) -> None:
+    assert read_pod(pod(meta=meta, **spec)).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("controller", "want"),
+    [
+        pytest.param(manifest("ReplicaSet", "o", spec={"replicas": 3}), 3, id="a ReplicaSet"),
+        pytest.param(manifest("ReplicationController", "o", spec={"replicas": 0}), 0, id="none wanted"),
+        pytest.param(manifest("StatefulSet", "o", spec={}), 1, id="one where it does not say"),
+        pytest.param(manifest("Job", "o", spec={"parallelism": 4}), 4, id="a Job by its parallelism"),
+        pytest.param(manifest("ReplicaSet", "o", {"namespace": "other"}, spec={"replicas": 3}), None, id="one of another namespace"),
+    ],
+)  # fmt: skip
+def test_owners_and_how_many_they_want(controller: Manifest, want: int | None) -> None:
+    kind = controller["kind"]
+    assert read_pod(pod(meta=owned_by(kind)), controller).owner == Owner(kind, "o", "u", want)
+
+
+def test_only_the_controller_owns() -> None:
+    assert read_pod(pod(meta=owned_by("Node", controller=False))).owner is None
+
+
+def test_a_manifest_without_namespace_finds_its_controller_in_default() -> None:
+    controller = manifest("ReplicaSet", "o", {"namespace": "default"}, spec={"replicas": 5})
+    owner = read_pod(pod(meta=owned_by("ReplicaSet")), controller).owner
+    assert owner is not None
+    assert owner.replicas == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "want_s"),
+    [("90", 90.0), ("1.5", 1.5), ("90s", 90.0), ("5m", 300.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("1h1s", 3601.0)],
+)
+def test_durations(text: str, want_s: float) -> None:
+    assert duration_s(text) == want_s
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "0s", "-5m", "m", "5 m", "1m1h", "1d", "soon", "nan", "inf", "1e3", "٣m", "9" * 400]
+)
+def test_what_is_no_duration(text: str) -> None:
+    assert duration_s(text) is None
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec", "want"),
+    [
+        pytest.param({"annotations": {"htas.io/runtime": "5m"}}, {"activeDeadlineSeconds": 60}, (300.0, RunLengthSource.ANNOTATION), id="what is stated comes first"),
+        pytest.param({}, {"activeDeadlineSeconds": 60}, (60.0, RunLengthSource.DEADLINE), id="the pod's deadline"),
+        pytest.param(owned_by("Job"), {}, (600.0, RunLengthSource.DEADLINE), id="the deadline of its Job"),
+        pytest.param(owned_by("Job"), {"activeDeadlineSeconds": 60}, (60.0, RunLengthSource.DEADLINE), id="the pod's before its Job's"),
+        pytest.param(owned_by("ReplicaSet"), {}, None, id="another controller of the Job's name"),
+        pytest.param(owned_by("Job", "unknown"), {}, None, id="a Job that is not there"),
+    ],
+)  # fmt: skip
+def test_run_length(meta: Manifest, spec: Manifest, want: tuple[float, RunLengthSource] | None) -> None:
+    length = read_pod(pod(meta=meta, **spec), manifest("Job", "o", spec={"activeDeadlineSeconds": 600})).run_length
+    assert (None if length is None else (length.seconds, length.source)) == want
+
+
+def test_wrong_annotations_are_all_told_and_the_pod_goes_on_without_them() -> None:
+    meta = {"labels": {"htas.io/workload": "web"}, "annotations": {"htas.io/runtime": "soon"}}
+    view = view_of(pod(meta=meta, restartPolicy="Never", activeDeadlineSeconds=60))
+    assert [problem.where for problem in view.problems] == [
+        "dump.json: Pod default/p: metadata.annotations[htas.io/runtime]",
+        "dump.json: Pod default/p: metadata.labels[htas.io/workload]",
+    ]
+    (found,) = view.pods
+    assert found.kind is WorkKind.BATCH
+    assert found.run_length is not None
+    assert found.run_length.source is RunLengthSource.DEADLINE
+
+
+LOW = manifest("PriorityClass", "low", value=-5, globalDefault=True)
+LOWER = manifest("PriorityClass", "lower", value=-7, globalDefault=True)
+HIGH = manifest("PriorityClass", "high", value=1000, preemptionPolicy="Never")
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes", "want"),
+    [
+        pytest.param({"priority": 7, "priorityClassName": "high"}, [HIGH], (7, True), id="what admission wrote holds"),
+        pytest.param({"priority": 7, "priorityClassName": "gone"}, [], (7, True), id="also when the class is gone since"),
+        pytest.param({"priorityClassName": "high"}, [HIGH, LOW], (1000, False), id="the class, with its preemption policy"),
+        pytest.param({"priorityClassName": "high", "preemptionPolicy": "PreemptLowerPriority"}, [HIGH], (1000, True), id="the pod's own preemption policy"),
+        pytest.param({}, [HIGH, LOW], (-5, True), id="the global default"),
+        pytest.param({}, [LOW, LOWER], (-7, True), id="the lowest of several global defaults"),
+        pytest.param({}, [HIGH], (0, True), id="no class at all"),
+        pytest.param({"priorityClassName": "system-node-critical"}, [], (2_000_001_000, True), id="a class that every cluster has"),
+    ],
+)  # fmt: skip
+def test_priority(spec: Manifest, classes: list[Manifest], want: tuple[int, bool]) -> None:
+    for order in (classes, classes[::-1]):
+        found = read_pod(pod(**spec), *order)
+        assert (found.priority, found.preempts) == want
+
+
+def test_a_priority_class_that_is_not_there_is_told() -> None:
+    assert problems_of(pod(priorityClassName="gone"), LOW) == [
+        "dump.json: Pod default/p: spec.priorityClassName: there is no PriorityClass 'gone'; -5 is assumed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("volume", "exempt", "want"),
+    [
+        pytest.param({"hostPath": {"path": "/data"}}, "", True, id="a path of the host"),
+        pytest.param({"emptyDir": {}}, "", True, id="an emptyDir on disk"),
+        pytest.param({"emptyDir": {"medium": "Memory"}}, "", False, id="an emptyDir in memory"),
+        pytest.param({"emptyDir": {}}, "other, v", False, id="a volume listed as safe"),
+        pytest.param({"emptyDir": {}}, "other", True, id="another one listed as safe"),
+        pytest.param({"configMap": {"name": "c"}}, "", False, id="a ConfigMap"),
+        pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, "", False, id="a claim"),
+    ],
+)  # fmt: skip
+def test_local_storage(volume: Manifest, exempt: str, want: bool) -> None:
+    meta = {"annotations": {SAFE_LOCAL_VOLUMES: exempt}}
+    assert read_pod(pod(meta=meta, volumes=[{"name": "v", **volume}])).has_local_storage is want
+
+
+def test_only_promises_about_disruption_are_kept_of_annotations() -> None:
+    promises = {SAFE_TO_EVICT: "false", DO_NOT_DISRUPT: "1h"}
+    assert read_pod(pod(meta={"annotations": {**promises, "other": "x"}})).disruption == promises
