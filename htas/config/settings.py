@@ -35,6 +35,7 @@ class TimeoutsSetting(Section):
     registration: Seconds = Field(default=900.0, gt=0)
     ready: Seconds = Field(default=900.0, gt=0)
     drain: Seconds = Field(default=600.0, gt=0)
+    missing: Seconds = Field(default=60.0, gt=0)
     backoff_initial: Seconds = Field(default=300.0, gt=0)
     backoff_max: Seconds = Field(default=1800.0, gt=0)
 
@@ -44,6 +45,7 @@ class TimeoutsSetting(Section):
             registration_s=self.registration,
             ready_s=self.ready,
             drain_s=self.drain,
+            missing_s=self.missing,
             backoff_initial_s=self.backoff_initial,
             backoff_max_s=self.backoff_max,
         )

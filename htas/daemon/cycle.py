@@ -97,7 +97,7 @@ class Daemon:
             learned=ports.store.learned(),
             memory=self._memory,
         )
-        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot)))
+        return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
     def _record(self, result: CycleResult, stages: frozenset[Stage]) -> None:
         """Profile rows on the five events; the cycle itself where something was done or waits."""

@@ -45,7 +45,7 @@ def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, no
         case ClaimState.RELEASED:
             return Step(claim.state)
     if instance is None:
-        return _vanished(claim)
+        return _vanished(claim, node, now, timeouts)
     if instance.state is InstanceState.ERROR:
         return Step(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
     if claim.state is ClaimState.DRAINING:
@@ -53,8 +53,16 @@ def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, no
     return _waiting(claim, _shown(instance, node), now, timeouts)
 
 
-def _vanished(claim: NodeClaim) -> Step:
-    """The cloud no longer lists the machine: an end if it was being released, a failure otherwise."""
+def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> Step:
+    """The cloud does not list the machine.
+
+    A drained one whose node is not Ready has been released. Any other is given time: lists lag behind, and one
+    without the machine must not cost the pods of a healthy node.
+    """
+    if claim.state is ClaimState.DRAINING and (node is None or not node.is_ready):
+        return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
+    if claim.missing_since is None or now - claim.missing_since < timeouts.missing_s:
+        return Step(claim.state)
     if claim.state is ClaimState.DRAINING:
         return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
     return Step(ClaimState.FAILED, Then.CLEAN_UP, "the machine vanished from the cloud")

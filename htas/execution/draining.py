@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.nodes import SCALE_DOWN_DISABLED, Node
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
+from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
+from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
+from htas.planning.cleaning.drain_rules.rule import Context
+from htas.planning.cleaning.ledger import BudgetLedger
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
 
@@ -63,6 +68,9 @@ class Draining:
         here = {pod.key for pod in self._held(view.pods, removing.node)}
         if here - planned:
             return f"{', '.join(sorted(here - planned)[:3])} came to the node since"
+        promise = self._promise(node, view)
+        if promise is not None:
+            return promise
         for move in moves:
             target = nodes.get(move.target)
             if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
@@ -97,11 +105,13 @@ class Draining:
     def _step(self, drain: Drain, view: ClusterView) -> list[Outcome]:
         claim = self._claim(drain.claim)
         node = next((node for node in view.nodes if node.name == drain.node), None)
-        if claim is None or node is None:
+        if claim is None:
             self.ports.store.delete_drain(drain.node)
             return []
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)]
+        if node is None:  # somebody deleted the Node object: its machine must go all the same
+            return [self.machines.delete_machine(claim)]
         if not node.is_draining or not node.is_unschedulable:
             return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))]
         held = self._held(view.pods, drain.node)
@@ -112,7 +122,22 @@ class Draining:
             return [self._give_back(drain.node, claim, f"{strangers[0]} came to the node since")]
         if self.ports.clock.now() - drain.started_at >= self.policy.timeouts.drain_s:
             return [self._give_back(drain.node, claim, f"not empty after {self.policy.timeouts.drain_s:g} s")]
+        promise = self._promise(node, view)
+        if promise is not None:
+            return [self._give_back(drain.node, claim, promise)]
         return self._move_on(drain, held)
+
+    def _promise(self, node: Node, view: ClusterView) -> str | None:
+        """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
+        group = self.policy.group(node.group)
+        if group is None or node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            return f"the node is annotated {SCALE_DOWN_DISABLED}" if group is not None else "its group is gone"
+        context = Context(group.cleaning, BudgetLedger(view.budgets, ()), self.ports.clock.now())
+        for pod in self._held(view.pods, node.name):
+            verdict = drain_rules.judge(pod, context)
+            if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
+                return verdict.message
+        return None
 
     def _resume(self, drain: Drain, claim: NodeClaim) -> Outcome:
         """A crash fell between the drain's journal entry and its claim's."""
@@ -155,10 +180,14 @@ class Draining:
         """Open a node again and forget its drain."""
         try:
             self.ports.cluster.set_draining(node, False)
+        except NotFoundError:
+            if claim is not None:  # the next step releases the machine that has lost its node
+                return Outcome("undo-drain", node, OutcomeStatus.FAILED, "the node is gone")
+        except (TransientError, ConflictError) as error:
+            return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        try:
             if claim is not None and claim.state is ClaimState.DRAINING:
                 self.machines.put(claim, ClaimState.READY, f"drain given up: {why}")
-        except NotFoundError:
-            pass
         except (TransientError, ConflictError) as error:
             return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         self.ports.store.delete_drain(node)

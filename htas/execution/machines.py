@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +15,7 @@ from htas.model.plan import Launch
 from htas.model.policy import Policy
 from htas.model.record import Bill, Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView
-from htas.planning.scaling.offers import machine_node
+from htas.planning.scaling.offers import machine_node, offers_what_it_promised
 from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError, PermanentError, TransientError
 
 _SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
@@ -49,12 +49,12 @@ class Machines:
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
-        ours = {i.claim: i for i in instances if i.cluster == self._policy.cluster and i.claim is not None}
-        nodes = {n.claim: n for n in view.nodes if n.cluster == self._policy.cluster and n.claim is not None}
         claims = {claim.id: claim for claim in self._ports.store.claims()}
-        outcomes = []
+        ours, outcomes = self._one_for_each_claim(claims, instances)
+        nodes = {n.claim: n for n in view.nodes if n.cluster == self._policy.cluster and n.claim is not None}
+        is_partition = _too_many_unready(list(nodes.values()))
         for claim in claims.values():
-            outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id))
+            outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
         for claim_id, instance in ours.items():
             if claim_id not in claims and instance.state is not InstanceState.DELETING:
                 outcomes.append(self._adopt(instance))
@@ -62,6 +62,26 @@ class Machines:
             if claim_id not in claims and claim_id not in ours:
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         return outcomes
+
+    def _one_for_each_claim(
+        self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]
+    ) -> tuple[dict[str, Instance], list[Outcome]]:
+        """Our machines by claim. A second one (a create repeated while its answer was lost) is deleted by its id."""
+        ours: dict[str, Instance] = {}
+        outcomes = []
+        mine = [i for i in instances if i.cluster == self._policy.cluster and i.claim is not None]
+        for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
+            first = ours.setdefault(instance.claim or "", instance)
+            if first is not instance and instance.state is not InstanceState.DELETING:
+                outcomes.append(self._delete_double(instance))
+        return ours, outcomes
+
+    def _delete_double(self, instance: Instance) -> Outcome:
+        try:
+            self._ports.provider.delete(instance.id)
+        except HTASError as error:
+            return Outcome("release", instance.id, OutcomeStatus.FAILED, str(error))
+        return Outcome("release", instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def put(self, claim: NodeClaim, state: ClaimState, message: str = "") -> NodeClaim:
         """Journal a claim's new state."""
@@ -106,13 +126,18 @@ class Machines:
             in_state(known, Step(state), self._ports.clock.now()) if claim.state is ClaimState.WANTED else known
         )
 
-    def _step(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> list[Outcome]:
+    def _step(
+        self, claim: NodeClaim, instance: Instance | None, node: Node | None, is_partition: bool
+    ) -> list[Outcome]:
         if instance is not None and claim.instance is None:
             claim = self._own(claim, instance)
+        claim = self._seen(claim, instance)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self._policy.timeouts)
         if step.then is Then.ASK_AGAIN:
             return [self._ask(claim)]
+        if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
+            return [Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
         if step.state is not claim.state:
             claim = self._ports.store.put_claim(
                 msgspec.structs.replace(in_state(claim, step, now), node=node.name if node is not None else None)
@@ -122,13 +147,23 @@ class Machines:
             return self._clean_up(claim, instance, node)
         return []
 
+    def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
+        """Note since when the cloud has not listed a claim's machine, and that it does again."""
+        is_missing = instance is None and claim.instance is not None
+        if is_missing == (claim.missing_since is not None):
+            return claim
+        since = self._ports.clock.now() if is_missing else None
+        return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=since))
+
     def _note(self, claim: NodeClaim, step: Step, node: Node | None) -> None:
         """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers."""
         if step.state is ClaimState.FAILED:
             self._backoffs.failed(claim.flavour, claim.zone, step.message, self._ports.clock.now())
         if step.state is ClaimState.READY and node is not None:
             self._backoffs.worked(claim.flavour, claim.zone)
-            if claim.flavour not in self._ports.store.learned():
+            flavour = self._policy.catalogue.named(claim.flavour)
+            is_complete = flavour is not None and offers_what_it_promised(node.allocatable, flavour)
+            if is_complete and self._ports.store.learned().get(claim.flavour) != node.allocatable:
                 self._ports.store.put_learned(claim.flavour, node.allocatable)
 
     def _clean_up(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> list[Outcome]:
@@ -176,3 +211,17 @@ class Machines:
         for bill in self._ports.store.bills(claim.created_at):
             if bill.claim == claim.id and bill.ended_at is None:
                 self._ports.store.put_bill(msgspec.structs.replace(bill, ended_at=self._ports.clock.now()))
+
+
+UNREADY_SHARE, UNREADY_COUNT = 0.45, 3
+"""Cluster Autoscaler's max-total-unready-percentage and ok-total-unready-count: beyond, it is the network's fault."""
+
+
+def _too_many_unready(nodes: Sequence[Node]) -> bool:
+    unready = sum(not node.is_ready for node in nodes)
+    return unready > UNREADY_COUNT and unready > UNREADY_SHARE * len(nodes)
+
+
+def _is_known(instance: Instance, claims: Mapping[str, NodeClaim]) -> bool:
+    claim = claims.get(instance.claim or "")
+    return claim is not None and claim.instance == instance.id

@@ -48,7 +48,10 @@ COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, 
 
 
 class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A machine wanted. `since` is when the present state began; `version` counts the journal's writes of it."""
+    """A machine wanted. `since` is when the present state began; `version` counts the journal's writes of it.
+
+    `missing_since`: since when the cloud has not listed its machine, which proves little at first.
+    """
 
     id: str
     group: str
@@ -61,6 +64,7 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     node: str | None = None
     nanos_per_hour: int = 0
     message: str = ""
+    missing_since: float | None = None
     version: int = 0
 
     @property

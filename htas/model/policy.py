@@ -140,6 +140,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     registration_s: float = 900.0
     ready_s: float = 900.0
     drain_s: float = 600.0
+    missing_s: float = 60.0
+    """How long a machine may be missing from the cloud's list, which lags behind, before it is taken for gone."""
     backoff_initial_s: float = 300.0
     backoff_max_s: float = 1800.0
 

@@ -69,6 +69,11 @@ class PodClass:
     pods: list[Pod] = field(default_factory=list)
 
     @property
+    def most_per_node(self) -> int | None:
+        """How many may share a node: one if they repel their own kind or take host ports; None: any number."""
+        return 1 if self.constraints.host_ports or set(self.holds) & set(self.repelled_by) else None
+
+    @property
     def size(self) -> tuple[int, int]:
         """Memory before CPU, as best-fit decreasing orders by (HTAS paper 5.1)."""
         return int(self.requests[MEMORY_ROW]), int(self.requests[CPU_ROW])

@@ -49,18 +49,19 @@ def _price(policy: Policy, node: Node) -> int | None:
 def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: dict[int, list[Pod]]) -> int:
     """The bound for all work that runs or was placed, less what capacity that costs nothing could hold of it.
 
-    DaemonSet pods are left out of the demand, and the flavours count with all they offer: both only lower the bound.
+    DaemonSet and mirror pods are left out of the demand, and the flavours count with all they offer: both only lower
+    the bound.
     """
     axis = opening.sim.table.axis
     demand: Ints = np.zeros(len(axis), dtype=np.int64)
     for pods in (*opening.running.values(), *placements.values()):
         for pod in pods:
-            if not pod.is_daemon:
+            if not pod.is_daemon and not pod.is_mirror:
                 demand += opening.book.vector(pod.requests)
     for node in _present(opening):
         if _price(policy, node) is None:
             demand -= axis.vector(node.allocatable)
-    learned = learned_allocatable(snapshot)
+    learned = learned_allocatable(snapshot, policy.catalogue)
     flavours = policy.catalogue.flavours
     # A flavour may offer more than the catalogue says, or less: the larger of both keeps the bound valid.
     capacities = [

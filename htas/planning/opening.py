@@ -44,7 +44,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     """The simulation of a snapshot, before any decision."""
     nodes, coming = _rows(snapshot, policy)
     pods = snapshot.cluster.pods
-    axis = ResourceAxis(_extended_names(policy, nodes, pods))
+    axis = ResourceAxis(_extended_names(policy, nodes, pods) | _learned_names(snapshot))
     table = NodeTable(axis, nodes)
     tallies = Tallies(_namespaces(snapshot))
     for pod in pods:
@@ -56,7 +56,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     _close_rows(sim, snapshot, coming)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table)
     running = _count_running(sim, book, snapshot, policy, placed, now)
-    _count_daemons_to_come(sim, nodes, coming)
+    _count_daemons_to_come(sim, nodes, coming, running)
     sim.log.clear()
     return Opening(sim, book, _placer(policy, nodes, coming), running, waiting, gated, nominated, frozenset(coming))
 
@@ -69,7 +69,7 @@ def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
 
 def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[str]]:
     """Nodes and machines on their way, pool by pool. A node of a claim that is not Ready yet counts as the claim."""
-    learned, attach_limits = learned_allocatable(snapshot), learned_attach_limits(snapshot)
+    learned, attach_limits = learned_allocatable(snapshot, policy.catalogue), learned_attach_limits(snapshot)
     coming: list[Node] = []
     for claim in snapshot.claims:
         group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
@@ -104,6 +104,10 @@ def _extended_names(policy: Policy, nodes: Iterable[Node], pods: Iterable[Pod]) 
     return names
 
 
+def _learned_names(snapshot: ClusterSnapshot) -> set[str]:
+    return {name for resources in snapshot.learned.values() for name, _ in resources.extended}
+
+
 def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) -> None:
     """Rows that take no pods: nodes that are not Ready or are being emptied."""
     draining = {drain.node for drain in snapshot.drains}
@@ -124,7 +128,11 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif pod.is_terminating or pod.is_daemon or pod.is_mirror:
+        elif pod.is_daemon and not pod.is_terminating:
+            pinned = table.row_of.get(_pinned_to(pod) or "")
+            if pinned is not None:
+                placed.append((pod, pinned))
+        elif pod.is_terminating or pod.is_mirror:
             continue
         elif pod.gates:
             gated.append(pod)
@@ -168,14 +176,23 @@ def _count_running(
 
 
 def _daemon_classes(pods: Iterable[Pod], book: ClassBook) -> list[PodClass]:
-    """One class for each DaemonSet, freed of the node its pod is pinned to."""
-    daemons: dict[tuple[str, str], PodClass] = {}
+    """One class for each DaemonSet: its newest pod's, freed of the node that pod is pinned to."""
+    newest: dict[tuple[str, str], Pod] = {}
     for pod in pods:
         if pod.owner is not None and pod.is_daemon:
             key = pod.namespace, pod.owner.name
-            if key not in daemons:
-                daemons[key] = book.class_of(_unpinned(pod))
-    return [daemons[key] for key in sorted(daemons)]
+            if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
+                newest[key] = pod
+    return [book.class_of(_unpinned(newest[key])) for key in sorted(newest)]
+
+
+def _pinned_to(pod: Pod) -> str | None:
+    """The node a DaemonSet's controller made a pod for: it will run there and nowhere else."""
+    for term in pod.constraints.node_affinity or ():
+        for requirement in term.fields:
+            if requirement.key == "metadata.name" and len(requirement.values) == 1:
+                return requirement.values[0]
+    return None
 
 
 def _unpinned(pod: Pod) -> Pod:
@@ -197,8 +214,13 @@ def _unpinned(pod: Pod) -> Pod:
     )
 
 
-def _count_daemons_to_come(sim: Simulation, nodes: Sequence[Node], coming: set[str]) -> None:
-    """DaemonSet pods that will start on machines on their way."""
-    on_their_way = np.array([node.name in coming for node in nodes], dtype=np.bool_)
-    if on_their_way.any():
-        sim.add_daemons(np.flatnonzero(on_their_way))
+def _count_daemons_to_come(
+    sim: Simulation, nodes: Sequence[Node], coming: set[str], running: Mapping[int, Sequence[Pod]]
+) -> None:
+    """DaemonSet pods that will start on machines on their way; a node that has registered runs some of them already."""
+    rows = [row for row, node in enumerate(nodes) if node.name in coming]
+    for cls in sim.daemons:
+        owner = cls.example.owner
+        bare = [row for row in rows if all(pod.owner != owner for pod in running.get(row, ()))]
+        if bare:
+            sim.add_daemons(np.array(bare, dtype=np.int64), (cls,))

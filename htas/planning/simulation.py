@@ -60,7 +60,7 @@ class Simulation:
         self.world = world
         self.table = world.table
         self.now = now
-        self._daemons = tuple(daemons)
+        self.daemons = tuple(daemons)
         self._cycle_s = world.policy.cycles.scheduling_s
         self.log: list[Change | Growth] = []
 
@@ -147,9 +147,9 @@ class Simulation:
         self.add_daemons(np.arange(rows.start, rows.stop))
         return rows
 
-    def add_daemons(self, rows: Ints) -> None:
-        """Put on rows the DaemonSet pods that would run there."""
-        for daemon in self._daemons:
+    def add_daemons(self, rows: Ints, daemons: Sequence[PodClass] | None = None) -> None:
+        """Put on rows the DaemonSet pods that would run there (of all DaemonSets, or of those given)."""
+        for daemon in self.daemons if daemons is None else daemons:
             here = rows[self.allowed(daemon)[rows]]
             if len(here):
                 self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_work=False)

@@ -258,3 +258,69 @@ def test_crashes_at_any_time_change_nothing_for_the_work(seed: int) -> None:
 def test_every_claim_ends_released() -> None:
     story = Story(None, *jobs(8)).play(3600)
     assert not [claim for claim in story.store.claims() if claim.state is not ClaimState.RELEASED]
+
+
+def test_one_list_without_machines_costs_nothing() -> None:
+    story = Story(None, *jobs(6, runs_s=900)).play(300)
+    before = len(story.world.ledger.rentals)
+    view = story.world.cluster.observe()
+    story.daemon._machines.reconcile(view, ())
+    story.play(2 * 3600).assert_over(6)
+    assert story.world.ledger.restarts == 0
+    assert len(story.world.ledger.rentals) == before
+
+
+def test_a_second_machine_of_a_claim_is_deleted() -> None:
+    story = Story(None, job("long", runs_s=900)).play(300)
+    first = story.world.cloud.instances()[0]
+    story.world.cloud.add_foreign(msgspec.structs.replace(first, id="vm-double", created_at=first.created_at + 1))
+    story.play(400)
+    assert [(i.id, i.state) for i in story.world.cloud.instances()] == [(first.id, InstanceState.ACTIVE)]
+
+
+def test_a_machine_whose_node_goes_while_it_drains_is_released() -> None:
+    story = Story(None, job("one"))
+    story.daemon.listeners.append(
+        lambda result: [story.world.cluster.delete_node(d.node) for d in story.store.drains()] and None
+    )
+    story.play(3600)
+    assert not story.world.cloud.instances()
+    assert not story.store.claims()
+    assert not story.store.drains()
+
+
+def test_promises_made_after_the_plan_hold() -> None:
+    """A pod that asks not to be disrupted while its node is already being emptied is not evicted any more."""
+    policy = make_policy([cleaning()], PLAIN)
+    story = Story(policy, *stragglers())
+    for _ in range(3):
+        story.world.cluster.faults.arrange("evict", TransientError("429: not now"))
+    while not story.store.drains() and story.world.clock.now() < story.start + 3000:
+        story.play(story.world.clock.now() - story.start + 5)
+    node = story.store.drains()[0].node
+    pods = [pod for pod in story.world.cluster.observe().pods if pod.node == node]
+    view = story.world.cluster.observe()
+    protected = tuple(
+        msgspec.structs.replace(pod, disruption={"htas.io/do-not-disrupt": "true"}) if pod in pods else pod
+        for pod in view.pods
+    )
+    changed = msgspec.structs.replace(view, pods=protected)
+    outcomes = story.daemon._draining.advance(changed, story.world.cloud.instances())
+    assert [o.verb for o in outcomes] == ["undo-drain"]
+    assert story.world.ledger.evictions == 0
+
+
+def test_a_partition_does_not_cost_the_fleet() -> None:
+    policy = make_policy([batch_group()], PLAIN, timeouts=Timeouts(ready_s=100))
+    story = Story(policy, *jobs(8, every_s=0, runs_s=4000, cpu_m=1900)).play(300)
+    nodes = story.nodes
+    assert len(nodes) == 8
+    for node in nodes:
+        story.world.cluster.set_ready(node, False)
+    story.play(900)
+    assert story.nodes == nodes
+    for node in nodes[2:]:
+        story.world.cluster.set_ready(node, True)
+    story.play(1500)
+    assert set(nodes[2:]) <= set(story.nodes)
+    assert not set(nodes[:2]) & set(story.nodes)

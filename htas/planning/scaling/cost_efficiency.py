@@ -67,7 +67,7 @@ def trial_fill(offer: Offer, demands: Sequence[Demand]) -> list[int]:
             continue
         requests = cls.requests.tolist()
         count = min(room[resource] // requests[resource] for resource in cls.needs)
-        count = min(count, demand.count * max(step, 1))
+        count = min(count, demand.count * max(step, 1), cls.most_per_node or count)
         if count <= 0:
             continue
         for resource in cls.needs:

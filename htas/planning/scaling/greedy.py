@@ -49,6 +49,11 @@ class Part:
         return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
 
     @property
+    def may_open_nodes(self) -> bool:
+        """Whether a pod placed may let others onto nodes that refused them: by spread or affinity alone."""
+        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
+
+    @property
     def left(self) -> list[Demand]:
         return [demand for demand in self.demands if demand.count]
 
@@ -123,7 +128,7 @@ class Shopper:
                     branch.commit()
             if placed:
                 useless.clear()
-                if part.is_dynamic:
+                if part.may_open_nodes:
                     self._use_what_is_bought(part)
             else:
                 del self.batches[-1]

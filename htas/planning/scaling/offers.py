@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from htas.model.flavours import Flavour
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import (
     CLAIM_LABEL,
     CLUSTER_LABEL,
@@ -65,13 +65,26 @@ def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int
     return f"{policy.cluster}-{group}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
 
 
-def learned_allocatable(snapshot: ClusterSnapshot) -> Mapping[str, Resources]:
-    """What each flavour really offers: remembered, or read from its first Ready node by name."""
+def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
+    """Whether a node shows every extended resource of its flavour: device plugins register after the node is Ready."""
+    shown = {name for name, _ in allocatable.extended}
+    return all(name in shown for name, _ in flavour.allocatable.extended)
+
+
+def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
+    """What each flavour really offers: remembered, or read from its first complete Ready node by name."""
     learned = dict(snapshot.learned)
     for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
-        if node.flavour is not None and node.claim is not None and node.is_ready:
-            learned.setdefault(node.flavour, node.allocatable)
-    return learned
+        flavour = catalogue.named(node.flavour)
+        is_ours = flavour is not None and node.claim is not None and node.is_ready
+        if flavour is not None and is_ours and offers_what_it_promised(node.allocatable, flavour):
+            learned.setdefault(flavour.name, node.allocatable)
+    found = {name: catalogue.named(name) for name in learned}
+    return {
+        name: allocatable
+        for name, allocatable in learned.items()
+        if (flavour := found[name]) is not None and offers_what_it_promised(allocatable, flavour)
+    }
 
 
 def learned_attach_limits(snapshot: ClusterSnapshot) -> Mapping[str, AttachLimits]:
@@ -114,7 +127,7 @@ class Offer:
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:
     """Every offer of every group, cheapest first, judged for the classes; the simulation is left as it was."""
-    learned, attach_limits = learned_allocatable(snapshot), learned_attach_limits(snapshot)
+    learned, attach_limits = learned_allocatable(snapshot, policy.catalogue), learned_attach_limits(snapshot)
     kinds = [
         (group, flavour, zone)
         for group in policy.groups

@@ -55,7 +55,7 @@ def purchase(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands
         for machine in machines:
             sim.open(machine.row)
     machines = [machine for machine in machines if machine.contents]
-    right_size(machines, offers, allowance)
+    right_size(sim, machines, offers, allowance)
     return Purchase(_settle(sim, policy, snapshot, machines, offers, allowance), tuple(offers), allowance)
 
 

@@ -93,28 +93,29 @@ def _add(contents: Contents, cls: PodClass, count: int) -> None:
     contents.append((cls, count))
 
 
-def right_size(machines: Sequence[Machine], offers: Sequence[Offer], allowance: Allowance) -> None:
+def right_size(sim: Simulation, machines: Sequence[Machine], offers: Sequence[Offer], allowance: Allowance) -> None:
     """Give each machine the cheapest flavour that holds what it holds. `offers` are cheapest first."""
     for machine in machines:
-        if not machine.contents or any(_minds_flavour(cls) for cls, _ in machine.contents):
+        if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
             continue
         used = machine.used()
+        allowance.take(machine.offer, -1)
         for offer in offers:
             if offer.price >= machine.offer.price:
                 break
             if _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
-                allowance.take(machine.offer, -1)
-                allowance.take(offer, 1)
                 machine.offer = offer
                 break
+        allowance.take(machine.offer, 1)
 
 
-def _minds_flavour(cls: PodClass) -> bool:
-    """Whether a class spreads or keeps apart by a label that another flavour could change."""
+def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
+    """Whether a class spreads or is kept apart by a label that another flavour could change."""
     constraints = cls.constraints
     keys = {term.topology_key for term in (*constraints.affinity, *constraints.anti_affinity)}
     keys |= {spread.topology_key for spread in constraints.spread}
-    return bool(cls.repelled_by) or not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
+    keys |= {sim.world.tallies.topology_key(number) for number in cls.repelled_by}
+    return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 
 def _could_replace(offer: Offer, machine: Machine, used: Ints) -> bool:

@@ -12,8 +12,8 @@ from tests.builders import NOW, make_node, make_pod
 T = Timeouts()
 
 
-def claim(state: ClaimState, age_s: float = 10.0) -> NodeClaim:
-    return NodeClaim("c", "g", "f", state, NOW - age_s, NOW - age_s, instance="vm")
+def claim(state: ClaimState, age_s: float = 10.0, missing_s: float = 61.0) -> NodeClaim:
+    return NodeClaim("c", "g", "f", state, NOW - age_s, NOW - age_s, instance="vm", missing_since=NOW - missing_s)
 
 
 def vm(state: InstanceState = InstanceState.ACTIVE, fault: str = "") -> Instance:
@@ -46,6 +46,7 @@ S, I = ClaimState, InstanceState  # noqa: E741 - the table reads best with the s
         pytest.param(S.READY, 10, None, READY, S.FAILED, Then.CLEAN_UP, id="its machine broke down"),
         pytest.param(S.DRAINING, 10, vm(), READY, S.DRAINING, Then.NOTHING, id="it drains"),
         pytest.param(S.DRAINING, 10, None, READY, S.RELEASED, Then.CLEAN_UP, id="it drained and is gone"),
+        pytest.param(S.DRAINING, 10, None, NOT_READY, S.RELEASED, Then.CLEAN_UP, id="so is its node"),
         pytest.param(S.DRAINING, 10, vm(I.DELETING), READY, S.DRAINING, Then.NOTHING, id="it is being deleted"),
         pytest.param(S.FAILED, 10, vm(), None, S.FAILED, Then.CLEAN_UP, id="a failed one is removed"),
         pytest.param(S.FAILED, 10, None, NOT_READY, S.FAILED, Then.CLEAN_UP, id="its node too"),
@@ -98,3 +99,9 @@ def test_expectations_hold_until_seen_or_too_old() -> None:
     assert expectations.binds == {"default/b": "n"}
     expectations.settle(seen, NOW + PATIENCE_S)
     assert expectations.binds == {}
+
+
+@pytest.mark.parametrize("state", [S.REQUESTED, S.ACTIVE, S.REGISTERED, S.READY, S.DRAINING])
+def test_a_list_without_the_machine_proves_little_at_first(state: ClaimState) -> None:
+    for missing in (claim(state, missing_s=59.0), msgspec.structs.replace(claim(state), missing_since=None)):
+        assert next_step(missing, None, READY, NOW, T) == Step(state)

@@ -335,3 +335,66 @@ def test_a_namespace_that_only_pods_tell_of_can_be_selected_by_its_name() -> Non
     there = running(make_pod("web", namespace="blue", labels={"app": "web"}), "n")
     result = planned([there, make_pod("p", constraints=near)], nodes=[make_node("n"), make_node("m")])
     assert [item.node for item in result.bind] == ["n"]
+
+
+def test_what_was_learned_of_resources_nobody_has_now_is_no_obstacle() -> None:
+    learned = {"t3.xsmall": amounts("1", "1Gi", 110, vendor__device=1)}
+    assert bought(planned([make_pod()], learned=learned)) == {"t3.xsmall": 1}
+
+
+def test_a_node_whose_devices_have_not_registered_teaches_nothing() -> None:
+    gpu = make_flavour("gpu", "2", "4Gi", "1", extended={"x__gpu": 1})
+    bare = owned_node("n", flavour="gpu", cpu="2", memory="4Gi")
+    wants = msgspec.structs.replace(make_pod("p"), requests=amounts("100m", "1Gi", 1, x__gpu=1))
+    assert bought(planned([wants], make_policy(flavours=[gpu]), nodes=[bare])) == {"gpu": 1}
+
+
+def agent(name: str, cpu: str, node: str | None, **fields: Any) -> Pod:
+    return make_pod(
+        name, cpu, "64Mi", owner=Owner("DaemonSet", "agent"), scheduler="default-scheduler", node=node, **fields
+    )
+
+
+TWO_CORES = make_flavour("two", "2", "4Gi", "0.1")
+
+
+def test_daemons_of_a_registered_machine_are_counted_once() -> None:
+    claim = NodeClaim("c1", "any", "two", ClaimState.REGISTERED, NOW - 10, NOW - 10, instance="vm-1")
+    node = owned_node("c1", flavour="two", cpu="2", memory="4Gi", is_ready=False)
+    pods = [agent("a", "500m", "c1"), make_pod("p", "1500m", "1Gi")]
+    result = planned(pods, make_policy(flavours=[TWO_CORES]), nodes=[node], claims=(claim,))
+    assert (result.launch, [item.node for item in result.nominate]) == ((), ["c1"])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_newest_daemon_pod_is_the_template(order: int) -> None:
+    daemons = [agent("old", "100m", "n", created_at=NOW - 900), agent("new", "900m", "m", created_at=NOW - 9)]
+    nodes = [make_node("n", "100m"), make_node("m", "900m")]
+    pods = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
+    result = planned([*daemons[::order], *pods], make_policy(flavours=[TWO_CORES]), nodes=nodes)
+    assert len(result.launch) == 4
+
+
+def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    waiting = agent("a", "500m", None, constraints=Constraints(node_affinity=(pin,)))
+    result = planned(
+        [waiting, make_pod("p", "2", "1Gi")], make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "2")]
+    )
+    assert result.bind == ()
+
+
+def test_pods_that_keep_apart_get_small_machines() -> None:
+    """64 replicas, one a node: 64 of the smallest flavour that holds one, not the one that would hold many."""
+    small, large = make_flavour("s", "1", "2Gi", "0.05"), make_flavour("l", "8", "16Gi", "0.39")
+    apart = Constraints(anti_affinity=(PodAffinityTerm(HOST, labels_are(app="web")),))
+    pods = [make_pod(f"p{i}", "500m", "1Gi", labels={"app": "web"}, constraints=apart) for i in range(64)]
+    assert bought(planned(pods, make_policy(flavours=[small, large]))) == {"s": 64}
+
+
+def test_mirror_pods_do_not_raise_the_bound() -> None:
+    small = make_flavour("s", "1", "2Gi", "0.05")
+    nodes = [owned_node(f"n{i}", flavour="s", cpu="1", memory="2Gi") for i in range(3)]
+    mirrors = [running(make_pod(f"m{i}", "700m", "64Mi", is_mirror=True), f"n{i}") for i in range(3)]
+    work = [running(make_pod(f"w{i}", "100m", "64Mi"), f"n{i}") for i in range(3)]
+    assert planned([*mirrors, *work], make_policy(flavours=[small]), nodes=nodes).cost.bound_nanos <= 50_000_000
