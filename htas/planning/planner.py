@@ -31,10 +31,11 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     """
     opening = open_simulation(snapshot, policy, now)
     demands = _place(opening)
+    now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
     cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages)
-    return _written(opening, snapshot, policy, buying, placements, cleaning)
+    return _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ def _buy(
         message = f"a node ends its batch work within {policy.cycles.autoscaling_s:g} s, sooner than a purchase"
         buying.unplaced += _told(cls, cls.pods[len(cls.pods) - wait.count :], Unplaced.CAPACITY_FREES_SOON, message, {})
         del cls.pods[len(cls.pods) - wait.count :]
-    buying.purchase = purchase(opening.sim, policy, snapshot, demands)
+    buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer)
     for demand in demands:
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls), opening.sim.open_rows
@@ -125,10 +126,11 @@ def _written(
     policy: Policy,
     buying: _Buying,
     placements: dict[int, list[Pod]],
+    now_placed: set[str],
     cleaning: Cleaning,
 ) -> Plan:
     bought = {} if buying.purchase is None else {item.row: item for item in buying.purchase.bought}
-    bind, nominate = _binds(opening, policy, placements, set(bought))
+    bind, nominate = _binds(opening, policy, placements, now_placed, set(bought))
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
     unplaced = [
         *buying.unplaced,
@@ -150,7 +152,7 @@ def _written(
 
 
 def _binds(
-    opening: Opening, policy: Policy, placements: dict[int, list[Pod]], bought: set[int]
+    opening: Opening, policy: Policy, placements: dict[int, list[Pod]], now_placed: set[str], bought: set[int]
 ) -> tuple[list[Bind], list[Nomination]]:
     bind: list[Bind] = []
     nominate: list[Nomination] = []
@@ -162,6 +164,8 @@ def _binds(
         for pod in pods:
             if name in opening.coming:
                 nominate.append(Nomination(pod.key, name, "the machine is on its way"))
+            elif pod.key not in now_placed:
+                nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
             elif pod.scheduler == policy.scheduler_name:
                 bind.append(Bind(pod.key, name))
             else:

@@ -15,7 +15,7 @@ import numpy as np
 from htas.model.policy import Policy
 from htas.planning.classes import Bools, Ints
 from htas.planning.packing.orders import order_of
-from htas.planning.packing.placing import fill
+from htas.planning.packing.placing import Placer, fill
 from htas.planning.scaling.cost_efficiency import Demand, Unit, score
 from htas.planning.scaling.limits import UNLIMITED, Allowance
 from htas.planning.scaling.offers import Offer
@@ -65,8 +65,11 @@ CHUNK = 128
 class Shopper:
     """Adds machines to a simulation until the demands it is given are placed, or nothing may be bought."""
 
-    def __init__(self, sim: Simulation, policy: Policy, offers: Sequence[Offer], allowance: Allowance) -> None:
+    def __init__(
+        self, sim: Simulation, policy: Policy, offers: Sequence[Offer], allowance: Allowance, placer: Placer
+    ) -> None:
         self.sim = sim
+        self.placer = placer
         self.policy = policy
         self.offers = offers
         self.allowance = allowance
@@ -109,6 +112,11 @@ class Shopper:
                 parts[key].demands.append(demand)
         return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
 
+    def _use_what_is_there(self, part: Part) -> None:
+        """Once a machine has taken a pod, spread or affinity may let others onto nodes that refused them before."""
+        for demand in part.left:
+            demand.count -= self.placer.place(self.sim, demand.cls, demand.count)
+
     def _use_what_is_bought(self, part: Part) -> None:
         for batch in self.batches:
             if batch.offer in part.offers:
@@ -129,6 +137,7 @@ class Shopper:
             if placed:
                 useless.clear()
                 if part.may_open_nodes:
+                    self._use_what_is_there(part)
                     self._use_what_is_bought(part)
             else:
                 del self.batches[-1]

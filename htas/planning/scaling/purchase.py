@@ -12,6 +12,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import PodClass
 from htas.planning.feasibility.message import summary
+from htas.planning.packing.placing import Placer
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
 from htas.planning.scaling.limits import Allowance
@@ -38,7 +39,9 @@ class Purchase:
     allowance: Allowance
 
 
-def purchase(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands: Sequence[Demand]) -> Purchase:
+def purchase(
+    sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands: Sequence[Demand], placer: Placer
+) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
@@ -47,27 +50,38 @@ def purchase(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands
     allowance = Allowance(policy, snapshot)
     offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
     with sim.fork():
-        shopper = Shopper(sim, policy, offers, allowance)
+        shopper = Shopper(sim, policy, offers, allowance, placer)
         mark = len(sim.log)
         shopper.buy_for(demands)
-        machines = _machines(sim, shopper, mark)
+        machines, elsewhere = _machines(sim, shopper, mark)
         drop_superfluous(sim, machines, allowance)
         for machine in machines:
             sim.open(machine.row)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance)
-    return Purchase(_settle(sim, policy, snapshot, machines, offers, allowance), tuple(offers), allowance)
+    bought = _settle(sim, policy, snapshot, machines, offers, allowance)
+    for cls, row, count in elsewhere:
+        sim.place(cls, row, count)
+    return Purchase(bought, tuple(offers), allowance)
 
 
-def _machines(sim: Simulation, shopper: Shopper, mark: int) -> list[Machine]:
+Assignment = tuple[PodClass, int, int]
+
+
+def _machines(sim: Simulation, shopper: Shopper, mark: int) -> tuple[list[Machine], list[Assignment]]:
+    """The machines with their contents, and what found room on nodes that were there once machines were bought."""
     machines = {row: Machine(batch.offer, row, []) for batch in shopper.batches for row in batch.rows}
     counts: dict[int, dict[int, tuple[PodClass, int]]] = {}
+    elsewhere: list[Assignment] = []
     for cls, row, count in sim.assignments(mark):
+        if row not in machines:
+            elsewhere.append((cls, row, count))
+            continue
         on_row = counts.setdefault(row, {})
         on_row[id(cls)] = cls, on_row.get(id(cls), (cls, 0))[1] + count
     for row, on_row in counts.items():
         machines[row].contents = list(on_row.values())
-    return list(machines.values())
+    return list(machines.values()), elsewhere
 
 
 def _settle(

@@ -398,3 +398,19 @@ def test_mirror_pods_do_not_raise_the_bound() -> None:
     mirrors = [running(make_pod(f"m{i}", "700m", "64Mi", is_mirror=True), f"n{i}") for i in range(3)]
     work = [running(make_pod(f"w{i}", "100m", "64Mi"), f"n{i}") for i in range(3)]
     assert planned([*mirrors, *work], make_policy(flavours=[small]), nodes=nodes).cost.bound_nanos <= 50_000_000
+
+
+def test_spread_is_bought_for_on_one_side_only_where_the_other_has_room() -> None:
+    """Zone a has 64 free cores, zone b none: of 8 pods that spread, b needs room for four, a for none."""
+    plain = make_flavour("s", "1", "4Gi", "0.05", zones=("a", "b"))
+    nodes = [
+        make_node("roomy", "64", "64Gi", labels={ZONE: "a"}),
+        make_node("full", "100m", "64Mi", labels={ZONE: "b"}),
+    ]
+    even = Constraints(spread=(SpreadConstraint(ZONE, 1, labels_are(app="web")),))
+    pods = [make_pod(f"p{i}", "1", "1Gi", labels={"app": "web"}, constraints=even) for i in range(8)]
+    result = planned(pods, make_policy(flavours=[plain]), nodes=nodes)
+    assert Counter(item.zone for item in result.launch) == {"b": 4}
+    assert [item.node for item in result.bind] == ["roomy"]
+    assert [item.node for item in result.nominate] == ["roomy"] * 3
+    assert not result.unplaced
