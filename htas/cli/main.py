@@ -32,7 +32,8 @@ app.add_typer(explain_app, name="explain")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
-    Path | None, typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json. Else the live cluster.")
+    Path | None,
+    typer.Option("--from", help="A dump: kubectl get nodes,pods,… -A -o json. Else the sandbox that runs."),
 ]
 At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
 Steady = Annotated[
@@ -139,8 +140,8 @@ def demo(
     trace: Annotated[Path | None, typer.Option("--trace", help="Play an openb trace instead of the day.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Play the trace sample that comes with htas.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Another day of the same kind.")] = 1,
-    hours: Annotated[float, typer.Option("--hours", min=0.1, help="How much of the day to play.")] = 24.0,
-    seconds: Annotated[float, typer.Option("--seconds", min=0, help="Real time to spread the day over.")] = 60.0,
+    hours: Annotated[float, typer.Option("--hours", min=0.1, max=24 * 31, help="How much of the day to play.")] = 24.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0, max=86_400, help="Real time for the day.")] = 60.0,
 ) -> None:
     """Play a day of mixed work in the sandbox and show what it costs."""
     from htas.cli.demo import DemoOptions, play
@@ -171,7 +172,7 @@ def cost(
 def history(
     config: Config,
     verb: Annotated[str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict …")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Of the newest so many cycles.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
     since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
 ) -> None:
@@ -183,7 +184,10 @@ def history(
 
 
 @app.command()
-def replay(config: Config, record: Annotated[int, typer.Argument(help="A cycle's number, from htas history.")]) -> None:
+def replay(
+    config: Config,
+    record: Annotated[int, typer.Argument(min=1, max=10**12, help="A cycle's number.")],
+) -> None:
     """Plan a recorded cycle again, offline, and show what would be different now."""
     with told():
         is_same = reports.replay(load_configuration(config), record)

@@ -21,6 +21,8 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 
 def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
     """The snapshot to plan on. `steady`: as if the cluster had been like this for long enough for every rule."""
+    if dump is None and loaded.sandbox.address is None:
+        raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
     if dump is None:
         with wired(loaded) as daemon:
             snapshot = daemon.observe()
@@ -43,6 +45,8 @@ def _read(path: Path) -> ClusterView:
         raise InputError(str(error)) from None
     if view.problems:
         raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in view.problems))
+    if not view.nodes and not view.pods:
+        raise InputError(f"{path}: holds neither nodes nor pods; is it what kubectl get … -o json printed?")
     return view
 
 

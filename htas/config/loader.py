@@ -143,6 +143,8 @@ class _Exact(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key.start_mark)
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"key {key.value!r} is written twice", problem_mark=key.start_mark)
             seen.add(key.value)
@@ -165,6 +167,9 @@ def _read(path: Path, problems: list[Problem]) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         problems.append(Problem(f"{path}:{mark.line + 1 if mark else 1}", f"malformed YAML: {error.problem}"))
+        return None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        problems.append(Problem(str(path), f"malformed YAML: {error}"))
         return None
     if not isinstance(raw, dict):
         problems.append(Problem(str(path), "is empty or no mapping of keys to values"))

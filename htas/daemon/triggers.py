@@ -72,7 +72,7 @@ class Triggers:
                 if not self._stopping.is_set():
                     self._cycle(stages)
         finally:
-            self._scheduler.shutdown(wait=False)
+            self._scheduler.shutdown(wait=True)
 
     def stop(self) -> None:
         with self._wake:

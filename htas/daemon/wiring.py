@@ -76,4 +76,12 @@ def wired(loaded: Loaded) -> Iterator[Daemon]:
     with opened_world(loaded) as world, ExitStack() as stack:
         store = open_store(loaded)
         stack.callback(store.close)
+        if loaded.sandbox.address is None:
+            _refuse_another_worlds(store, store_path(loaded), world.clock.now())
         yield Daemon(Ports(world.clock, world.cluster, world.cloud, world.migration, store), loaded.policy)
+
+
+def _refuse_another_worlds(store: StorePort, path: str, now: float) -> None:
+    """A sandbox within this process begins anew each time: a journal of an earlier one is not this one's."""
+    if store.claims() or any(bill.started_at > now or bill.ended_at for bill in store.bills()):
+        raise PermanentError(f"{path}: is the journal of an earlier sandbox; name another file, or remove it")

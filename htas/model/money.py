@@ -25,6 +25,8 @@ def parse_price(text: str) -> int:
         raise PriceError(f"{text!r} is not a finite number")
     if value < 0:
         raise PriceError(f"{text!r} is negative")
+    if value and not -10 < value.adjusted() < 12:
+        raise PriceError(f"{text!r} is no price an hour: it has too many places")
     nanos = value * NANOS
     if nanos != nanos.to_integral_value():
         raise PriceError(f"{text!r} has more than nine decimal places")

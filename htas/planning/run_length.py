@@ -7,12 +7,16 @@ import math
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 
+LONGEST_S = 10 * 365 * 86_400.0
+"""Ten years: what anybody may write into an annotation must stay a number that plans can be made with."""
+
 
 def run_length_s(pod: Pod, policy: Policy) -> float:
     """The estimated run length in seconds; services run for ever (inf)."""
     if pod.kind is WorkKind.SERVICE:
         return math.inf
-    return pod.run_length.seconds if pod.run_length is not None else policy.run_lengths.default_s
+    seconds = pod.run_length.seconds if pod.run_length is not None else policy.run_lengths.default_s
+    return min(seconds, LONGEST_S)
 
 
 def remaining_s(pod: Pod, policy: Policy, now: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import socketserver
 import time
 from pathlib import Path
@@ -22,13 +23,14 @@ class WorldServer:
     `speed` is how many seconds of the world pass in a real one; None: time moves only when a client moves it.
     """
 
-    def __init__(self, world: World, socket: Path, speed: float | None) -> None:
+    def __init__(self, world: World, address: Path, speed: float | None) -> None:
         self.world = world
-        self.socket = socket
+        self.address = address
         self._speed = speed
         self._lock = Lock()
         self._stopping = Event()
         self._start_real, self._start_world = time.monotonic(), world.clock.now()
+        _refuse_what_is_no_stale_socket(address)
         outer = self
 
         class Connection(socketserver.StreamRequestHandler):
@@ -41,14 +43,14 @@ class WorldServer:
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
 
-        starting = socket.with_name(socket.name + ".new")
+        starting = address.with_name(address.name + ".new")
         try:
             starting.unlink(missing_ok=True)
             self._server = Server(str(starting), Connection)
             # Under its own name only once it listens: whoever sees the socket can connect to it.
-            starting.rename(socket)
+            starting.rename(address)
         except OSError as error:
-            raise PermanentError(f"{socket}: cannot listen there: {error}") from error
+            raise PermanentError(f"{address}: cannot listen there: {error}") from error
         self._threads = [Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)]
         if speed is not None:
             self._threads.append(Thread(target=self._pace, daemon=True))
@@ -67,7 +69,7 @@ class WorldServer:
         self._stopping.set()
         self._server.shutdown()
         self._server.server_close()
-        self.socket.unlink(missing_ok=True)
+        self.address.unlink(missing_ok=True)
 
     def _catch_up(self) -> None:
         if self._speed is not None:
@@ -78,3 +80,14 @@ class WorldServer:
         while not self._stopping.wait(TICK_S):
             with self._lock:
                 self._catch_up()
+
+
+def _refuse_what_is_no_stale_socket(path: Path) -> None:
+    """Raise PermanentError where a file or a living world would be replaced."""
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise PermanentError(f"{path}: is no socket; name another place, this one is not overwritten")
+    with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+        probe.connect(str(path))
+        raise PermanentError(f"{path}: a world listens there already; end it first or name another place")

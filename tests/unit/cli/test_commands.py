@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 import htas
 from htas.cli.main import app
+from htas.sandbox.server import WorldServer
+from htas.sandbox.world import World
 from tests.unit.cli.dump import everything
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
@@ -173,3 +175,50 @@ def test_the_demo_prints_plain_lines_without_a_terminal() -> None:
     assert "Summary" in result.stdout
     assert "homogeneous scaling" in result.stdout
     assert "0 lost" in result.stdout
+
+
+def test_a_sandbox_replaces_no_file_and_no_living_world(files: tuple[Path, Path], tmp_path: Path) -> None:
+    result = htas_says("sandbox", "-c", files[0], "--socket", files[0])
+    assert (result.exit_code, "is no socket" in result.stderr) == (1, True)
+    assert files[0].read_text() == CONFIG
+    server = WorldServer(World(), tmp_path / "w.sock", None)
+    server.start()
+    result = htas_says("sandbox", "-c", files[0], "--socket", tmp_path / "w.sock")
+    server.stop()
+    assert (result.exit_code, "listens there already" in result.stderr) == (1, True)
+
+
+def test_a_journal_of_an_earlier_sandbox_is_refused(files: tuple[Path, Path]) -> None:
+    assert htas_says("run", "-c", files[0], "--for", "2").exit_code == 0
+    result = htas_says("run", "-c", files[0], "--for", "2")
+    assert (result.exit_code, "journal of an earlier sandbox" in " ".join(result.stderr.split())) == (1, True)
+
+
+@pytest.mark.parametrize("runtime", ["99999999999999999999h", "9" * 400])
+def test_one_annotation_does_not_stop_planning(files: tuple[Path, Path], runtime: str) -> None:
+    objects = everything()
+    for item in objects:
+        if item["metadata"]["name"] == "batch-1":
+            item["metadata"]["annotations"] = {"htas.io/runtime": runtime}
+    files[1].write_text(json.dumps({"kind": "List", "items": objects}))
+    result = htas_says("plan", "-c", files[0], "--from", files[1], "-o", "json")
+    assert result.exit_code in (0, 2)
+    assert not isinstance(result.exception, OverflowError | ValueError)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"kind": "List", "items": []}'])
+def test_a_dump_of_nothing_is_no_success(files: tuple[Path, Path], text: str) -> None:
+    files[1].write_text(text)
+    assert htas_says("plan", "-c", files[0], "--from", files[1]).exit_code == 2
+
+
+def test_without_a_dump_or_a_world_there_is_nothing_to_plan_for(files: tuple[Path, Path]) -> None:
+    result = htas_says("plan", "-c", files[0])
+    assert (result.exit_code, "--from" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["a: \x00", "? [a, b]\n: c", "!!timestamp foo", "[" * 3000])
+def test_broken_yaml_is_told(files: tuple[Path, Path], text: str) -> None:
+    files[0].write_text(text)
+    result = htas_says("check", "-c", files[0])
+    assert result.exit_code == 2, result.exception
