@@ -2,53 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from htas.config.values import Millicores, Nanos, Seconds, Section, Units
+from htas.config.values import (
+    Count,
+    ExtendedResource,
+    Labels,
+    LabelValue,
+    Millicores,
+    Nanos,
+    NodeKey,
+    NodeName,
+    Section,
+    Text,
+    Units,
+    WholeSeconds,
+    WholeUnits,
+)
 from htas.model.constraints import Effect, Taint
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.resources import Resources
 
 
 class TaintSetting(Section):
-    key: str = Field(min_length=1)
-    value: str = ""
-    effect: Effect
+    """A taint as Kubernetes has it."""
+
+    key: NodeKey = Field(description="The taint's key, such as example.com/gpu.")
+    value: LabelValue = Field(default="", description="Its value; most taints need none.")
+    effect: Effect = Field(description="NoSchedule, PreferNoSchedule or NoExecute.")
 
     def model(self) -> Taint:
         return Taint(self.key, self.effect, self.value)
 
 
+def _no_two_alike(taints: tuple[TaintSetting, ...]) -> tuple[TaintSetting, ...]:
+    seen: set[tuple[str, Effect]] = set()
+    for taint in taints:
+        if (taint.key, taint.effect) in seen:
+            raise ValueError(f"{taint.key}:{taint.effect} is there twice, which Kubernetes refuses; remove one")
+        seen.add((taint.key, taint.effect))
+    return taints
+
+
+Taints = Annotated[tuple[TaintSetting, ...], AfterValidator(_no_two_alike)]
+
+
 class ReservedSetting(Section):
     """What the system keeps of a machine for itself (kubelet, container runtime, operating system)."""
 
-    cpu: Millicores = 0
-    memory: Units = 0
+    cpu: Millicores = Field(default=0, description="Cores. 0: what the first Ready node offers is learned anyway.")
+    memory: Units = Field(default=0, description="Bytes. 0: likewise.")
 
 
 class FlavourSetting(Section):
-    name: str = Field(min_length=1)
-    cpu: Millicores = Field(gt=0)
-    memory: Units = Field(gt=0)
-    pods: int = Field(default=110, gt=0, le=100_000)
-    ephemeral_storage: Units = 0
-    extended: dict[str, Units] = Field(default_factory=dict)
-    price_per_hour: Nanos
-    reserved: ReservedSetting = ReservedSetting()
-    zones: tuple[str, ...] = ()
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: tuple[TaintSetting, ...] = ()
-    stock: int | None = Field(default=None, ge=0)
+    """A machine type."""
 
-    @model_validator(mode="after")
-    def _something_is_left(self) -> Self:
-        if self.reserved.cpu >= self.cpu or self.reserved.memory >= self.memory:
-            raise ValueError("reserved leaves nothing of the machine; reserve less than its cpu and memory")
-        if standard := sorted({"cpu", "memory", "pods", "ephemeral-storage"} & set(self.extended)):
-            raise ValueError(f"extended holds {', '.join(standard)}, which has a key of its own")
-        return self
+    name: NodeName = Field(description="The cloud's name of it; nodes bear it as their instance type.")
+    cpu: Millicores = Field(gt=0, description="Cores.")
+    memory: Units = Field(gt=0, description="Bytes.")
+    pods: Count = Field(
+        default=110, gt=0, le=100_000, description="Most pods on one node; 110 is the kubelet's own default."
+    )
+    ephemeral_storage: Units = Field(
+        default=0, description="Bytes of local disk for pods. 0: pods that ask for some do not fit."
+    )
+    extended: dict[ExtendedResource, WholeUnits] = Field(
+        default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."
+    )
+    price_per_hour: Nanos = Field(description="Price an hour, in the file's currency, taken exactly as written.")
+    reserved: ReservedSetting = Field(
+        default=ReservedSetting(), description="What pods cannot have of it, in cores and bytes."
+    )
+    zones: tuple[NodeName, ...] = Field(default=(), description="Zones that sell it. None: zones do not matter.")
+    labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
+    taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
+    stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
+
+    @field_validator("reserved")
+    @classmethod
+    def _something_is_left(cls, reserved: ReservedSetting, info: ValidationInfo) -> ReservedSetting:
+        for key in ("cpu", "memory"):
+            if key in info.data and getattr(reserved, key) >= info.data[key]:
+                raise ValueError(f"{key} leaves nothing of the machine; reserve less than the flavour's {key}")
+        return reserved
 
     def model(self) -> Flavour:
         amounts = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods, **self.extended}
@@ -67,16 +105,18 @@ class FlavourSetting(Section):
 class BillingSetting(Section):
     """Rental is rounded up to `granularity` and is never less than `minimum`."""
 
-    granularity: Seconds = Field(default=60.0, ge=1)
-    minimum: Seconds = Field(default=60.0, ge=0)
+    granularity: WholeSeconds = Field(
+        default=60.0, ge=1, description="Seconds. A minute: any part of one is charged in full (paper 3.1.2)."
+    )
+    minimum: WholeSeconds = Field(default=60.0, ge=0, description="Seconds. A minute: one period is always charged.")
 
 
 class CatalogueSetting(Section):
     """The price file as a whole."""
 
-    currency: str = "USD"
-    billing: BillingSetting = BillingSetting()
-    flavours: tuple[FlavourSetting, ...] = Field(min_length=1)
+    currency: Text = Field(default="USD", max_length=12, description="What prices are in; printed, never converted.")
+    billing: BillingSetting = Field(default=BillingSetting(), description="How rental is charged.")
+    flavours: tuple[FlavourSetting, ...] = Field(min_length=1, description="What can be bought.")
 
     def model(self) -> Catalogue:
         billing = Billing(int(self.billing.granularity), int(self.billing.minimum))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from htas.config.catalogue import TaintSetting
-from htas.config.values import Millicores, Name, Nanos, Seconds, Section, Units
+from htas.config.catalogue import Taints
+from htas.config.cleaning import CleaningSetting
+from htas.config.names import checked_extended_resource
+from htas.config.values import Count, Integer, Labels, Millicores, Name, Nanos, Real, Section, Text, Units
 from htas.model.policy import (
     AutoscalingAlgorithm,
-    CleaningRules,
-    EmptyRelease,
     Limits,
-    MigrationMethod,
     NodeGroup,
     Packing,
     PackingAlgorithm,
@@ -26,29 +25,76 @@ from htas.model.policy import (
 
 
 class ScoredResource(Section):
-    name: str
-    weight: int = Field(default=1, ge=1, le=100)
+    """A resource that counts in the score."""
+
+    name: Text = Field(description="cpu, memory, ephemeral-storage or an extended resource.")
+    weight: Integer = Field(default=1, ge=1, le=100, description="1 to 100, as in kube-scheduler.")
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_resource(cls, name: str) -> str:
+        return name if name in ("cpu", "memory", "ephemeral-storage") else checked_extended_resource(name)
 
 
 class ShapeSetting(Section):
-    utilization: int = Field(ge=0, le=100)
-    score: int = Field(ge=0, le=10)
+    """A point of the function from utilisation to score."""
+
+    utilization: Integer = Field(ge=0, le=100, description="Per cent, 0 to 100.")
+    score: Integer = Field(ge=0, le=10, description="0 to 10, as in kube-scheduler.")
 
 
 class SchedulingSetting(Section):
-    """How waiting work is placed on the group's nodes."""
+    """How waiting work is placed on the group's nodes. Checked as kube-scheduler checks NodeResourcesFitArgs."""
 
-    algorithm: PackingAlgorithm | None = None
-    strategy: ScoringStrategy = ScoringStrategy.MOST_ALLOCATED
-    resources: tuple[ScoredResource, ...] = (ScoredResource(name="cpu"), ScoredResource(name="memory"))
-    shape: tuple[ShapeSetting, ...] = (ShapeSetting(utilization=0, score=0), ShapeSetting(utilization=100, score=10))
+    algorithm: PackingAlgorithm | None = Field(
+        default=None, description="bfd, time-bin-bfd or scored. null: the paper's, time-bin-bfd for batch, else bfd."
+    )
+    strategy: ScoringStrategy = Field(
+        default=ScoringStrategy.MOST_ALLOCATED,
+        description="For scored. MostAllocated: full nodes leave others empty, to be given back.",
+    )
+    resources: tuple[ScoredResource, ...] = Field(
+        default=(ScoredResource(name="cpu"), ScoredResource(name="memory")),
+        min_length=1,
+        description="For scored: what counts, by weight. kube-scheduler's default.",
+    )
+    shape: tuple[ShapeSetting, ...] = Field(
+        default=(ShapeSetting(utilization=0, score=0), ShapeSetting(utilization=100, score=10)),
+        min_length=1,
+        description="For RequestedToCapacityRatio: score by utilisation, ascending. Packs tightly as it stands.",
+    )
 
-    @model_validator(mode="after")
-    def _shape_ascends(self) -> Self:
-        points = [point.utilization for point in self.shape]
-        if not points or any(left >= right for left, right in pairwise(points)):
-            raise ValueError("shape must have points of ascending utilization")
-        return self
+    @field_validator("resources")
+    @classmethod
+    def _each_once(cls, resources: tuple[ScoredResource, ...]) -> tuple[ScoredResource, ...]:
+        names = [resource.name for resource in resources]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is there more than once; give it one weight")
+        return resources
+
+    @field_validator("shape")
+    @classmethod
+    def _ascends(cls, shape: tuple[ShapeSetting, ...]) -> tuple[ShapeSetting, ...]:
+        for left, right in pairwise(shape):
+            if left.utilization >= right.utilization:
+                raise ValueError(
+                    f"utilization {right.utilization} follows {left.utilization}; write the points in ascending order"
+                )
+        return shape
+
+    @field_validator("strategy", "resources", "shape")
+    @classmethod
+    def _has_an_effect(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what would be ignored; writing a default out is no mistake."""
+        if value == cls.model_fields[str(info.field_name)].default:
+            return value
+        if "algorithm" in info.data and info.data["algorithm"] is not PackingAlgorithm.SCORED:
+            raise ValueError("has an effect with `algorithm: scored` alone; write that or remove it")
+        ratio = ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO
+        if info.field_name == "shape" and info.data.get("strategy", ratio) is not ratio:
+            raise ValueError(f"has an effect with `strategy: {ratio}` alone; write that or remove it")
+        return value
 
     def model(self, workload: Workload) -> Packing:
         default = PackingAlgorithm.TIME_BIN_BFD if workload is Workload.BATCH else PackingAlgorithm.BFD
@@ -61,94 +107,61 @@ class SchedulingSetting(Section):
 
 
 class WeightsSetting(Section):
-    cpu: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
-    memory: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+    """What cpu and memory count in a flavour's score (paper, section 4.3)."""
+
+    cpu: Real = Field(default=0.5, ge=0, le=1, description="0 to 1. A half: the paper weighs both alike.")
+    memory: Real = Field(default=0.5, ge=0, le=1, description="0 to 1. A half, likewise.")
 
     @model_validator(mode="after")
     def _not_both_zero(self) -> Self:
         if self.cpu == self.memory == 0:
-            raise ValueError("cpu and memory weigh nothing; at least one weight must be above 0")
+            raise ValueError("cpu and memory weigh nothing; write at least one weight above 0")
         return self
 
 
 class AutoscalingSetting(Section):
-    """How machines are chosen. `greedy` is the paper's Algorithm 3."""
+    """How machines are chosen."""
 
-    algorithm: Literal[AutoscalingAlgorithm.GREEDY] = AutoscalingAlgorithm.GREEDY
-    weights: WeightsSetting = WeightsSetting()
-
-
-class CleaningSetting(Section):
-    """When and how nodes are emptied and released."""
-
-    enabled: bool = True
-    utilization_threshold: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
-    underutilized_for: Seconds = 300.0
-    queue_empty_for: Seconds = 300.0
-    migration: MigrationMethod = MigrationMethod.EVICT
-    migration_time: Seconds = 10.0
-    empty_release: EmptyRelease = EmptyRelease.AT_ONCE
-    empty_for: Seconds = 0.0
-    release_ahead: Seconds = 15.0
-    delay_after_launch: Seconds = 0.0
-    max_nodes_at_once: int = Field(default=10, ge=1)
-    min_replica_count: int = Field(default=0, ge=0)
-    ignore_daemonset_utilization: bool = True
-    ignore_mirror_utilization: bool = True
-    skip_local_storage: bool = True
-    skip_system_pods: bool = True
-    skip_custom_controller_pods: bool = True
-
-    def model(self) -> CleaningRules:
-        return CleaningRules(
-            enabled=self.enabled,
-            utilization_threshold=self.utilization_threshold,
-            underutilized_for_s=self.underutilized_for,
-            queue_empty_for_s=self.queue_empty_for,
-            migration=self.migration,
-            migration_seconds=self.migration_time,
-            empty_release=self.empty_release,
-            empty_for_s=self.empty_for,
-            release_ahead_s=self.release_ahead,
-            delay_after_launch_s=self.delay_after_launch,
-            max_nodes_at_once=self.max_nodes_at_once,
-            min_replica_count=self.min_replica_count,
-            ignore_daemonset_utilization=self.ignore_daemonset_utilization,
-            ignore_mirror_utilization=self.ignore_mirror_utilization,
-            skip_local_storage=self.skip_local_storage,
-            skip_system_pods=self.skip_system_pods,
-            skip_custom_controller_pods=self.skip_custom_controller_pods,
-        )
+    algorithm: Literal[AutoscalingAlgorithm.GREEDY] = Field(
+        default=AutoscalingAlgorithm.GREEDY, description="greedy: the paper's Algorithm 3, checked by simulation."
+    )
+    weights: WeightsSetting = Field(default=WeightsSetting(), description="Of cpu and memory in a flavour's score.")
 
 
 class LimitsSetting(Section):
-    """Upper bounds on what HTAS owns; a key left out bounds nothing."""
+    """Upper bounds on what HTAS owns, machines on their way counted; null bounds nothing."""
 
-    max_nodes: int | None = Field(default=None, ge=0)
-    max_cpu: Millicores | None = None
-    max_memory: Units | None = None
-    max_price_per_hour: Nanos | None = None
+    max_nodes: Count | None = Field(default=None, description="Machines. null: no bound; 0: buy nothing.")
+    max_cpu: Millicores | None = Field(default=None, description="Cores in all. null: no bound.")
+    max_memory: Units | None = Field(default=None, description="Bytes in all. null: no bound.")
+    max_price_per_hour: Nanos | None = Field(default=None, description="Price an hour in all. null: no bound.")
 
     def limits(self) -> Limits:
         return Limits(self.max_nodes, self.max_cpu, self.max_memory, self.max_price_per_hour)
 
 
 class GroupSetting(LimitsSetting):
-    name: Name
-    workload: Workload = Workload.ANY
-    flavours: tuple[str, ...] = Field(default=("*",), min_length=1)
-    min_nodes: int = Field(default=0, ge=0)
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: tuple[TaintSetting, ...] = ()
-    scheduling: SchedulingSetting = SchedulingSetting()
-    autoscaling: AutoscalingSetting = AutoscalingSetting()
-    cleaning: CleaningSetting = CleaningSetting()
+    """Machines that take the same kind of work."""
 
-    @model_validator(mode="after")
-    def _sizes_agree(self) -> Self:
-        if self.max_nodes is not None and self.min_nodes > self.max_nodes:
-            raise ValueError(f"minNodes ({self.min_nodes}) is greater than maxNodes ({self.max_nodes})")
-        return self
+    name: Name = Field(description="Its own; part of the names of nodes.")
+    workload: Workload = Field(default=Workload.ANY, description="service, batch or any: the work it takes.")
+    flavours: tuple[Text, ...] = Field(
+        default=("*",), min_length=1, description="What it may buy: names, * and ? as in a shell. All."
+    )
+    min_nodes: Count = Field(default=0, description="Machines kept even when idle. 0: an idle cluster costs nothing.")
+    labels: Labels = Field(default_factory=dict, description="Added to those of its flavours. None.")
+    taints: Taints = Field(default=(), description="Added to those of its flavours. None.")
+    scheduling: SchedulingSetting = Field(default=SchedulingSetting(), description="How work is placed.")
+    autoscaling: AutoscalingSetting = Field(default=AutoscalingSetting(), description="How machines are chosen.")
+    cleaning: CleaningSetting = Field(default=CleaningSetting(), description="How nodes are emptied and released.")
+
+    @field_validator("min_nodes")
+    @classmethod
+    def _sizes_agree(cls, least: int, info: ValidationInfo) -> int:
+        most = info.data.get("max_nodes")
+        if most is not None and least > most:
+            raise ValueError(f"minNodes ({least}) is greater than maxNodes ({most}); lower it or raise maxNodes")
+        return least
 
     def model(self) -> NodeGroup:
         return NodeGroup(

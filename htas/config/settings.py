@@ -7,116 +7,55 @@ from typing import Any, Literal
 from pydantic import Field
 
 from htas.config.groups import GroupSetting, LimitsSetting
-from htas.config.values import Millicores, Name, Seconds, Section, Units
-from htas.model.claims import Headroom
-from htas.model.policy import Cycles, RunLengths, Timeouts
+from htas.config.sandbox import SandboxSetting
+from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
+from htas.config.values import Name, Seconds, Section, Text
 
-API_VERSION = "htas.io/v1alpha1"
-KIND = "HTASConfiguration"
-
-
-class CyclesSetting(Section):
-    """How often each part of planning runs. `batchMax: 0s` switches off cycles on events (the paper's way)."""
-
-    scheduling: Seconds = Field(default=20.0, gt=0)
-    autoscaling: Seconds = Field(default=20.0, gt=0)
-    cleaning: Seconds = Field(default=60.0, gt=0)
-    batch_idle: Seconds = 0.2
-    batch_max: Seconds = 2.0
-
-    def model(self) -> Cycles:
-        return Cycles(self.scheduling, self.autoscaling, self.cleaning, self.batch_idle, self.batch_max)
-
-
-class TimeoutsSetting(Section):
-    """Every wait ends."""
-
-    launch: Seconds = Field(default=300.0, gt=0)
-    registration: Seconds = Field(default=900.0, gt=0)
-    ready: Seconds = Field(default=900.0, gt=0)
-    drain: Seconds = Field(default=600.0, gt=0)
-    missing: Seconds = Field(default=60.0, gt=0)
-    backoff_initial: Seconds = Field(default=300.0, gt=0)
-    backoff_max: Seconds = Field(default=1800.0, gt=0)
-
-    def model(self) -> Timeouts:
-        return Timeouts(
-            launch_s=self.launch,
-            registration_s=self.registration,
-            ready_s=self.ready,
-            drain_s=self.drain,
-            missing_s=self.missing,
-            backoff_initial_s=self.backoff_initial,
-            backoff_max_s=self.backoff_max,
-        )
-
-
-class RunLengthsSetting(Section):
-    default: Seconds = Field(default=600.0, gt=0)
-
-    def model(self) -> RunLengths:
-        return RunLengths(self.default)
-
-
-class QuotaSetting(Section):
-    """What the sandbox's cloud grants in all; a key left out is unlimited."""
-
-    instances: int | None = Field(default=None, ge=0)
-    cpu: Millicores | None = None
-    memory: Units | None = None
-
-    def model(self) -> Headroom:
-        return Headroom(self.instances, self.cpu, self.memory)
-
-
-class FaultsSetting(Section):
-    """Shares of requests the sandbox's cloud spoils, 0 to 1."""
-
-    out_of_stock: float = Field(default=0.0, ge=0, le=1)
-    boot_failure: float = Field(default=0.0, ge=0, le=1)
-    never_registers: float = Field(default=0.0, ge=0, le=1)
-
-
-class SandboxSetting(Section):
-    """The embedded world. With `address` it runs in a process of its own (`htas sandbox`), and only that is read."""
-
-    address: str | None = None
-    seed: int = 1
-    startup_delay: Seconds = 60.0
-    workload: Literal["none", "day"] = "none"
-    speed: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    quota: QuotaSetting = QuotaSetting()
-    faults: FaultsSetting = FaultsSetting()
+__all__ = ["Configuration", "SandboxSetting", "SqliteSetting"]
 
 
 class ProviderSetting(Section):
     """Where machines come from."""
 
-    sandbox: SandboxSetting
+    sandbox: SandboxSetting = Field(description="The embedded world, the only one of this release.")
 
 
 class SqliteSetting(Section):
-    path: str = Field(default="htas.db", min_length=1)
+    """A SQLite file."""
+
+    path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
 
 
 class StoreSetting(Section):
     """Where the journal and the history are kept."""
 
-    sqlite: SqliteSetting = SqliteSetting()
+    sqlite: SqliteSetting = Field(description="A file on this machine: nothing to install.")
 
 
 class Configuration(Section):
-    api_version: Literal["htas.io/v1alpha1"]
-    kind: Literal["HTASConfiguration"]
-    cluster: Name
-    scheduler_name: str = Field(default="htas", min_length=1)
-    flavours: str | dict[str, Any]
-    """The path of a price file, or its content; read by the loader."""
-    provider: ProviderSetting = ProviderSetting(sandbox=SandboxSetting())
-    store: StoreSetting = StoreSetting()
-    cycles: CyclesSetting = CyclesSetting()
-    timeouts: TimeoutsSetting = TimeoutsSetting()
-    run_lengths: RunLengthsSetting = RunLengthsSetting()
-    max_wait_for_capacity: Seconds = 120.0
-    limits: LimitsSetting = LimitsSetting()
-    node_groups: tuple[GroupSetting, ...] = Field(min_length=1)
+    """The top level (DESIGN 5)."""
+
+    api_version: Literal["htas.io/v1alpha1"] = Field(description="The form of this file.")
+    kind: Literal["HTASConfiguration"] = Field(description="What this file is.")
+    cluster: Name = Field(description="Written on everything HTAS owns: one name for each cluster of a project.")
+    scheduler_name: Text = Field(
+        default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
+    )
+    flavours: str | list[Any] | dict[str, Any] = Field(
+        description="The path of a price file, beside this one unless absolute, or its content in place."
+    )
+    provider: ProviderSetting = Field(
+        default=ProviderSetting(sandbox=SandboxSetting()), description="Where machines come from."
+    )
+    store: StoreSetting = Field(
+        default=StoreSetting(sqlite=SqliteSetting()), description="Where journal and history are kept."
+    )
+    cycles: CyclesSetting = Field(default=CyclesSetting(), description="How often each part of planning runs.")
+    timeouts: TimeoutsSetting = Field(default=TimeoutsSetting(), description="Every wait ends.")
+    run_lengths: RunLengthsSetting = Field(default=RunLengthsSetting(), description="How long batch work runs.")
+    max_wait_for_capacity: Seconds = Field(
+        default=120.0,
+        description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
+    )
+    limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
+    node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

@@ -1,19 +1,46 @@
-"""Value types of the configuration: each says what is wrong and what to write instead."""
+"""Value types of the configuration: each says what is wrong and what to write instead.
+
+The loader hands every written number over as its text (see `document`), so that a price is exactly what was written;
+Python numbers come only from defaults, which are in the model's units already.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from htas.model.money import PriceError, parse_price
+from htas.config.names import (
+    checked_extended_resource,
+    checked_label_value,
+    checked_node_key,
+    checked_node_name,
+    checked_short_name,
+)
+from htas.model.money import NANOS, PriceError, parse_price
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?")
+_UNITS_S = {
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+    "d": Fraction(86400),
+}
+LONGEST_S = 10 * 365 * 86_400.0
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+LONGEST_S = 3650 * 86400
+MOST = 2**60
+"""Amounts stay below it: sums over thousands of nodes are then still far from overflowing where it could matter."""
+DEAREST = 10**6 * NANOS
+"""A million an hour: 9,000 such machines still add up within 64 bits."""
 
 
 class Section(BaseModel):
@@ -22,52 +49,159 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
 
 
+def shown(value: Any) -> str:
+    """A value as it stands in the file, for messages; what may be long is only named."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return repr(value if len(value) <= 60 else value[:57] + "...")
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case _:
+            return str(value)
+
+
+def _text(value: Any, kind: str = "text") -> str:
+    if value is None:
+        raise ValueError("has no value; write one or remove the key")
+    if isinstance(value, str):
+        return value
+    hint = "; put it in quotes if it is meant as it stands" if kind == "text" and isinstance(value, bool) else ""
+    raise ValueError(f"found {shown(value)} where {kind} belongs{hint}")
+
+
+def _nonempty(value: Any) -> str:
+    text = _text(value)
+    if not text.strip():
+        raise ValueError("is empty; write a text or remove the key")
+    return text
+
+
 def _seconds(value: Any) -> float:
-    if isinstance(value, float) and not isinstance(value, bool):
-        return value  # a default, already in seconds; the loader hands every written value over as text
-    text = str(value)
+    if isinstance(value, float):
+        return value
+    text = _text(value, "a duration")
+    if _DECIMAL.fullmatch(text) and not text.startswith(("+", "-")):
+        raise ValueError(f"{text!r} has no unit; write it with ms, s, m, h or d, such as {text}s")
     if not re.fullmatch(rf"(?:{_PART.pattern})+", text):
-        raise ValueError(f"{text!r} is not a duration; write a number with ms, s, m, h or d, such as 20s or 1h30m")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+        raise ValueError(f"{shown(text)} is not a duration; write a number with ms, s, m, h or d, such as 20s or 1h30m")
+    length = sum((Fraction(number) * _UNITS_S[unit] for number, unit in _PART.findall(text)), Fraction(0))
+    if length > LONGEST_S:
+        raise ValueError(f"{shown(text)} is longer than ten years; write less")
+    return float(length)
 
 
-def _milli(value: Any) -> int:
-    return to_milli(_quantity(value))
+def _whole_seconds(value: Any) -> float:
+    seconds = _seconds(value)
+    if not seconds.is_integer():
+        raise ValueError(f"{shown(value)} is no whole number of seconds; clouds bill by the second at the finest")
+    return seconds
 
 
-def _units(value: Any) -> int:
-    return to_units(_quantity(value))
+def _whole(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    text = _text(value, "a whole number")
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a whole number; write digits alone, such as 3")
+    return int(text)
 
 
-def _quantity(value: Any) -> Any:
+def _real(value: Any) -> float:
+    if isinstance(value, float):
+        return value
+    text = _text(value, "a decimal number")
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a decimal number; write one such as 0.5")
+    return float(text)
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{shown(value)} is neither true nor false; write one of them, without quotes")
+
+
+def _quantity(value: Any) -> Fraction:
+    text = _text(value, "a quantity")
     try:
-        amount = parse_quantity(str(value))
-    except QuantityError as error:
-        raise ValueError(str(error)) from None
+        amount = parse_quantity(text)
+    except QuantityError:
+        raise ValueError(
+            f"{shown(text)} is not a quantity; write a number, alone or with n u m k M G T P E Ki Mi Gi Ti Pi Ei"
+        ) from None
     if amount < 0:
-        raise ValueError(f"{value!s} is negative")
+        raise ValueError(f"{text!r} is negative; write 0 or more")
+    if amount >= MOST:
+        raise ValueError(f"{text!r} is more than any machine has; write less than 1Ei")
     return amount
 
 
+def _milli(value: Any) -> int:
+    return value if _is_default(value) else to_milli(_quantity(value))
+
+
+def _units(value: Any) -> int:
+    return value if _is_default(value) else to_units(_quantity(value))
+
+
+def _whole_units(value: Any) -> int:
+    amount = _quantity(value)
+    if amount.denominator != 1:
+        raise ValueError(f"{value!r} is no whole number; Kubernetes counts extended resources in whole units")
+    return int(amount)
+
+
+def _is_default(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _nanos(value: Any) -> int:
+    if _is_default(value):
+        return int(value)
+    text = _text(value, "a price")
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f'{text!r} is not a finite number; write a price an hour such as "0.1371"')
+    if not _DECIMAL.fullmatch(text) or len(text) > 25:
+        raise ValueError(f'{shown(text)} is not a decimal number; write a price an hour such as "0.1371"')
     try:
-        return parse_price(str(value))
+        nanos = parse_price(text) if Fraction(text) * NANOS <= DEAREST else None
     except PriceError as error:
         raise ValueError(f'{error}; write a price an hour such as "0.1371"') from None
+    if nanos is None:
+        raise ValueError(f"{shown(text)} is above a million an hour; choose a larger unit of currency")
+    return nanos
 
 
-def _dns_label(value: Any) -> str:
-    if not isinstance(value, str) or not _DNS_LABEL.fullmatch(value):
-        raise ValueError(f"{value!r} is no name: up to 30 of a-z, 0-9 and -, not beginning or ending with -")
-    return value
+def _name(check: Callable[[str], str]) -> BeforeValidator:
+    return BeforeValidator(lambda value: check(_text(value)))
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration, written as 200ms, 20s, 5m or 1h30m."""
+WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds)]
 Millicores = Annotated[int, BeforeValidator(_milli)]
+"""Cores, written as a Kubernetes quantity: 2 or 1500m."""
 Units = Annotated[int, BeforeValidator(_units)]
-"""Bytes or another whole amount, written as a Kubernetes quantity."""
+"""Bytes, written as a Kubernetes quantity: 8Gi."""
+WholeUnits = Annotated[int, BeforeValidator(_whole_units)]
+"""A count of an extended resource."""
 Nanos = Annotated[int, BeforeValidator(_nanos)]
 """A price an hour, kept in billionths."""
-Name = Annotated[str, BeforeValidator(_dns_label)]
-"""Part of node and machine names, so a DNS label; short enough for cluster-group-digest to stay below 63 characters."""
+Integer = Annotated[int, BeforeValidator(_whole)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
+Share = Annotated[float, BeforeValidator(_real), Field(ge=0, le=1)]
+Real = Annotated[float, BeforeValidator(_real), Field(allow_inf_nan=False)]
+Switch = Annotated[bool, BeforeValidator(_switch)]
+Text = Annotated[str, BeforeValidator(_nonempty)]
+Name = Annotated[str, _name(checked_short_name)]
+NodeKey = Annotated[str, _name(checked_node_key)]
+LabelValue = Annotated[str, _name(checked_label_value)]
+NodeName = Annotated[str, _name(checked_node_name)]
+ExtendedResource = Annotated[str, _name(checked_extended_resource)]
+Labels = dict[NodeKey, LabelValue]

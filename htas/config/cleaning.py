@@ -1,0 +1,97 @@
+"""The settings of the instance cleaner. Defaults are Cluster Autoscaler's where it has the same rule."""
+
+from __future__ import annotations
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from htas.config.values import Count, Seconds, Section, Share, Switch
+from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod
+
+
+class CleaningSetting(Section):
+    """When and how nodes are emptied and released."""
+
+    enabled: Switch = Field(default=True, description="false: nodes are never emptied or released.")
+    utilization_threshold: Share = Field(
+        default=0.5,
+        description="0 to 1: requests over allocatable, the greater of cpu and memory; nodes at or below are emptied. "
+        "A half: the paper's Table 6, and Cluster Autoscaler's default.",
+    )
+    underutilized_for: Seconds = Field(
+        default=300.0, description="How long a node is under-used before it is emptied; 5m, as queueEmptyFor."
+    )
+    queue_empty_for: Seconds = Field(
+        default=300.0, description="How long no work has waited before nodes are emptied; 5m (paper, section 4 (5))."
+    )
+    migration: MigrationMethod = Field(
+        default=MigrationMethod.EVICT, description="evict: pods start again; checkpoint: they keep their progress."
+    )
+    migration_time: Seconds = Field(
+        default=10.0, description="What one move takes; 10s (paper 6.3). Work that ends sooner is left to end."
+    )
+    empty_release: EmptyRelease = Field(
+        default=EmptyRelease.AT_ONCE, description="at-once, or before-next-billing-period: idle time paid is kept."
+    )
+    empty_for: Seconds = Field(default=0.0, description="How long a node is empty before it goes. 0s: at once.")
+    release_ahead: Seconds = Field(
+        default=15.0, description="With before-next-billing-period: how long before its end; 15s, a release is slow."
+    )
+    delay_after_launch: Seconds = Field(
+        default=0.0, description="A node Ready for less is left alone. 0s: the queue's and node's delays suffice."
+    )
+    max_nodes_at_once: Count = Field(
+        default=10,
+        ge=1,
+        description="Nodes being emptied at one time (Cluster Autoscaler's max-scale-down-parallelism).",
+    )
+    min_replica_count: Count = Field(
+        default=0, description="Pods of controllers with fewer replicas hold their node (min-replica-count)."
+    )
+    ignore_daemonset_utilization: Switch = Field(
+        default=True, description="DaemonSet pods do not count as use: they would be on any node."
+    )
+    ignore_mirror_utilization: Switch = Field(
+        default=True, description="Mirror (static) pods do not count as use: they cannot move."
+    )
+    skip_local_storage: Switch = Field(
+        default=True, description="Pods with hostPath or emptyDir hold their node: their data would be lost."
+    )
+    skip_system_pods: Switch = Field(
+        default=True, description="kube-system pods without a disruption budget hold their node."
+    )
+    skip_custom_controller_pods: Switch = Field(
+        default=True, description="So do pods of controllers HTAS does not know: nobody may start them again."
+    )
+
+    @field_validator("release_ahead")
+    @classmethod
+    def _has_an_effect(cls, ahead: float, info: ValidationInfo) -> float:
+        if (
+            ahead != cls.model_fields["release_ahead"].default
+            and info.data.get("empty_release") is EmptyRelease.AT_ONCE
+        ):
+            raise ValueError(
+                f"has an effect with `emptyRelease: {EmptyRelease.BEFORE_BILLING}` alone; write that or remove it"
+            )
+        return ahead
+
+    def model(self) -> CleaningRules:
+        return CleaningRules(
+            enabled=self.enabled,
+            utilization_threshold=self.utilization_threshold,
+            underutilized_for_s=self.underutilized_for,
+            queue_empty_for_s=self.queue_empty_for,
+            migration=self.migration,
+            migration_seconds=self.migration_time,
+            empty_release=self.empty_release,
+            empty_for_s=self.empty_for,
+            release_ahead_s=self.release_ahead,
+            delay_after_launch_s=self.delay_after_launch,
+            max_nodes_at_once=self.max_nodes_at_once,
+            min_replica_count=self.min_replica_count,
+            ignore_daemonset_utilization=self.ignore_daemonset_utilization,
+            ignore_mirror_utilization=self.ignore_mirror_utilization,
+            skip_local_storage=self.skip_local_storage,
+            skip_system_pods=self.skip_system_pods,
+            skip_custom_controller_pods=self.skip_custom_controller_pods,
+        )

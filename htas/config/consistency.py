@@ -1,0 +1,177 @@
+"""What is wrong between groups, limits and flavours, each of which may be sound by itself.
+
+Everything is judged that can be: one bad group or flavour hides no mistake of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from htas.config.document import Document, Steps
+from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.problems import near, parsed
+from htas.model.flavours import Catalogue, Flavour
+from htas.model.money import price_text
+from htas.model.policy import Limits, NodeGroup
+from htas.model.snapshot import Problem
+
+_MIB = 2**20
+
+
+class Offers(NamedTuple):
+    """What the price file sells: every name in it, the flavours that are sound, and the whole if all of it is."""
+
+    names: Sequence[str]
+    sound: tuple[Flavour, ...]
+    catalogue: Catalogue | None
+
+
+class _Bound(NamedTuple):
+    """One kind of limit: its key, the bound itself, what a machine takes of it, and how to print that."""
+
+    key: str
+    most: Callable[[Limits], int | None]
+    of: Callable[[Flavour], int]
+    text: Callable[[int], str]
+
+
+_BOUNDS = (
+    _Bound("maxCpu", lambda limits: limits.max_cpu_m, lambda f: f.capacity.cpu_m, lambda n: f"{n}m"),
+    _Bound(
+        "maxMemory",
+        lambda limits: limits.max_memory_bytes,
+        lambda f: f.capacity.memory_bytes,
+        lambda n: f"{-(-n // _MIB)}Mi",
+    ),
+    _Bound(
+        "maxPricePerHour",
+        lambda limits: limits.max_nanos_per_hour,
+        lambda f: f.nanos_per_hour,
+        lambda n: f'"{price_text(n)}"',
+    ),
+)
+
+
+def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
+    """Groups of one name, patterns without a flavour, groups that can buy nothing, minimum sizes beyond the limits."""
+    listed = document.raw.get("nodeGroups")
+    items = listed if isinstance(listed, list) else []
+    yield from _doubles(document, items)
+    limits = _limits(document)
+    least = dict.fromkeys((bound.key for bound in _BOUNDS), 0)
+    smallest = 0
+    for i, item in enumerate(items):
+        setting = parsed(GroupSetting, document, item, (), [])
+        if setting is None:
+            continue
+        group, steps = setting.model(), ("nodeGroups", i)
+        smallest += group.min_nodes
+        if offers is None:
+            continue
+        names = yield from _matched(document, group, offers, steps)
+        flavours = [flavour for flavour in offers.sound if flavour.name in names]
+        if not names or len(flavours) < len(names):
+            continue  # without the flavours that are unsound, nothing can be said of what fits
+        yield from _taints_twice(document, group, flavours, steps)
+        yield from _too_small(document, group, flavours, limits, steps)
+        yield from _beyond(document, group.limits, group.min_nodes, _least(group, flavours), steps, f"nodeGroups[{i}]")
+        for key, amount in _least(group, flavours).items():
+            least[key] += amount
+    if limits is not None:
+        if limits.max_nodes is not None and smallest > limits.max_nodes:
+            what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
+            yield Problem(document.place(("limits", "maxNodes")), what)
+        yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
+
+
+def _doubles(document: Document, items: Sequence[object]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for i, item in enumerate(items):
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and first.setdefault(name, i) != i:
+            what = f"nodeGroups[{first[name]}] is named {name!r} already; give each group its own name"
+            yield Problem(document.place(("nodeGroups", i, "name")), what)
+
+
+def _limits(document: Document) -> Limits | None:
+    """The cluster's limits; None where they are unsound themselves."""
+    raw = document.raw.get("limits", {})
+    setting = parsed(LimitsSetting, document, raw, (), [])
+    return setting.limits() if setting is not None else None
+
+
+def _matched(document: Document, group: NodeGroup, offers: Offers, steps: Steps) -> Generator[Problem, None, set[str]]:
+    """Returns the names the group's patterns match; tells the patterns that match none."""
+    matched: set[str] = set()
+    for j, pattern in enumerate(group.flavours):
+        names = {name for name in offers.names if fnmatchcase(name, pattern)}
+        if not names:
+            hint = near(pattern, offers.names) or "; write a name from it, or * for all"
+            what = f"{pattern!r} matches no flavour of the price file{hint}"
+            yield Problem(document.place((*steps, "flavours", j)), what)
+        matched |= names
+    return matched
+
+
+def _taints_twice(document: Document, group: NodeGroup, flavours: Sequence[Flavour], steps: Steps) -> Iterator[Problem]:
+    """Kubernetes refuses a node with two taints of one key and effect."""
+    for j, taint in enumerate(group.taints):
+        for flavour in flavours:
+            if any((other.key, other.effect) == (taint.key, taint.effect) for other in flavour.taints):
+                what = f"flavour {flavour.name} has {taint.key}:{taint.effect} already; remove one of the two"
+                yield Problem(document.place((*steps, "taints", j)), what)
+
+
+def _too_small(
+    document: Document, group: NodeGroup, flavours: Sequence[Flavour], limits: Limits | None, steps: Steps
+) -> Iterator[Problem]:
+    """A group that may have nodes but can buy none; no nodes at all (maxNodes: 0) is a wish like another."""
+    if group.limits.max_nodes == 0 or (limits is not None and limits.max_nodes == 0):
+        return
+    own, all_groups = _fitting(flavours, group.limits), _fitting(flavours, limits or Limits())
+    if not own:
+        yield _nothing_fits(document, group, flavours, group.limits, steps)
+    if not all_groups and limits is not None:
+        yield _nothing_fits(document, group, flavours, limits, ("limits",))
+    if own and all_groups and not set(own) & set(all_groups):
+        what = f"no flavour of group {group.name} fits both its limits and the cluster's; raise one of them"
+        yield Problem(document.place(steps), what)
+
+
+def _fitting(flavours: Sequence[Flavour], limits: Limits) -> list[str]:
+    return [
+        flavour.name
+        for flavour in flavours
+        if all((most := bound.most(limits)) is None or bound.of(flavour) <= most for bound in _BOUNDS)
+    ]
+
+
+def _nothing_fits(
+    document: Document, group: NodeGroup, flavours: Sequence[Flavour], limits: Limits, steps: Steps
+) -> Problem:
+    """Names the limit that is to blame, where it is one alone."""
+    for bound in _BOUNDS:
+        most, least = bound.most(limits), min(map(bound.of, flavours))
+        if most is not None and most < least:
+            what = f"no flavour of group {group.name} fits; raise it to {bound.text(least)} or offer a smaller flavour"
+            return Problem(document.place((*steps, bound.key)), what)
+    what = f"no flavour of group {group.name} fits all limits here; raise one or offer a smaller flavour"
+    return Problem(document.place(steps), what)
+
+
+def _least(group: NodeGroup, flavours: Sequence[Flavour]) -> dict[str, int]:
+    """What the group's minimum size takes at the very least of each limit."""
+    return {bound.key: group.min_nodes * min(map(bound.of, flavours)) for bound in _BOUNDS}
+
+
+def _beyond(
+    document: Document, limits: Limits, nodes: int, least: dict[str, int], steps: Steps, who: str
+) -> Iterator[Problem]:
+    """Minimum sizes that a limit forbids. One node that does not fit is told by `_nothing_fits`."""
+    for bound in _BOUNDS:
+        most, needed = bound.most(limits), least[bound.key]
+        if most is not None and needed > most and nodes > 1:
+            what = f"minNodes of {who} ({nodes}) take at least {bound.text(needed)}; raise it or lower minNodes"
+            yield Problem(document.place((*steps, bound.key)), what)

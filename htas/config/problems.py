@@ -1,0 +1,145 @@
+"""What is wrong with a configuration, in words a person can act upon, each with its file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from htas.config.document import Document, Steps
+from htas.config.values import shown
+from htas.model.snapshot import Problem
+from htas.ports import HTASError
+
+_M = TypeVar("_M", bound=BaseModel)
+LATER = {
+    ("provider", "kwok"): "provider kwok is not available in this release; write `provider: {sandbox: {}}`",
+    ("provider", "openstack"): "provider openstack is not available in this release; write `provider: {sandbox: {}}`",
+    (
+        "store",
+        "cassandra",
+    ): "store cassandra is not available in this release; write `store: {sqlite: {path: htas.db}}`",
+}
+"""Keys of the design that this release does not have yet."""
+LATER_VALUES = {"cheapest-mix": "cheapest-mix is not available in this release; write greedy"}
+
+
+class ConfigurationError(HTASError):
+    """Everything that is wrong with a configuration and its price file."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(f"{problem.where}: {problem.what}" for problem in problems))
+        self.problems = problems
+
+
+def parsed(model: type[_M], document: Document, raw: Any, steps: Steps, problems: list[Problem]) -> _M | None:
+    """The settings written at `steps`; what is wrong with them is added to `problems`."""
+    try:
+        return model.model_validate(raw, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problems.extend(_told(model, document, steps, error))
+        return None
+
+
+def near(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
+    """`; did you mean nodeGroups?`, or nothing."""
+    found = difflib.get_close_matches(name, sorted(known), 1, likeness)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _told(model: type[BaseModel], document: Document, base: Steps, error: ValidationError) -> Iterator[Problem]:
+    """Pydantic's list, without what only follows from another problem."""
+    items = error.errors(include_url=False)
+    later = {item["loc"][:-1] for item in items if item["loc"] in LATER}
+    for item in items:
+        steps = item["loc"]
+        follows = any(other["loc"] != steps and other["loc"][: len(steps)] == steps for other in items)
+        if follows or (item["type"] == "missing" and steps[:-1] in later):
+            continue
+        place = base + (steps if item["type"] == "extra_forbidden" else _as_written(model, steps))
+        yield Problem(document.place(place), _what(item, model, document.at(place)))
+
+
+def _as_written(model: type[BaseModel], steps: Steps) -> Steps:
+    """Pydantic says `[key]` of a mapping's key, and names a default it checked by the field, not the key."""
+    if not steps or steps[-1] == "[key]":
+        return steps[:-1]
+    section = section_at(model, steps[:-1])
+    field = section.model_fields.get(str(steps[-1])) if section is not None else None
+    return (*steps[:-1], field.alias) if field is not None and field.alias else steps
+
+
+def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any) -> str:
+    steps, bounds = item["loc"], item.get("ctx", {})
+    match item["type"]:
+        case "extra_forbidden":
+            return LATER.get(steps) or _unknown(str(steps[-1]), section_at(model, steps[:-1]), model)
+        case "missing":
+            return "missing; this key is required"
+        case "value_error":
+            return str(item["msg"]).removeprefix("Value error, ")
+        case "enum" | "literal_error":
+            return _none_of(written, str(bounds["expected"]))
+        case "greater_than_equal":
+            return f"{shown(written)} is too small; write at least {bounds['ge']:g}"
+        case "greater_than":
+            return f"{shown(written)} is too small; write more than {bounds['gt']:g}"
+        case "less_than_equal":
+            return f"{shown(written)} is too great; write at most {bounds['le']:g}"
+        case "too_short":
+            return "is empty; write at least one"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"found {shown(written)} where a mapping of keys to values belongs; write its keys or remove it"
+        case "tuple_type" | "list_type":
+            return f"found {shown(written)} where a list belongs; write it as [...] or remove the key"
+        case _:
+            return f"{str(item['msg'])[0].lower()}{str(item['msg'])[1:]} (found {shown(written)})"
+
+
+def _none_of(written: Any, expected: str) -> str:
+    if isinstance(written, str) and written in LATER_VALUES:
+        return LATER_VALUES[written]
+    allowed = expected.replace("'", "")
+    if allowed.startswith("<"):  # a member of an enumeration, as Python prints it: <Colour.RED: red>
+        allowed = allowed.partition(": ")[2].rstrip(">")
+    hint = near(written, allowed.replace(" or ", ", ").split(", ")) if isinstance(written, str) else ""
+    return f"found {shown(written)}; write {allowed}{hint}"
+
+
+def _unknown(name: str, section: type[BaseModel] | None, whole: type[BaseModel]) -> str:
+    """Suggests a key of the same section first, then one of any."""
+    here = keys_of(section) if section is not None else set()
+    hint = near(name, here) or near(name, _all_keys(whole), 0.8)
+    return f"unknown key{hint}" if hint else "unknown key; remove it"
+
+
+def keys_of(section: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in section.model_fields.items()}
+
+
+def section_at(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
+    """The section that stands at `steps`; None where there is none."""
+    section: type[BaseModel] | None = model
+    for step in steps:
+        if isinstance(step, int):
+            continue  # a list's field names its items' section already
+        fields = section.model_fields.items() if section is not None else ()
+        section = next((_section_in(field.annotation) for name, field in fields if (field.alias or name) == step), None)
+    return section
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section_in(part)) is not None), None)
+
+
+def _all_keys(model: type[BaseModel]) -> set[str]:
+    keys = keys_of(model)
+    for field in model.model_fields.values():
+        section = _section_in(field.annotation)
+        if section is not None:
+            keys |= _all_keys(section)
+    return keys

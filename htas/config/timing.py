@@ -1,0 +1,89 @@
+"""Cycles, timeouts and run lengths."""
+
+from __future__ import annotations
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from htas.config.values import Seconds, Section
+from htas.model.policy import Cycles, RunLengths, Timeouts
+
+
+class CyclesSetting(Section):
+    """How often each part of planning runs. HTAS also acts on events; these cycles are the net under them."""
+
+    scheduling: Seconds = Field(
+        default=20.0, gt=0, description="20s is the paper's (Table 6); the width of a time bin."
+    )
+    autoscaling: Seconds = Field(
+        default=20.0, gt=0, description="20s; the paper's is 5m, but here purchases are checked before they are made."
+    )
+    cleaning: Seconds = Field(default=60.0, gt=0, description="60s: well under cleaning.underutilizedFor.")
+    batch_idle: Seconds = Field(default=0.2, description="After a change, how long to wait for more; 200ms.")
+    batch_max: Seconds = Field(
+        default=2.0, validate_default=True, description="But never longer than 2s. 0s: no cycles on events."
+    )
+
+    @field_validator("batch_max")
+    @classmethod
+    def _is_no_shorter_than_idle(cls, longest: float, info: ValidationInfo) -> float:
+        if 0 < longest < info.data.get("batch_idle", 0.0):
+            raise ValueError("is shorter than batchIdle; raise it, or write 0s for no cycles on events")
+        return longest
+
+    def model(self) -> Cycles:
+        return Cycles(self.scheduling, self.autoscaling, self.cleaning, self.batch_idle, self.batch_max)
+
+
+class TimeoutsSetting(Section):
+    """Every wait ends. Defaults are Cluster Autoscaler's and Karpenter's."""
+
+    launch: Seconds = Field(default=300.0, gt=0, description="Until a machine is active; 5m (Karpenter's).")
+    registration: Seconds = Field(
+        default=900.0, gt=0, description="Until its node registers; 15m (max-node-provision-time)."
+    )
+    ready: Seconds = Field(default=900.0, gt=0, description="Until its node is Ready; 15m (max-node-startup-time).")
+    drain: Seconds = Field(
+        default=600.0,
+        gt=0,
+        description="Until a node is empty, else it is given back; 10m (max-graceful-termination-sec).",
+    )
+    missing: Seconds = Field(
+        default=60.0, gt=0, description="Until a machine missing from the cloud's list, which lags, counts as gone; 1m."
+    )
+    backoff_initial: Seconds = Field(
+        default=300.0, gt=0, description="How long a flavour that failed is not asked for; 5m (Cluster Autoscaler's)."
+    )
+    backoff_max: Seconds = Field(
+        default=1800.0, gt=0, validate_default=True, description="What that doubles up to; 30m (Cluster Autoscaler's)."
+    )
+
+    @field_validator("backoff_max")
+    @classmethod
+    def _is_no_shorter_than_the_first(cls, longest: float, info: ValidationInfo) -> float:
+        if longest < info.data.get("backoff_initial", 0.0):
+            raise ValueError("is shorter than backoffInitial; raise it or lower backoffInitial")
+        return longest
+
+    def model(self) -> Timeouts:
+        return Timeouts(
+            launch_s=self.launch,
+            registration_s=self.registration,
+            ready_s=self.ready,
+            drain_s=self.drain,
+            missing_s=self.missing,
+            backoff_initial_s=self.backoff_initial,
+            backoff_max_s=self.backoff_max,
+        )
+
+
+class RunLengthsSetting(Section):
+    """How long batch work is taken to run."""
+
+    default: Seconds = Field(
+        default=600.0,
+        gt=0,
+        description="Where nothing states or teaches it; 10m: the paper's longest jobs run 12.",
+    )
+
+    def model(self) -> RunLengths:
+        return RunLengths(self.default)
