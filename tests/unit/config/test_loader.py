@@ -1,178 +1,130 @@
+from decimal import Decimal
 from pathlib import Path
-from textwrap import dedent
-from typing import Any
 
 import pytest
-import yaml
-from pydantic import BaseModel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from htas.config.loader import ConfigurationError, load_catalogue, load_configuration
-from htas.config.settings import Configuration
-from htas.model.policy import CleaningRules, Cycles, NodeGroup, Policy, RunLengths, Timeouts
+from htas.config.loader import load_configuration
+from htas.config.names import checked_label_value, checked_qualified_name
+from htas.config.values import Nanos, Seconds
+from htas.model.constraints import Effect, Taint
+from htas.model.flavours import Billing
+from htas.model.policy import (
+    CleaningRules,
+    Cycles,
+    Limits,
+    NodeGroup,
+    PackingAlgorithm,
+    Policy,
+    RunLengths,
+    Timeouts,
+    Workload,
+)
+from htas.model.resources import Resources
+from tests.unit.config.files import GOOD, flavour, group, without
 
-SHIPPED = Path(__file__).parents[3] / "config"
-
-GOOD = """
-apiVersion: htas.io/v1alpha1
-kind: HTASConfiguration
-cluster: test
-flavours: {flavours: [{name: small, cpu: 1, memory: 1Gi, pricePerHour: "0.1"}]}
-nodeGroups: [{name: any}]
-"""
-
-
-def problems(tmp_path: Path, text: str) -> list[str]:
-    file = tmp_path / "htas.yaml"
-    file.write_text(dedent(text))
-    with pytest.raises(ConfigurationError) as raised:
-        load_configuration(file)
-    return [line.replace(f"{tmp_path}/", "") for line in str(raised.value).splitlines()]
-
-
-def without(key: str, replacement: str = "") -> str:
-    lines = [line for line in GOOD.strip().splitlines() if not line.startswith(f"{key}:")]
-    return "\n".join([*lines, replacement])
+DURATION, PRICE = TypeAdapter(Seconds), TypeAdapter(Nanos)
 
 
-@pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml"])
-def test_shipped_configurations_load(name: str) -> None:
-    assert load_configuration(SHIPPED / name).policy.groups
-
-
-def test_shipped_catalogues_load() -> None:
-    assert len(load_catalogue(SHIPPED / "flavours/nectar.yaml").flavours) == 6
-    assert len(load_catalogue(SHIPPED / "flavours/openb.yaml").flavours) == 27
+def policy_of(tmp_path: Path, text: str) -> Policy:
+    (tmp_path / "htas.yaml").write_text(text)
+    return load_configuration(tmp_path / "htas.yaml").policy
 
 
 def test_defaults_are_the_models(tmp_path: Path) -> None:
-    (tmp_path / "htas.yaml").write_text(GOOD)
-    policy = load_configuration(tmp_path / "htas.yaml").policy
-    bare = Policy("test", policy.catalogue, (NodeGroup("any"),))
-    assert policy == bare
+    policy = policy_of(tmp_path, GOOD)
+    assert policy == Policy("test", policy.catalogue, (NodeGroup("any"),))
     assert (policy.cycles, policy.timeouts, policy.run_lengths) == (Cycles(), Timeouts(), RunLengths())
     assert policy.groups[0].cleaning == CleaningRules()
 
 
+def test_batch_groups_are_packed_by_time_bins_unless_told_otherwise(tmp_path: Path) -> None:
+    batch = policy_of(tmp_path, group("workload: batch")).groups[0]
+    assert (batch.workload, batch.packing.algorithm) == (Workload.BATCH, PackingAlgorithm.TIME_BIN_BFD)
+    told = policy_of(tmp_path, group("workload: batch, scheduling: {algorithm: bfd}")).groups[0]
+    assert told.packing.algorithm is PackingAlgorithm.BFD
+
+
+def test_a_flavour_in_full(tmp_path: Path) -> None:
+    text = flavour(
+        "pods: 30, ephemeralStorage: 10Gi, extended: {nvidia.com/gpu: 2, hugepages-2Mi: 4Mi}, zones: [NO, a-1], "
+        "reserved: {cpu: 100m, memory: 256Mi}, stock: 3, labels: {example.com/disk: ssd, rank: 1}, "
+        "taints: [{key: gpu, effect: NoSchedule}]"
+    ).replace("{flavours: [", "{currency: AUD, billing: {granularity: 1h, minimum: 10m}, flavours: [")
+    catalogue = policy_of(tmp_path, text).catalogue
+    (found,) = catalogue.flavours
+    assert found.capacity == Resources(
+        1000, 2**30, 10 * 2**30, 30, (("hugepages-2Mi", 4 * 2**20), ("nvidia.com/gpu", 2))
+    )
+    assert found.reserved == Resources(100, 256 * 2**20)
+    assert (found.zones, found.stock) == (("NO", "a-1"), 3)
+    assert found.labels == {"example.com/disk": "ssd", "rank": "1"}
+    assert found.taints == (Taint("gpu", Effect.NO_SCHEDULE),)
+    assert (catalogue.currency, catalogue.billing) == ("AUD", Billing(3600, 600))
+
+
+def test_flavours_may_be_a_file_a_mapping_or_a_list(tmp_path: Path) -> None:
+    in_place = policy_of(tmp_path, GOOD)
+    listed = "[{name: small, cpu: 1, memory: 1Gi, pricePerHour: 0.1}]"
+    (tmp_path / "prices.yaml").write_text(f"flavours: {listed}")
+    assert policy_of(tmp_path, without("flavours", "flavours: prices.yaml")) == in_place
+    assert policy_of(tmp_path, without("flavours", f"flavours: {listed}")) == in_place
+
+
+def test_limits_are_read_as_kubernetes_and_people_write_them(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, GOOD + 'limits: {maxNodes: 7, maxCpu: 1500m, maxMemory: 2Gi, maxPricePerHour: "3.5"}')
+    assert policy.limits == Limits(7, 1500, 2 * 2**30, 3_500_000_000)
+
+
+@pytest.mark.parametrize("text", [group("maxNodes: 0, maxCpu: 500m"), GOOD + "limits: {maxNodes: 0, maxCpu: 500m}"])
+def test_no_nodes_at_all_may_be_asked_for(tmp_path: Path, text: str) -> None:
+    assert policy_of(tmp_path, text).groups
+
+
+def test_anchors_and_merged_mappings_are_understood(tmp_path: Path) -> None:
+    groups = "nodeGroups: [&a {name: a, maxNodes: 3, cleaning: {emptyFor: 5m}}, {<<: *a, name: b, maxNodes: 4}]"
+    first, second = policy_of(tmp_path, without("nodeGroups", groups)).groups
+    assert (second.name, second.limits.max_nodes, second.cleaning) == ("b", 4, first.cleaning)
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, "\ufeff" + GOOD).cluster == "test"
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
-    [
-        pytest.param(
-            without("cluster"), "htas.yaml: cluster: missing; this key is required", id="a key that is required"
-        ),
-        pytest.param(
-            GOOD + "nodeGroup: []", "htas.yaml: nodeGroup: unknown key; did you mean nodeGroups?", id="an unknown key"
-        ),
-        pytest.param(
-            GOOD + "cycles: {scheduling: 20}",
-            "htas.yaml: cycles.scheduling: '20' is not a duration; write a number with ms, s, m, h or d, such as 20s"
-            " or 1h30m",
-            id="a bare number for a duration",
-        ),
-        pytest.param(
-            GOOD.replace("1Gi", "1GB"),
-            "htas.yaml: flavours.flavours[0].memory: '1GB' is not a quantity",
-            id="a bad quantity",
-        ),
-        pytest.param(
-            GOOD.replace('"0.1"', "-0.1"), "htas.yaml: flavours.flavours[0].pricePerHour: '-0.1' is negative", id="-0.1"
-        ),
-        pytest.param(
-            GOOD.replace('"0.1"', ".nan"), "flavours[0].pricePerHour: '.nan' is not a decimal number", id="NaN in YAML"
-        ),
-        pytest.param(GOOD.replace('"0.1"', "NaN"), "flavours[0].pricePerHour: 'NaN' is not a finite", id="NaN"),
-        pytest.param(
-            without(
-                "flavours",
-                "flavours: {flavours: [{name: a, cpu: 1, memory: 1Gi, pricePerHour: 1}, "
-                "{name: a, cpu: 2, memory: 1Gi, pricePerHour: 2}]}",
-            ),
-            "htas.yaml: flavours.flavours: a is defined more than once",
-            id="two flavours of one name",
-        ),
-        pytest.param(
-            without("nodeGroups", "nodeGroups: [{name: a}, {name: a}]"),
-            "htas.yaml: nodeGroups: 2 groups are named a",
-            id="two groups of one name",
-        ),
-        pytest.param(
-            without("nodeGroups", "nodeGroups: [{name: a, flavours: [smal]}]"),
-            "htas.yaml: nodeGroups[0].flavours: 'smal' matches no flavour of the price file; did you mean small?",
-            id="a pattern without flavours",
-        ),
-        pytest.param(
-            without("nodeGroups", 'nodeGroups: [{name: a, maxPricePerHour: "0.05"}]'),
-            "htas.yaml: nodeGroups[0]: no flavour of group a fits within these limits",
-            id="no flavour within the limits",
-        ),
-        pytest.param(
-            without("nodeGroups", "nodeGroups: [{name: a, minNodes: 3, maxNodes: 2}]"),
-            "htas.yaml: nodeGroups[0]: minNodes (3) is greater than maxNodes (2)",
-            id="sizes that cross",
-        ),
-        pytest.param(
-            without("nodeGroups", "nodeGroups: [{name: a, cleaning: {utilizationThreshold: 1.5}}]"),
-            "htas.yaml: nodeGroups[0].cleaning.utilizationThreshold: input should be less than or equal to 1",
-            id="a threshold above one",
-        ),
-        pytest.param(
-            without("nodeGroups", "nodeGroups: [{name: a, autoscaling: {weights: {cpu: 0, memory: 0}}}]"),
-            "htas.yaml: nodeGroups[0].autoscaling.weights: cpu and memory weigh nothing",
-            id="no weight",
-        ),
-        pytest.param(
-            GOOD + "provider: {openstack: {cloud: x}}",
-            "htas.yaml: provider.openstack: provider openstack is not available in this release",
-            id="a provider of a later release",
-        ),
-        pytest.param(
-            GOOD + "cluster: other", "htas.yaml:7: malformed YAML: key 'cluster' is written twice", id="twice"
-        ),
-        pytest.param("- a list", "htas.yaml: is empty or no mapping of keys to values", id="a list"),
-        pytest.param(
-            without("flavours", "flavours: nowhere.yaml"),
-            "nowhere.yaml: cannot be read: No such file or directory",
-            id="no price file",
-        ),
-    ],
+    [("200ms", 0.2), ("20s", 20.0), ("5m", 300.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("0s", 0.0), ("1d", 86400.0)],
 )
-def test_each_mistake_has_its_place(tmp_path: Path, text: str, want: str) -> None:
-    assert any(want in line for line in problems(tmp_path, text))
+def test_durations(text: str, want: float) -> None:
+    assert DURATION.validate_python(text) == want
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / "prices.yaml").write_text("flavours: [{name: a, cpu: 0, memory: x, pricePerHour: free}]")
-    text = without("flavours", "flavours: prices.yaml\ncluster2: x\ncycles: {cleaning: soon}\n")
-    told = problems(tmp_path, text)
-    places = [line.split(": ")[0] + ": " + line.split(": ")[1] for line in told]
-    assert places == [
-        "htas.yaml: cycles.cleaning",
-        "htas.yaml: cluster2",
-        "prices.yaml: flavours[0].cpu",
-        "prices.yaml: flavours[0].memory",
-        "prices.yaml: flavours[0].pricePerHour",
-    ]
+@settings(max_examples=50, derandomize=True)
+@given(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999))
+def test_a_duration_is_the_sum_of_its_parts(hours: int, minutes: int, seconds: int, millis: int) -> None:
+    want = ((hours * 60 + minutes) * 60_000 + seconds * 1000 + millis) / 1000
+    assert DURATION.validate_python(f"{hours}h{minutes}m{seconds}s{millis}ms") == want
 
 
-def test_prices_are_taken_as_written(tmp_path: Path) -> None:
-    (tmp_path / "htas.yaml").write_text(GOOD.replace('"0.1"', "0.100000001"))
-    assert load_configuration(tmp_path / "htas.yaml").policy.catalogue.flavours[0].nanos_per_hour == 100_000_001
+@settings(max_examples=50, derandomize=True)
+@given(st.decimals(0, 1_000_000, places=9))
+def test_a_price_is_taken_exactly_as_written(price: Decimal) -> None:
+    assert PRICE.validate_python(f"{price:f}") == int(price.scaleb(9))
 
 
-def keys_of(model: type[BaseModel]) -> set[str]:
-    """Every key of the settings tree, except those of the price file."""
-    schema = model.model_json_schema()
-    return {key for part in [schema, *schema.get("$defs", {}).values()] for key in part.get("properties", {})}
+@pytest.mark.parametrize("key", ["a", "A.b_c-1", "example.com/a", "a.b.c/D", f"{'a' * 63}", f"{'d.' * 126}d/a"])
+def test_keys_kubernetes_takes(key: str) -> None:
+    assert checked_qualified_name(key) == key
 
 
-def written(node: Any) -> set[str]:
-    if isinstance(node, dict):
-        return set(node) | {key for value in node.values() for key in written(value)}
-    if isinstance(node, list):
-        return {key for value in node for key in written(value)}
-    return set()
+@pytest.mark.parametrize("key", ["", "-a", "a-", "a/b/c", "/a", "a/", "é", f"{'a' * 64}", f"{'d.' * 127}d/a", "a\n"])
+def test_keys_kubernetes_refuses(key: str) -> None:
+    with pytest.raises(ValueError, match="is no key"):
+        checked_qualified_name(key)
 
 
-def test_the_shipped_file_lists_every_key() -> None:
-    shown = written(yaml.safe_load((SHIPPED / "htas.yaml").read_text()))
-    in_comments = {"key", "value", "effect"}  # of a taint
-    assert keys_of(Configuration) - shown - in_comments == set()
+@pytest.mark.parametrize("value", ["", "a", "v1.2_3-4", "0"])
+def test_label_values_kubernetes_takes(value: str) -> None:
+    assert checked_label_value(value) == value

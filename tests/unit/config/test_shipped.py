@@ -1,0 +1,156 @@
+"""The files in config/: they load, and what they say of the settings is so."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from htas.config.catalogue import CatalogueSetting, TaintSetting
+from htas.config.document import Document, Steps, key_text, read_document
+from htas.config.loader import load_catalogue, load_configuration
+from htas.config.problems import section_at
+from htas.config.settings import Configuration
+from htas.model.money import NANOS
+from htas.model.policy import MigrationMethod
+from tests.unit.config.files import SHIPPED
+
+GPU_PRICES = {
+    "P100": "0.45",
+    "T4": "0.35",
+    "V100M16": "0.90",
+    "V100M32": "1.20",
+    "G2": "0.80",
+    "G3": "1.60",
+    "A10": "0.70",
+}
+
+
+@pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml"])
+def test_configurations_load(name: str) -> None:
+    assert [group.workload.value for group in load_configuration(SHIPPED / name).policy.groups] == ["service", "batch"]
+
+
+def test_the_papers_parameters() -> None:
+    policy = load_configuration(SHIPPED / "paper.yaml").policy
+    services, batch = policy.groups
+    assert (policy.cycles.scheduling_s, policy.cycles.autoscaling_s, policy.cycles.batch_max_s) == (20, 300, 0)
+    assert (batch.cleaning.utilization_threshold, batch.cleaning.queue_empty_for_s) == (0.5, 300)
+    assert (batch.cleaning.migration, services.cleaning.enabled) == (MigrationMethod.CHECKPOINT, False)
+    assert (services.min_nodes, batch.min_nodes) == (1, 1)
+
+
+def test_the_papers_prices() -> None:
+    catalogue = load_catalogue(SHIPPED / "flavours/nectar.yaml")
+    assert [
+        (f.name, f.capacity.cpu_m // 1000, f.capacity.memory_bytes >> 30, f.nanos_per_hour) for f in catalogue.flavours
+    ] == [
+        ("t3.xsmall", 1, 1, 19_800_000),
+        ("m3.xsmall", 1, 2, 34_400_000),
+        ("m3.small", 2, 4, 68_600_000),
+        ("m1.medium", 2, 8, 137_100_000),
+        ("m1.large", 4, 16, 274_600_000),
+        ("m1.xlarge", 8, 32, 547_900_000),
+    ]
+    assert (catalogue.billing.granularity_s, catalogue.billing.minimum_s) == (60, 60)
+
+
+def test_the_traces_prices_follow_the_formula_in_their_file() -> None:
+    header = (SHIPPED / "flavours/openb.yaml").read_text().partition("currency:")[0]
+    assert "THE PRICES ARE OURS" in header
+    assert all(f"{model} {price}" in header for model, price in GPU_PRICES.items())
+    flavours = load_catalogue(SHIPPED / "flavours/openb.yaml").flavours
+    assert len(flavours) == 27
+    for flavour in flavours:
+        price = Decimal("0.02") * flavour.capacity.cpu_m / 1000
+        price += Decimal("0.0025") * (flavour.capacity.memory_bytes >> 30)
+        gpus = flavour.capacity.amount("alibabacloud.com/gpu-milli") // 1000
+        if gpus:
+            price += gpus * Decimal(GPU_PRICES[flavour.labels["alibabacloud.com/gpu-card-model"]])
+        assert flavour.nanos_per_hour == price * NANOS, flavour.name
+
+
+def leaves(model: type[BaseModel], base: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+    """Every key of the settings tree that holds no further keys, with its default; lists of sections by their first."""
+    for name, field in model.model_fields.items():
+        steps = (*base, field.alias or name)
+        section = section_at(model, (field.alias or name,))
+        if steps == ("nodeGroups",):
+            assert section is not None
+            yield from leaves(section, (*steps, 0))
+        elif section is None or steps[-1] in ("taints", "resources", "shape"):
+            yield steps, field.get_default(call_default_factory=True)
+        else:
+            yield from leaves(section, steps)
+
+
+def default_of(text: str) -> str | None:
+    """What a comment says the default is: `default: any; …`, or `required`."""
+    comment = text.partition(" # ")[2]
+    match = re.match(r"default: ([^;( ]+)", comment)
+    return match.group(1) if match else ("required" if comment.startswith("required") else None)
+
+
+@pytest.mark.parametrize(
+    ("steps", "default"), [pytest.param(*leaf, id=key_text(leaf[0])) for leaf in leaves(Configuration)]
+)
+def test_the_shipped_file_lists_every_key_with_its_default(steps: Steps, default: Any) -> None:
+    path = SHIPPED / "htas.yaml"
+    document, problems = read_document(path)
+    assert isinstance(document, Document)
+    assert not problems
+    assert steps[-1] in parent_of(document, steps), "not in htas.yaml"
+    line = path.read_text().splitlines()[
+        int(re.search(r":(\d+)", document.place(steps).removeprefix(str(path)))[1]) - 1
+    ]  # type: ignore[index] # every place has a line
+    written = settings_value(Configuration.model_validate(document.raw), steps)
+    if default is PydanticUndefined:
+        assert default_of(line) == "required" or steps[-1] in ("apiVersion", "kind")
+    elif written != default:
+        assert default_of(line) == ("null" if default is None else str(default)), line
+    else:
+        assert default_of(line) is None, line
+
+
+def parent_of(document: Document, steps: Steps) -> dict[str, Any]:
+    found = document.at(steps[:-1]) if len(steps) > 1 else document.raw
+    assert isinstance(found, dict), f"{key_text(steps[:-1])} is not in htas.yaml"
+    return found
+
+
+def settings_value(settings: Any, steps: Steps) -> Any:
+    for step in steps:
+        if isinstance(step, int):
+            settings = settings[step]
+        else:
+            names = {field.alias or name: name for name, field in type(settings).model_fields.items()}
+            settings = getattr(settings, names[step])
+    return settings
+
+
+def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for name, field in model.model_fields.items():
+        inner = section_at(model, (field.alias or name,))
+        if inner is not None:
+            yield from sections(inner)
+
+
+@pytest.mark.parametrize(
+    "section", sorted({*sections(Configuration), *sections(CatalogueSetting)}, key=lambda s: s.__name__)
+)
+def test_every_key_is_described(section: type[BaseModel]) -> None:
+    assert section.__doc__
+    for name, field in section.model_fields.items():
+        assert field.description is not None, name
+        assert field.description.endswith(".") or ";" in field.description, name
+
+
+def test_the_example_of_a_taint_is_one() -> None:
+    text = (SHIPPED / "htas.yaml").read_text()
+    example = re.search(r"taints: \[\] +# \{key: (\S+), value: \"\", effect: (\w+)\}", text)
+    assert example is not None
+    assert TaintSetting.model_validate({"key": example[1], "value": "", "effect": example[2]})
