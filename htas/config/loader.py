@@ -61,12 +61,12 @@ def _offers_of(document: Document, directory: Path, problems: list[Problem]) -> 
             return _offers(document, raw, ("flavours",), problems)
         case list() as raw:
             return _offers(document, {"flavours": raw}, (), problems)
-        case str() as named:
+        case str() as named if named.strip() and named.isprintable():
             prices, unread = read_document(directory / named)
             problems += unread
             return _offers(prices, prices.raw, (), problems) if prices is not None else None
         case _:
-            return None  # told already: the key is missing or of the wrong type
+            return None  # told already: the key is missing or is neither a path nor content
 
 
 def _offers(document: Document, raw: dict[str, object], steps: Steps, problems: list[Problem]) -> Offers:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
-from htas.config.values import Name, Seconds, Section, Text
+from htas.config.values import Name, Seconds, Section, Source, Text
 
 __all__ = ["Configuration", "SandboxSetting", "SqliteSetting"]
 
@@ -41,7 +41,7 @@ class Configuration(Section):
     scheduler_name: Text = Field(
         default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
     )
-    flavours: str | list[Any] | dict[str, Any] = Field(
+    flavours: Source = Field(
         description="The path of a price file, beside this one unless absolute, or its content in place."
     )
     provider: ProviderSetting = Field(

@@ -79,7 +79,13 @@ def _nonempty(value: Any) -> str:
     text = _text(value)
     if not text.strip():
         raise ValueError("is empty; write a text or remove the key")
+    if not text.isprintable():
+        raise ValueError(f"{shown(text)} holds a control character; remove it")
     return text
+
+
+def _path_or_content(value: Any) -> Any:
+    return value if isinstance(value, dict | list) else _nonempty(value)
 
 
 def _seconds(value: Any) -> float:
@@ -199,6 +205,8 @@ Share = Annotated[float, BeforeValidator(_real), Field(ge=0, le=1)]
 Real = Annotated[float, BeforeValidator(_real), Field(allow_inf_nan=False)]
 Switch = Annotated[bool, BeforeValidator(_switch)]
 Text = Annotated[str, BeforeValidator(_nonempty)]
+Source = Annotated[str | list[Any] | dict[str, Any], BeforeValidator(_path_or_content)]
+"""The path of a file, or what would stand in it."""
 Name = Annotated[str, _name(checked_short_name)]
 NodeKey = Annotated[str, _name(checked_node_key)]
 LabelValue = Annotated[str, _name(checked_label_value)]

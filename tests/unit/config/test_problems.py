@@ -415,6 +415,16 @@ FILES = [
     pytest.param("[" * 3000, "htas.yaml: is nested too deeply to be a configuration", id="brackets without end"),
     pytest.param(b"a: \xff", "htas.yaml: cannot be read: it is not UTF-8 text; save it as UTF-8", id="not UTF-8"),
     pytest.param(
+        without("flavours", "flavours: true"),
+        "htas.yaml:5 flavours: found true where text belongs; put it in quotes if it is meant as it stands",
+        id="no path of a price file",
+    ),
+    pytest.param(
+        without("flavours", 'flavours: "a\\0b"'),
+        "htas.yaml:5 flavours: 'a\\x00b' holds a control character; remove it",
+        id="a path no file can have",
+    ),
+    pytest.param(
         without("flavours", "flavours: nowhere.yaml"),
         "nowhere.yaml: cannot be read: No such file or directory; check the path and its permissions",
         id="no price file",
