@@ -45,5 +45,5 @@ def test_a_spoiled_configuration_is_told_about(spoiled: dict[Steps, Any]) -> Non
         except ConfigurationError as error:
             assert error.problems
             for problem in error.problems:
-                assert problem.where.startswith(f"{file}:")
+                assert problem.where.startswith(folder)
                 assert "input should" not in problem.what.lower()
