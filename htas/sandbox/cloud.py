@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+from random import Random
 
 import msgspec
 
@@ -22,12 +25,34 @@ DELETE_S = 3.0
 """A few seconds to shut a machine down (HTAS paper 3.1.2 (2))."""
 
 
+LATE_TIMES = 5.0
+"""A node that registers late takes so many times the start-up time (some 5 min where 60 s are usual)."""
+
+
+class Boot(StrEnum):
+    """What becomes of a machine that was asked for."""
+
+    WELL = "well"
+    FAILS = "fails"
+    NEVER_REGISTERS = "never registers"
+    REGISTERS_LATE = "registers late"
+
+
 class Chances(msgspec.Struct, frozen=True):
     """Shares of requests that go wrong."""
 
     out_of_stock: float = 0.0
     boot_failure: float = 0.0
     never_registers: float = 0.0
+    registers_late: float = 0.0
+
+    def boot(self, draw: Callable[[], float]) -> Boot:
+        """How a machine boots, by draws from 0 to 1."""
+        if draw() < self.boot_failure:
+            return Boot.FAILS
+        if draw() < self.never_registers:
+            return Boot.NEVER_REGISTERS
+        return Boot.REGISTERS_LATE if draw() < self.registers_late else Boot.WELL
 
 
 class SandboxCloud:
@@ -57,18 +82,27 @@ class SandboxCloud:
         self._instances: dict[str, Instance] = {}
         self._flavours: dict[str, Flavour] = {}
         self._nodes: dict[str, Node] = {}
+        self._rentals: dict[str, Rental] = {}
+        self._boots: deque[Boot] = deque()
         self._serial = 0
 
     def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
         self.faults.strike("create")
-        first = next((i for i in self._instances.values() if i.claim == claim.id), None)
+        cluster = node.labels.get(CLUSTER_LABEL)
+        first = next((i for i in self._instances.values() if (i.cluster, i.claim) == (cluster, claim.id)), None)
         if first is not None:
             self._ledger.double_creates += 1
             return first
-        draw = random.Random(f"{self._seed}/{claim.id}").random
+        draw = Random(f"{self._seed}/{claim.id}").random
         if draw() < self.chances.out_of_stock:
             raise CapacityError(f"no valid host was found for {flavour.name}")
         self._check_room(flavour)
+        instance = self._rent(claim, flavour, node)
+        self._boot(instance.id, node.name, self._boots.popleft() if self._boots else self.chances.boot(draw))
+        return instance
+
+    def _rent(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
+        """The machine is accepted; from now on it is paid for."""
         self._serial += 1
         instance = Instance(
             id=f"vm-{self._serial:05d}",
@@ -90,17 +124,22 @@ class SandboxCloud:
             provider_id=f"sandbox:///{instance.id}",
             uid=f"node-{instance.id}",
         )
-        self._ledger.rentals.append(
-            Rental(instance.id, claim.id, flavour.name, flavour.nanos_per_hour, instance.created_at)
-        )
-        if draw() < self.chances.boot_failure:
-            self._queue.after(ACTIVE_SHARE * self.startup_s, lambda: self._fail(instance.id))
-            return instance
-        self._queue.after(ACTIVE_SHARE * self.startup_s, lambda: self._activate(instance.id))
-        if draw() >= self.chances.never_registers:
-            self._queue.after(REGISTERED_SHARE * self.startup_s, lambda: self._register(instance.id))
-            self._queue.after(self.startup_s, lambda: self._cluster.set_ready(node.name, True))
+        rental = Rental(instance.id, claim.id, flavour.name, flavour.nanos_per_hour, instance.created_at)
+        self._rentals[instance.id] = rental
+        self._ledger.rentals.append(rental)
         return instance
+
+    def _boot(self, instance_id: str, node: str, boot: Boot) -> None:
+        after, startup_s = self._queue.after, self.startup_s
+        if boot is Boot.FAILS:
+            after(ACTIVE_SHARE * startup_s, partial(self._fail, instance_id))
+            return
+        after(ACTIVE_SHARE * startup_s, partial(self._activate, instance_id))
+        if boot is Boot.NEVER_REGISTERS:
+            return
+        ready_s = startup_s * LATE_TIMES if boot is Boot.REGISTERS_LATE else startup_s
+        after(REGISTERED_SHARE * ready_s, partial(self._register, instance_id))
+        after(ready_s, partial(self._report, instance_id, node))
 
     def delete(self, instance_id: str) -> None:
         self.faults.strike("delete")
@@ -110,14 +149,12 @@ class SandboxCloud:
         if instance.state is InstanceState.DELETING:
             return
         self._instances[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
-        for rental in self._ledger.rentals:
-            if rental.instance == instance_id:
-                rental.ended_at = self._clock.now()
+        self._end_rental(instance_id)
         node = self._nodes.get(instance_id)
         if node is not None:
             self._ledger.killed_by_release += self._cluster.lose_pods(node.name)
             self._cluster.set_ready(node.name, False)
-        self._queue.after(DELETE_S, lambda: self._gone(instance_id))
+        self._queue.after(DELETE_S, partial(self._gone, instance_id))
 
     def instances(self) -> Sequence[Instance]:
         self.faults.strike("instances")
@@ -125,38 +162,50 @@ class SandboxCloud:
 
     def headroom(self) -> Headroom:
         self.faults.strike("headroom")
+        return self._room()
+
+    def _room(self) -> Headroom:
+        """What the quota leaves: every machine listed counts, be it failed, being deleted or somebody else's."""
         alive = [self._flavours[i] for i in self._instances if i in self._flavours]
 
         def left(granted: int | None, used: int) -> int | None:
             return None if granted is None else max(0, granted - used)
 
         return Headroom(
-            left(self.quota.instances, len(alive)),
+            left(self.quota.instances, len(self._instances)),
             left(self.quota.cpu_m, sum(flavour.capacity.cpu_m for flavour in alive)),
             left(self.quota.memory_bytes, sum(flavour.capacity.memory_bytes for flavour in alive)),
         )
 
     def add_foreign(self, instance: Instance) -> None:
-        """A machine of somebody else in the same project."""
+        """A machine of somebody else in the same project. Of its size nothing is known: it takes one of the quota."""
         self._instances[instance.id] = instance
 
+    def arrange_boot(self, boot: Boot) -> None:
+        """Let the next machine that is rented boot like this, whatever the chances; may be arranged for several."""
+        self._boots.append(boot)
+
     def vanish(self, instance_id: str) -> None:
-        """A machine breaks down and is no longer listed; its node and pods with it."""
+        """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""
         self._instances.pop(instance_id)
-        for rental in self._ledger.rentals:
-            if rental.instance == instance_id:
-                rental.ended_at = self._clock.now()
+        self._flavours.pop(instance_id, None)
+        self._end_rental(instance_id)
         node = self._nodes.pop(instance_id, None)
         if node is not None:
             self._cluster.lose_pods(node.name)
             self._cluster.set_ready(node.name, False)
+
+    def _end_rental(self, instance_id: str) -> None:
+        rental = self._rentals.pop(instance_id, None)
+        if rental is not None:
+            rental.ended_at = self._clock.now()
 
     def _check_room(self, flavour: Flavour) -> None:
         alive = [self._flavours[i] for i in self._instances if i in self._flavours]
         same = sum(other.name == flavour.name for other in alive)
         if flavour.stock is not None and same >= flavour.stock:
             raise CapacityError(f"{flavour.name} is out of stock")
-        room, capacity = self.headroom(), flavour.capacity
+        room, capacity = self._room(), flavour.capacity
         for what, granted, asked in (
             ("instances", room.instances, 1),
             ("cores", room.cpu_m, capacity.cpu_m),
@@ -182,6 +231,12 @@ class SandboxCloud:
         if instance is not None and instance.state is InstanceState.ACTIVE:
             node = msgspec.structs.replace(self._nodes[instance_id], created_at=self._clock.now())
             self._cluster.add_node(node)
+
+    def _report(self, instance_id: str, node: str) -> None:
+        """The kubelet reports Ready, unless the machine is gone by then."""
+        instance = self._instances.get(instance_id)
+        if instance is not None and instance.state is InstanceState.ACTIVE:
+            self._cluster.set_ready(node, True)
 
     def _gone(self, instance_id: str) -> None:
         self._instances.pop(instance_id, None)
