@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
-from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import DRAINING_TAINT, Node
-from htas.model.pods import Owner, Phase, Pod
+from htas.model.pods import Phase, Pod
 from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterView
-from htas.ports import ConflictError, NotFoundError, TransientError
+from htas.ports import ConflictError, NotFoundError
+from htas.sandbox.budgets import BudgetBook
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.controllers import Controller
+from htas.sandbox.daemon_sets import daemon_pod, suits
 from htas.sandbox.faults import Faults
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task
@@ -23,15 +25,18 @@ START_S = 1.0
 """From bind to running: the image is there already."""
 CONTROLLER_S = 1.0
 """Until a controller replaces a pod that is gone."""
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label that the API server gives each namespace: its name."""
 
 
 @dataclass(slots=True)
 class _Record:
-    """A pod and what only the world knows of it."""
+    """A pod and what only the world knows of it: who keeps it coming, and how long it really runs."""
 
     pod: Pod
-    controller: Controller | None
-    runs_s: float | None
+    controller: Controller | None = None
+    runs_s: float | None = None
+    daemon: Task | None = None
 
 
 class SandboxCluster:
@@ -47,8 +52,10 @@ class SandboxCluster:
         self._on_node: dict[str, set[str]] = {}
         self._held: dict[str, dict[str, Resources]] = {}
         self._controllers: dict[str, Controller] = {}
-        self._budgets: list[Budget] = []
+        self._budgets = BudgetBook(self.pod)
         self._daemons: list[Task] = []
+        self._daemon_serial = 0
+        self._namespaces: dict[str, dict[str, str]] = {}
         self._changes = 0
         self._view: ClusterView | None = None
 
@@ -60,8 +67,8 @@ class SandboxCluster:
             self._view = ClusterView(
                 nodes=tuple(self._nodes[name] for name in sorted(self._nodes)),
                 pods=tuple(record.pod for record in self._records.values()),
-                budgets=tuple(self._budget_status(budget) for budget in self._budgets),
-                namespaces={name: {} for name in sorted({r.pod.namespace for r in self._records.values()})},
+                budgets=self._budgets.statuses(),
+                namespaces=dict(sorted(self._namespaces.items())),
             )
         return self._view
 
@@ -84,21 +91,19 @@ class SandboxCluster:
         self._put(record, msgspec.structs.replace(record.pod, node=node))
         self._hold(node, pod.key, record.pod.requests)
         self._on_node[node].add(pod.key)
-        uid = record.pod.uid
-        self._queue.after(START_S, lambda: self._start(pod.key, uid))
+        self._start_soon(record.pod)
 
     def evict(self, pod: Pod) -> None:
         self.faults.strike("evict")
-        record = self._records.get(pod.key)
-        if record is None or record.pod.uid != pod.uid or record.pod.is_terminating:
+        record = self._present(pod.key, pod.uid)
+        if record is None or record.pod.is_terminating:
             return
-        for budget in self._budgets:
-            status = self._budget_status(budget)
-            if status.covers(record.pod) and status.disruptions_allowed < 1:
-                raise TransientError(f"disruption budget {budget.namespace}/{budget.name} allows no disruption", 10.0)
+        self._budgets.check_eviction(record.pod)
         self._ledger.evictions += 1
         self._put(record, msgspec.structs.replace(record.pod, deleted_at=self._clock.now()))
-        self._queue.after(record.pod.grace_s, lambda: self._gone(record.pod.key, record.pod.uid))
+        # A pod without a node has nobody to end it: the API server deletes it at once.
+        grace_s = record.pod.grace_s if record.pod.node is not None else 0.0
+        self._queue.after(grace_s, partial(self._gone, record.pod.key, record.pod.uid))
 
     def set_draining(self, node: str, draining: bool) -> None:
         self.faults.strike("set_draining")
@@ -123,13 +128,18 @@ class SandboxCluster:
         self._on_node[node.name] = set()
         self._held[node.name] = {}
         for task in self._daemons:
-            self._start_daemon(task, node)
+            self._start_daemon(task, node.name)
         self._touch()
 
     def set_ready(self, node: str, ready: bool) -> None:
-        if node in self._nodes:
-            self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready))
-            self._changes += 1
+        """A node's kubelet reports or falls silent; what was bound to it meanwhile starts once it reports."""
+        if node not in self._nodes:
+            return
+        self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready))
+        self._changes += 1
+        if ready:
+            for key in sorted(self._on_node[node]):
+                self._start_soon(self._records[key].pod)
 
     def lose_pods(self, node: str) -> int:
         """A node's machine is gone, its pods with it; returns how many were work."""
@@ -140,11 +150,26 @@ class SandboxCluster:
 
     # What users do.
 
+    def add_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace with labels; others appear, without any of their own, with their first pod."""
+        self._namespaces[name] = {NAMESPACE_NAME_LABEL: name, **labels}
+        self._touch()
+
     def add_daemon(self, task: Task) -> None:
+        """A DaemonSet: its pods run on every node that suits it, now and later."""
         self._daemons.append(task)
+        for node in sorted(self._nodes):
+            self._start_daemon(task, node)
 
     def add_budget(self, budget: Budget) -> None:
-        self._budgets.append(budget)
+        self._budgets.add(budget, [record.pod for record in self._records.values()])
+        self._touch()
+
+    def add_pod(self, pod: Pod) -> None:
+        """A pod that is there already: bound by somebody else, or left Unschedulable by another scheduler."""
+        if pod.node is not None:
+            self._node(pod.node)
+        self._appear(_Record(pod))
 
     def arrive(self, arrival: Arrival) -> None:
         """A controller appears with its pods."""
@@ -158,9 +183,8 @@ class SandboxCluster:
     def rescale(self, rescale: Rescale) -> None:
         controller = self._controllers[f"{rescale.namespace}/{rescale.name}"]
         controller.wanted = rescale.replicas
-        surplus = sorted(controller.pods)[rescale.replicas :]
-        for key in surplus:
-            self._remove(self._records[key], fails=False)
+        for pod in controller.surplus(self._records[key].pod for key in sorted(controller.pods)):
+            self._remove(self._records[pod.key], fails=False)
         self._refill(controller)
 
     # Moves (the MigrationPort changes pods through these).
@@ -192,10 +216,15 @@ class SandboxCluster:
     # Inside.
 
     def _record(self, pod: Pod) -> _Record:
-        record = self._records.get(pod.key)
-        if record is None or record.pod.uid != pod.uid:
+        record = self._present(pod.key, pod.uid)
+        if record is None:
             raise NotFoundError(f"pod {pod.key} is gone")
         return record
+
+    def _present(self, key: str, uid: str) -> _Record | None:
+        """A pod, unless it is gone; another one may bear its name by now."""
+        record = self._records.get(key)
+        return record if record is not None and record.pod.uid == uid else None
 
     def _node(self, name: str) -> Node:
         node = self._nodes.get(name)
@@ -224,43 +253,47 @@ class SandboxCluster:
     def _create(self, controller: Controller) -> None:
         pod = controller.next_pod(self._clock.now())
         controller.pods.add(pod.key)
-        self._records[pod.key] = _Record(pod, controller, controller.task.runs_s)
-        self._touch()
+        self._appear(_Record(pod, controller, controller.task.runs_s))
         self._changes += 1
 
-    def _start_daemon(self, task: Task, node: Node) -> None:
-        now = self._clock.now()
-        pod = Pod(
-            namespace=task.namespace,
-            name=f"{task.name}-{node.name}",
-            requests=task.requests,
-            uid=f"uid-{task.name}-{node.name}",
-            labels=task.labels,
-            owner=Owner("DaemonSet", task.name),
-            constraints=task.constraints,
-            phase=Phase.RUNNING,
-            node=node.name,
-            created_at=now,
-            started_at=now,
-        )
-        self._records[pod.key] = _Record(pod, None, None)
-        self._on_node[node.name].add(pod.key)
-        self._hold(node.name, pod.key, pod.requests)
+    def _appear(self, record: _Record) -> None:
+        pod = record.pod
+        self._records[pod.key] = record
+        if pod.node is not None:
+            self._on_node[pod.node].add(pod.key)
+            self._hold(pod.node, pod.key, pod.requests)
+        self._budgets.appeared(pod)
+        self._namespaces.setdefault(pod.namespace, {NAMESPACE_NAME_LABEL: pod.namespace})
+        self._touch()
+
+    def _start_daemon(self, task: Task, node: str) -> None:
+        known = self._nodes.get(node)
+        if known is None or not suits(task, known):
+            return
+        self._daemon_serial += 1
+        self._appear(_Record(daemon_pod(task, node, self._daemon_serial, self._clock.now()), daemon=task))
+
+    def _start_soon(self, pod: Pod) -> None:
+        if pod.started_at is None:
+            self._queue.after(START_S, partial(self._start, pod.key, pod.uid))
 
     def _start(self, key: str, uid: str) -> None:
-        record = self._records.get(key)
-        if record is None or record.pod.uid != uid or record.pod.node is None:
+        """The kubelet starts a bound pod; on a node that is not Ready there is no kubelet to do so."""
+        record = self._present(key, uid)
+        if record is None or record.pod.node is None or record.pod.started_at is not None or record.pod.is_terminating:
+            return
+        if not self._nodes[record.pod.node].is_ready:
             return
         now = self._clock.now()
         self._ledger.waits_s.append(now - record.pod.created_at)
         self._put(record, msgspec.structs.replace(record.pod, phase=Phase.RUNNING, started_at=now))
         if record.runs_s is not None:
-            self._queue.after(record.runs_s, lambda: self._finish(key, uid))
+            self._queue.after(record.runs_s, partial(self._finish, key, uid))
 
     def _finish(self, key: str, uid: str) -> None:
         """A batch pod ends well, wherever it runs by now."""
-        record = self._records.get(key)
-        if record is None or record.pod.uid != uid:
+        record = self._present(key, uid)
+        if record is None:
             return
         self._ledger.finished += 1
         self._ledger.finished_tasks.append(record.controller.key if record.controller is not None else key)
@@ -270,8 +303,8 @@ class SandboxCluster:
 
     def _gone(self, key: str, uid: str) -> None:
         """An evicted pod's grace is over."""
-        record = self._records.get(key)
-        if record is not None and record.pod.uid == uid:
+        record = self._present(key, uid)
+        if record is not None:
             self._remove(record, fails=True)
 
     def _remove(self, record: _Record, *, fails: bool) -> None:
@@ -281,8 +314,11 @@ class SandboxCluster:
         if pod.node is not None and pod.node in self._on_node:
             self._on_node[pod.node].discard(pod.key)
             self._held[pod.node].pop(pod.key, None)
+        self._budgets.went(pod.key)
         self._touch()
         self._changes += 1
+        if record.daemon is not None and fails:
+            self._queue.after(CONTROLLER_S, partial(self._start_daemon, record.daemon, pod.node or ""))
         controller = record.controller
         if controller is None:
             return
@@ -295,22 +331,11 @@ class SandboxCluster:
             self._ledger.lost += record.runs_s is not None
         else:
             self._ledger.restarts += 1
-            self._queue.after(CONTROLLER_S, lambda: self._refill(controller))
+            self._queue.after(CONTROLLER_S, partial(self._refill, controller))
 
     def _refill(self, controller: Controller) -> None:
         while len(controller.pods) < controller.wanted:
             self._create(controller)
-
-    def _budget_status(self, budget: Budget) -> DisruptionBudget:
-        """What the disruption controller would write: healthy pods above the minimum."""
-        healthy = sum(
-            record.pod.namespace == budget.namespace
-            and record.pod.phase is Phase.RUNNING
-            and not record.pod.is_terminating
-            and budget.selector.matches(record.pod.labels)
-            for record in self._records.values()
-        )
-        return DisruptionBudget(budget.namespace, budget.name, budget.selector, max(0, healthy - budget.min_available))
 
 
 def sum_of(items: Iterable[Resources]) -> Resources:

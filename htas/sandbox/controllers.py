@@ -1,8 +1,10 @@
-"""Controllers: Jobs and ReplicaSets that keep their pods coming."""
+"""Controllers: Jobs, ReplicaSets and StatefulSets that keep their pods coming."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from htas.model.pods import Owner, Pod, RunLength, RunLengthSource
 from htas.sandbox.workload import ControllerKind, Task
@@ -23,22 +25,17 @@ class Controller:
         return f"{self.task.namespace}/{self.task.name}"
 
     def next_pod(self, now: float) -> Pod:
-        """The next pod of the template; names are never used twice."""
+        """The next pod of the template. A name is used once; a StatefulSet's come again, with another uid."""
         self.serial += 1
-        task = self.task
-        name = task.name if self.kind is ControllerKind.BARE else f"{task.name}-{self.serial}"
-        owner = None
-        if self.kind is not ControllerKind.BARE:
-            replicas = self.wanted if self.kind is ControllerKind.REPLICA_SET else None
-            owner = Owner(self.kind.value, task.name, f"uid-{task.namespace}-{task.name}", replicas)
+        task, name = self.task, self._next_name()
         return Pod(
             namespace=task.namespace,
             name=name,
             requests=task.requests,
-            uid=f"uid-{task.namespace}-{name}",
+            uid=f"uid-{task.namespace}-{task.name}-{self.serial}",
             kind=task.kind,
             labels=task.labels,
-            owner=owner,
+            owner=self._owner(),
             constraints=task.constraints,
             scheduler=task.scheduler,
             priority=task.priority,
@@ -50,3 +47,32 @@ class Controller:
             is_unschedulable=task.scheduler != "htas",
             grace_s=2.0,
         )
+
+    def _next_name(self) -> str:
+        name = self.task.name
+        if self.kind is ControllerKind.BARE:
+            return name
+        if self.kind is ControllerKind.STATEFUL_SET:
+            return next(f"{name}-{i}" for i in count() if f"{self.key}-{i}" not in self.pods)
+        return f"{name}-{self.serial}"
+
+    def _owner(self) -> Owner | None:
+        if self.kind is ControllerKind.BARE:
+            return None
+        replicas = self.wanted if self.kind is not ControllerKind.JOB else None
+        return Owner(self.kind.value, self.task.name, f"uid-{self.task.namespace}-{self.task.name}", replicas)
+
+    def surplus(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Which of its pods a controller deletes when it wants fewer; those on their way out are gone to it already.
+
+        A StatefulSet gives up its highest ordinals; a ReplicaSet those whose names come last.
+        """
+        active = [pod for pod in pods if not pod.is_terminating]
+        if self.kind is ControllerKind.STATEFUL_SET:
+            return sorted(active, key=_number)[self.wanted :]
+        return sorted(active, key=lambda pod: pod.name)[self.wanted :]
+
+
+def _number(pod: Pod) -> int:
+    """The number at the end of a pod's name: web-12 is 12."""
+    return int(pod.name.rpartition("-")[2])

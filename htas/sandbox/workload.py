@@ -16,6 +16,8 @@ from htas.model.selectors import LabelSelector
 class ControllerKind(StrEnum):
     JOB = "Job"
     REPLICA_SET = "ReplicaSet"
+    STATEFUL_SET = "StatefulSet"
+    """Its pods come back under their own names (db-0, db-1 …); all at once, as podManagementPolicy Parallel has it."""
     BARE = "Bare"
     """No controller: an evicted pod is lost."""
 
@@ -46,7 +48,7 @@ class Arrival(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Rescale(msgspec.Struct, frozen=True):
-    """A ReplicaSet is scaled to another size; 0 ends it."""
+    """A ReplicaSet or StatefulSet that has arrived is scaled to another size; 0 ends it."""
 
     at_s: float
     namespace: str
@@ -64,8 +66,11 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What comes over time, and what is there from the start: DaemonSets, budgets and labels of namespaces."""
+
     name: str
     arrivals: tuple[Arrival, ...]
     rescales: tuple[Rescale, ...] = ()
     daemons: tuple[Task, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import partial
 
 from htas.model.claims import Headroom
 from htas.model.nodes import Node
+from htas.ports import PermanentError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cloud import Chances, SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
@@ -44,11 +46,15 @@ class World:
             chances=chances,
             seed=seed,
         )
+        self._arrives_at: dict[str, float] = {}
         self.migration = SandboxMigration(self.clock, self.queue, self.cluster, self.ledger)
 
     def load(self, workload: Workload) -> None:
-        """Let a workload arrive, counted from now."""
+        """Let a workload arrive, counted from now; raises PermanentError where a name in it makes no sense."""
         start = self.clock.now()
+        self._check_names(workload, start)
+        for name, labels in workload.namespaces.items():
+            self.cluster.add_namespace(name, labels)
         for task in workload.daemons:
             self.cluster.add_daemon(task)
         for budget in workload.budgets:
@@ -57,6 +63,20 @@ class World:
             self.queue.at(start + arrival.at_s, partial(self.cluster.arrive, arrival))
         for rescale in workload.rescales:
             self.queue.at(start + rescale.at_s, partial(self.cluster.rescale, rescale))
+
+    def _check_names(self, workload: Workload, start: float) -> None:
+        """Every controller has a name of its own, and what is rescaled is there by then."""
+        for arrival in workload.arrivals:
+            key = f"{arrival.task.namespace}/{arrival.task.name}"
+            if key in self._arrives_at:
+                raise PermanentError(f"workload {workload.name}: {key} arrives twice; give each task a name of its own")
+            self._arrives_at[key] = start + arrival.at_s
+        for rescale in workload.rescales:
+            key = f"{rescale.namespace}/{rescale.name}"
+            if start + rescale.at_s < self._arrives_at.get(key, math.inf):
+                raise PermanentError(
+                    f"workload {workload.name}: {key} is rescaled before anything of that name arrives"
+                )
 
     def add_nodes(self, nodes: Iterable[Node]) -> None:
         """Fixed capacity that no cloud sells."""

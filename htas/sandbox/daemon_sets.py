@@ -1,0 +1,59 @@
+"""DaemonSets: one pod on each node they suit, bound by their controller as soon as the node registers."""
+
+from __future__ import annotations
+
+from htas.model.constraints import Effect, NodeSelectorTerm, Taint, Toleration
+from htas.model.nodes import Node
+from htas.model.pods import Owner, Phase, Pod
+from htas.sandbox.workload import Task
+
+
+def suits(task: Task, node: Node) -> bool:
+    """Whether a DaemonSet wants a pod on a node: by its selector, required node affinity and tolerations.
+
+    A cordon does not matter: the controller lets every DaemonSet pod tolerate it (Kubernetes documentation, DaemonSet,
+    "Taints and tolerations").
+    """
+    constraints = task.constraints
+    if any(node.labels.get(key) != value for key, value in constraints.node_selector):
+        return False
+    terms = constraints.node_affinity
+    if terms is not None and not any(_holds(term, node) for term in terms):
+        return False
+    keeping_out = (taint for taint in node.taints if taint.effect is not Effect.PREFER_NO_SCHEDULE)
+    return all(any(_tolerates(one, taint) for one in constraints.tolerations) for taint in keeping_out)
+
+
+def _holds(term: NodeSelectorTerm, node: Node) -> bool:
+    if not term.expressions and not term.fields:
+        return False
+    fields = {"metadata.name": node.name}
+    return all(item.holds_for(node.labels.get(item.key)) for item in term.expressions) and all(
+        item.holds_for(fields.get(item.key)) for item in term.fields
+    )
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect not in (None, taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator in ("Equal", ""):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def daemon_pod(task: Task, node: str, serial: int, now: float) -> Pod:
+    """The pod of a DaemonSet on a node, running."""
+    name = f"{task.name}-{node}"
+    return Pod(
+        namespace=task.namespace,
+        name=name,
+        requests=task.requests,
+        uid=f"uid-{name}-{serial}",
+        labels=task.labels,
+        owner=Owner("DaemonSet", task.name),
+        constraints=task.constraints,
+        phase=Phase.RUNNING,
+        node=node,
+        created_at=now,
+        started_at=now,
+    )
