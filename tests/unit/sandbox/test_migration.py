@@ -1,0 +1,123 @@
+"""Checkpoint moves in the sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from htas.model.resources import Resources
+from htas.ports import ConflictError, TransientError
+from htas.sandbox.migration import SandboxMigration
+from htas.sandbox.world import World
+from tests.unit.sandbox.situations import GIB, bind_all, job, pods, wait, web, world_of
+
+MOVE_S = GIB / 150_000_000 + 2.0
+"""1 GiB at 1,200 Mbit/s, and two seconds to end the pod at its source."""
+
+
+def moving() -> World:
+    world = wait(bind_all(world_of(job("j", runs_s=100.0))), 50)
+    world.migration.start(pods(world)["j-1"], "b")
+    return world
+
+
+def test_a_move_takes_the_images_size_over_the_bandwidth_and_the_end_of_the_pod() -> None:
+    world = moving()
+    wait(world, MOVE_S - 0.01)
+    assert pods(world)["j-1"].node == "a"
+    wait(world, 0.02)
+    assert pods(world)["j-1"].node == "b"
+    assert (world.ledger.migrations, world.ledger.restarts, world.ledger.work_lost_s) == (1, 0, 0.0)
+
+
+def test_bandwidth_and_termination_are_settings() -> None:
+    world = bind_all(world_of(job("j")))
+    slow = SandboxMigration(
+        world.clock, world.queue, world.cluster, world.ledger, bandwidth_bytes_per_s=GIB // 8, termination_s=10.0
+    )
+    slow.start(pods(world)["j-1"], "b")
+    wait(world, 17)
+    assert pods(world)["j-1"].node == "a"
+    wait(world, 1)
+    assert pods(world)["j-1"].node == "b"
+
+
+def test_a_moved_pod_ends_when_it_would_have_ended() -> None:
+    world = moving()
+    wait(world, 49)
+    assert pods(world)["j-1"].node == "b"
+    wait(world, 1)
+    assert not pods(world)
+    assert world.ledger.finished == 1
+
+
+def test_room_at_the_target_is_kept_and_the_sources_freed() -> None:
+    world = moving()
+    big = Resources(1600, GIB, 0, 1)
+    world.cluster.arrive(web(1, requests=big))
+    world.cluster.bind(pods(world)["web-1"], "b")
+    assert world.ledger.overcommitted == 1
+    wait(world, 20)
+    world.cluster.bind(pods(world)["web-2"], "a")
+    assert world.ledger.overcommitted == 1
+
+
+@pytest.mark.parametrize("how", ["deleted", "not ready"])
+def test_without_its_target_a_pod_runs_on_where_it_is(how: str) -> None:
+    world = moving()
+    if how == "deleted":
+        world.cluster.delete_node("b")
+    else:
+        world.cluster.set_ready("b", False)
+    wait(world, 20)
+    assert pods(world)["j-1"].node == "a"
+    assert not world.migration.moving()
+    assert world.ledger.migrations == 0
+    wait(world, 40)
+    assert world.ledger.finished == 1
+
+
+def test_a_pod_whose_source_goes_is_lost_with_it_and_its_move_ends() -> None:
+    world = moving()
+    world.cluster.delete_node("a")
+    wait(world, 20)
+    assert not world.migration.moving()
+    assert pods(world)["j-2"].node is None
+    world.migration.start(pods(bind_all(world, "b"))["j-2"], "b")  # it is there already
+    assert not world.migration.moving()
+
+
+def test_a_full_target_is_refused_at_once() -> None:
+    world = bind_all(world_of(job("j")))
+    world.cluster.arrive(web(1, requests=Resources(1600, GIB, 0, 1)))
+    bind_all(world, "b")
+    with pytest.raises(ConflictError, match="no room"):
+        world.migration.start(pods(world)["j-1"], "b")
+
+
+@pytest.mark.parametrize("state", ["waiting", "terminating"])
+def test_only_pods_that_run_are_moved(state: str) -> None:
+    world = world_of(job("j"))
+    if state == "terminating":
+        world.cluster.evict(pods(bind_all(world))["j-1"])
+    with pytest.raises(ConflictError, match="does not run"):
+        world.migration.start(pods(world)["j-1"], "b")
+
+
+def test_a_pod_evicted_while_it_moves_is_evicted() -> None:
+    world = wait(bind_all(world_of(job("j"))), 50)
+    world.migration.start(pods(world)["j-1"], "b")
+    wait(world, MOVE_S - 1)
+    world.cluster.evict(pods(world)["j-1"])
+    wait(world, 5)
+    assert not world.migration.moving()
+    assert list(pods(world)) == ["j-2"]
+    assert world.ledger.migrations == 0
+
+
+def test_an_arranged_error_strikes_once() -> None:
+    world = bind_all(world_of(job("j")))
+    world.migration.faults.arrange("migrate", TransientError("the registry is away"))
+    with pytest.raises(TransientError):
+        world.migration.start(pods(world)["j-1"], "b")
+    world.migration.start(pods(world)["j-1"], "b")
+    assert len(world.migration.moving()) == 1
