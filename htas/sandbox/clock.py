@@ -1,27 +1,38 @@
-"""The virtual clock and the queue of what happens when."""
+"""The virtual clock, real time that drives it, and the queue of what happens when."""
 
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable
 from itertools import count
 
 
 class VirtualClock:
-    """Time that moves only when it is told to."""
+    """Time that moves only when it is told to. `speed` is the pace at which somebody moves it on by real time."""
 
     def __init__(self, start: float) -> None:
         self._now = start
+        self.speed = 1.0
 
     def now(self) -> float:
         return self._now
 
-    @property
-    def speed(self) -> float:
-        return 1.0
-
     def set(self, instant: float) -> None:
         self._now = max(self._now, instant)
+
+
+class PacedClock:
+    """Time that passes by itself: from `start` on, `speed` seconds of it in each real second."""
+
+    def __init__(self, start: float, speed: float, real: Callable[[], float] = time.monotonic) -> None:
+        self._start = start
+        self.speed = speed
+        self._real = real
+        self._began = real()
+
+    def now(self) -> float:
+        return self._start + (self._real() - self._began) * self.speed
 
 
 class EventQueue:

@@ -23,7 +23,11 @@ TIMEOUT_S = 30.0
 
 
 class Connection:
-    """One socket to a world; a lost one is made anew for the next call."""
+    """One socket to a world. Where a kept one turns out to be lost, it is made anew once and the call repeated.
+
+    Every call of the ports may be carried out twice (its first answer may be what was lost); a call that timed out is
+    not repeated, since the world may still be at it.
+    """
 
     def __init__(self, address: Path) -> None:
         self._address = address
@@ -35,7 +39,7 @@ class Connection:
         request = msgspec.json.encode({"call": name, "args": args}) + b"\n"
         with self._lock:
             try:
-                line = self._exchange(request)
+                line = self._exchange_again(request)
             except (OSError, ValueError) as error:
                 self.close()
                 raise TransientError(f"the sandbox at {self._address} cannot be reached: {error}") from error
@@ -44,6 +48,16 @@ class Connection:
             raise raised(reply.error)
         kind = CALLS[name][2]
         return msgspec.json.decode(reply.ok, type=kind) if kind is not None else None
+
+    def _exchange_again(self, request: bytes) -> bytes:
+        was_kept = self._file is not None
+        try:
+            return self._exchange(request)
+        except ConnectionError:
+            if not was_kept:
+                raise
+        self.close()
+        return self._exchange(request)
 
     def _exchange(self, request: bytes) -> bytes:
         if self._file is None:
@@ -71,7 +85,9 @@ class Connection:
 
 
 class RemoteClock:
-    def __init__(self, connection: Connection, speed: float = 1.0) -> None:
+    """Implements Clock. Its speed is asked for once, unless it is given."""
+
+    def __init__(self, connection: Connection, speed: float | None = None) -> None:
         self._connection = connection
         self._speed = speed
 
@@ -80,6 +96,8 @@ class RemoteClock:
 
     @property
     def speed(self) -> float:
+        if self._speed is None:
+            self._speed = float(self._connection.call("clock.speed"))
         return self._speed
 
 
@@ -146,9 +164,9 @@ class RemoteMigration:
 
 
 class RemoteWorld:
-    """A world by its address; raises PermanentError when there is none."""
+    """A world by its address; raises PermanentError when there is none. No `speed`: as the world itself states it."""
 
-    def __init__(self, address: Path, speed: float = 1.0) -> None:
+    def __init__(self, address: Path, speed: float | None = None) -> None:
         if not address.exists():
             raise PermanentError(
                 f"{address}: no sandbox listens there; start one with: htas sandbox --socket {address}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import socketserver
-import time
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 from htas.ports import PermanentError
+from htas.sandbox.clock import PacedClock
 from htas.sandbox.wire import answer
 from htas.sandbox.world import World
 
@@ -26,10 +26,10 @@ class WorldServer:
     def __init__(self, world: World, address: Path, speed: float | None) -> None:
         self.world = world
         self.address = address
-        self._speed = speed
+        self._paced = PacedClock(world.clock.now(), speed) if speed is not None else None
+        world.clock.speed = speed if speed is not None else 1.0
         self._lock = Lock()
         self._stopping = Event()
-        self._start_real, self._start_world = time.monotonic(), world.clock.now()
         _refuse_what_is_no_stale_socket(address)
         outer = self
 
@@ -72,9 +72,8 @@ class WorldServer:
         self.address.unlink(missing_ok=True)
 
     def _catch_up(self) -> None:
-        if self._speed is not None:
-            passed = (time.monotonic() - self._start_real) * self._speed
-            self.world.advance_to(self._start_world + passed)
+        if self._paced is not None:
+            self.world.advance_to(self._paced.now())
 
     def _pace(self) -> None:
         while not self._stopping.wait(TICK_S):

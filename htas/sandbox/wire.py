@@ -29,6 +29,7 @@ from htas.sandbox.world import World
 
 CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], Any]] = {
     "clock.now": (lambda world: world.clock.now, (), float),
+    "clock.speed": (lambda world: lambda: world.clock.speed, (), float),
     "cluster.observe": (lambda world: world.cluster.observe, (), ClusterView),
     "cluster.changes": (lambda world: world.cluster.changes, (), int),
     "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
@@ -70,17 +71,22 @@ class Answer(msgspec.Struct, omit_defaults=True):
 
 
 def answer(world: World, line: bytes) -> bytes:
-    """Carry out one request on a world; whatever goes wrong becomes an answer."""
+    """Carry out one request on a world. A request that makes no sense, or that is refused, is answered with why."""
+    try:
+        call, args = _understood(line)
+        result = call(world)(*args)
+    except HTASError as error:
+        return msgspec.json.encode(Answer(error=_failure(error)))
+    return msgspec.json.encode(Answer(ok=msgspec.Raw(msgspec.json.encode(result))))
+
+
+def _understood(line: bytes) -> tuple[Callable[[World], Callable[..., Any]], list[Any]]:
     try:
         request = msgspec.json.decode(line, type=Request)
         find, kinds, _ = CALLS[request.call]
-        args = [msgspec.json.decode(arg, type=kind) for arg, kind in zip(request.args, kinds, strict=True)]
-        result = find(world)(*args)
-    except HTASError as error:
-        return msgspec.json.encode(Answer(error=_failure(error)))
+        return find, [msgspec.json.decode(arg, type=kind) for arg, kind in zip(request.args, kinds, strict=True)]
     except (KeyError, ValueError, msgspec.MsgspecError) as error:
-        return msgspec.json.encode(Answer(error=Failure("PermanentError", f"no such call or wrong arguments: {error}")))
-    return msgspec.json.encode(Answer(ok=msgspec.Raw(msgspec.json.encode(result))))
+        raise PermanentError(f"no such call or wrong arguments: {error}") from error
 
 
 def _failure(error: HTASError) -> Failure:
