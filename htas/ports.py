@@ -12,6 +12,7 @@ from typing import Protocol
 
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.flavours import Flavour
+from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord, ProfileRow
@@ -75,6 +76,10 @@ class ClusterPort(Protocol):
         """A number that grows whenever work arrives or room frees: the trigger of an early cycle."""
         ...
 
+    def await_change(self, seen: int, timeout_s: float) -> int:
+        """`changes`, as soon as it is not `seen`, or after so many real seconds."""
+        ...
+
     def bind(self, pod: Pod, node: str) -> None:
         """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
         ...
@@ -125,6 +130,22 @@ class MigrationPort(Protocol):
 
     def moving(self) -> Sequence[Move]:
         """Moves under way."""
+        ...
+
+
+class AnnouncerPort(Protocol):
+    """What HTAS says of its work, where people look. Best effort: it never raises and never waits."""
+
+    def tell(self, news: Iterable[News]) -> None:
+        """Put Events on objects. What to tell, and how often, has been decided by the caller."""
+        ...
+
+    def mark_waiting(self, pod: Pod, message: str) -> None:
+        """Note on a pod of ours that it could not be placed, and why (condition PodScheduled)."""
+        ...
+
+    def publish(self, status: str) -> None:
+        """Replace the status document (YAML text) that people can read in the cluster."""
         ...
 
 
