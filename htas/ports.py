@@ -76,16 +76,15 @@ class ClusterPort(Protocol):
         """A number that grows whenever work arrives or room frees: the trigger of an early cycle."""
         ...
 
-    def await_change(self, seen: int, timeout_s: float) -> int:
-        """`changes`, as soon as it is not `seen`, or after so many real seconds."""
-        ...
-
     def bind(self, pod: Pod, node: str) -> None:
         """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
         ...
 
-    def evict(self, pod: Pod) -> None:
-        """Evict by the Eviction API: TransientError when a disruption budget says not now; gone already is done."""
+    def evict(self, pod: Pod, grace_s: float | None = None) -> None:
+        """Evict by the Eviction API: TransientError when a disruption budget says not now; gone already is done.
+
+        `grace_s` is the time it is given to end; None: the pod's own.
+        """
         ...
 
     def set_draining(self, node: str, draining: bool) -> None:

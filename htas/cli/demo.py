@@ -107,7 +107,7 @@ def _world(loaded: Loaded, seed: int) -> World:
 def _show(state: DemoState, policy: Policy, world: World, length_s: float, seconds: float) -> None:
     """Drive the world; on a terminal as a live view, otherwise as plain lines."""
     store = SqliteStore(":memory:")
-    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store)
+    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
     daemon = Daemon(ports, policy, keeps_history=False)
     daemon.listeners.append(state.saw)
     steps = _steps(VirtualDriver(world, daemon), world, length_s, seconds)

@@ -57,7 +57,7 @@ def main() -> None:
     world = World(seed=chosen.seed)
     world.load(day(chosen.seed, length_s=chosen.hours * 3600))
     store = SqliteStore(":memory:")
-    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store)
+    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
     driver = VirtualDriver(world, Daemon(ports, policy, keeps_history=False))
     start = world.clock.now()
     passed = 0.0

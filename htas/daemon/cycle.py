@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 import msgspec
 
+from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
+from htas.execution.calls import Calls, DirectCalls
 from htas.execution.draining import Draining
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.model.claims import Instance
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome
@@ -32,66 +35,82 @@ class CycleResult:
     plan: Plan
     outcomes: tuple[Outcome, ...]
     planning_s: float
+    stages: frozenset[Stage] = ALL_STAGES
 
 
 class Daemon:
     """Runs cycles. What it keeps between them could be lost: it is found again in the journal and the world."""
 
-    def __init__(self, ports: Ports, policy: Policy, *, keeps_history: bool = True) -> None:
+    def __init__(self, ports: Ports, policy: Policy, *, calls: Calls | None = None, keeps_history: bool = True) -> None:
         self.ports = ports
         self.policy = policy
+        self.listeners: list[Callable[[CycleResult], None]] = []
+        calls = calls or DirectCalls()
         self._keeps_history = keeps_history
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
-        self._machines = Machines(ports, policy, self._backoffs)
-        self._draining = Draining(ports, policy, self._machines)
-        self._executor = Executor(ports, self._machines, self._draining, self._expectations)
+        self._machines = Machines(ports, calls, policy, self._backoffs)
+        self._draining = Draining(ports, calls, policy, self._machines)
+        self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
+        self._announcing = Announcing(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None
-        self.listeners: list[Callable[[CycleResult], None]] = []
+
+    def adopt(self, policy: Policy) -> None:
+        """Go on with a new policy. To be called between cycles, by the thread that runs them."""
+        self.policy = policy
+        self._backoffs.timeouts = policy.timeouts
+        self._machines.policy = policy
+        self._draining.policy = policy
+        self._announcing.policy = policy
 
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
         """Observe and repair, plan, execute, record.
 
         Raises TransientError where the world or the journal cannot be read: nothing has been planned then.
         """
-        repairs = self._repair()
-        snapshot = self.observe()
+        instances, repairs = self._repair()
+        snapshot = self._snapshot(instances)
         began = perf_counter()
         decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
         self._memory = decided.memory
         outcomes = (*repairs, *self._executor.execute(decided, snapshot))
-        result = CycleResult(snapshot, decided, outcomes, took)
-        self._record(result, stages)
+        result = CycleResult(snapshot, decided, outcomes, took, stages)
+        self._announcing.announce(snapshot, decided, outcomes)
+        self._record(result)
         for listener in self.listeners:
             listener(result)
         return result
 
-    def _repair(self) -> list[Outcome]:
-        """Bring the journal, the cloud and the cluster to agree; take drains further."""
+    def _repair(self) -> tuple[Sequence[Instance], list[Outcome]]:
+        """Bring the journal, the cloud and the cluster to agree; take drains further. Returns the cloud's machines."""
         view = self.ports.cluster.observe()
         instances = self.ports.provider.instances()
         outcomes = self._machines.reconcile(view, instances)
-        return outcomes + self._draining.advance(view, instances)
+        outcomes += self._draining.advance(view, instances)
+        return (self.ports.provider.instances() if outcomes else instances), outcomes
 
     def observe(self) -> ClusterSnapshot:
         """The snapshot of this moment."""
+        return self._snapshot(self.ports.provider.instances())
+
+    def _snapshot(self, instances: Sequence[Instance]) -> ClusterSnapshot:
         ports, now = self.ports, self.ports.clock.now()
         self._generation += 1
         view = ports.cluster.observe()
         self._expectations.settle(view.pods, now)
-        claims = ports.store.claims()
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,
             generation=self._generation,
-            claims=tuple(claims),
-            instances=tuple(ports.provider.instances()),
+            claims=tuple(ports.store.claims()),
+            instances=tuple(instances),
             drains=tuple(ports.store.drains()),
             moves=tuple(ports.migration.moving()),
             expected_binds=self._expectations.binds,
+            held_back=self._expectations.held_back(now),
             backoffs=self._backoffs.current(now),
             headroom=ports.provider.headroom(),
             learned=ports.store.learned(),
@@ -99,7 +118,7 @@ class Daemon:
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
-    def _record(self, result: CycleResult, stages: frozenset[Stage]) -> None:
+    def _record(self, result: CycleResult) -> None:
         """Profile rows on the five events; the cycle itself where something was done or waits."""
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
@@ -108,7 +127,7 @@ class Daemon:
                 CycleRecord(
                     id=0,
                     at=result.snapshot.taken_at,
-                    stages=tuple(sorted(stages)),
+                    stages=tuple(sorted(result.stages)),
                     snapshot=result.snapshot,
                     plan=result.plan,
                     outcomes=result.outcomes,

@@ -78,7 +78,9 @@ def wired(loaded: Loaded) -> Iterator[Daemon]:
         stack.callback(store.close)
         if loaded.sandbox.address is None:
             _refuse_another_worlds(store, store_path(loaded), world.clock.now())
-        yield Daemon(Ports(world.clock, world.cluster, world.cloud, world.migration, store), loaded.policy)
+        yield Daemon(
+            Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer), loaded.policy
+        )
 
 
 def _refuse_another_worlds(store: StorePort, path: str, now: float) -> None:

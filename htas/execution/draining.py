@@ -6,9 +6,12 @@ step a crash falls on, the next cycle finds the drain in the journal and goes on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
+from htas.execution.calls import Call, Calls
+from htas.execution.crash_points import reached
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -25,14 +28,20 @@ from htas.planning.cleaning.drain_rules.rule import Context
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
+SYSTEM_CRITICAL = 2_000_000_000
+"""Priorities of system-cluster-critical and above: those pods leave a node when the others have left."""
+
 
 @dataclass(slots=True)
 class Draining:
     """Starts drains, takes them further each cycle, and undoes those that cannot finish."""
 
     ports: Ports
+    calls: Calls
     policy: Policy
     machines: Machines
+    _refused_since: dict[str, float] = field(default_factory=dict)
+    """Since when a node's pods could not be evicted, not one of them."""
 
     def start(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Outcome:
         """Begin to empty a node, if it is still as the plan saw it."""
@@ -52,8 +61,11 @@ class Draining:
         )
         try:
             self.ports.store.put_drain(drain)
+            reached("drain.journalled")
             self.machines.put(claim, ClaimState.DRAINING, removing.reason.value)
+            reached("drain.claimed")
             self.ports.cluster.set_draining(removing.node, True)
+            reached("drain.tainted")
         except HTASError as error:
             return Outcome("drain", removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
         return Outcome("drain", removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
@@ -92,40 +104,54 @@ class Draining:
     def advance(self, view: ClusterView, instances: Iterable[Instance]) -> list[Outcome]:
         """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
         outcomes: list[Outcome] = []
+        calls: list[Call] = []
         drains = {drain.node: drain for drain in self.ports.store.drains()}
+        self._refused_since = {node: at for node, at in self._refused_since.items() if node in drains}
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
         for drain in drains.values():
             if drain.claim not in going:
-                outcomes += self._step(drain, view)
+                told, begun = self._step(drain, view)
+                outcomes += told
+                calls += begun
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
                 outcomes.append(self._give_back(node.name, None, "a drain that nobody remembers"))
-        return outcomes
+        return outcomes + self.calls.all(calls)
 
-    def _step(self, drain: Drain, view: ClusterView) -> list[Outcome]:
+    def _step(self, drain: Drain, view: ClusterView) -> tuple[list[Outcome], list[Call]]:
+        """What was done about a drain, and the calls to make for it beside those of the others."""
         claim = self._claim(drain.claim)
         node = next((node for node in view.nodes if node.name == drain.node), None)
         if claim is None:
             self.ports.store.delete_drain(drain.node)
-            return []
+            return [], []
         if claim.state is not ClaimState.DRAINING:
-            return [self._resume(drain, claim)]
+            return [self._resume(drain, claim)], []
         if node is None:  # somebody deleted the Node object: its machine must go all the same
-            return [self.machines.delete_machine(claim)]
+            return [], [partial(self.machines.delete_machine, claim)]
         if not node.is_draining or not node.is_unschedulable:
-            return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))]
+            return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
         if not held:
-            return [self.machines.delete_machine(claim)]
+            reached("drain.emptied")
+            return [], [partial(self.machines.delete_machine, claim)]
+        why = self._hopeless(drain, node, held, view)
+        if why is not None:
+            return [self._give_back(drain.node, claim, why)], []
+        return [], self._moves_on(drain, node, held)
+
+    def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> str | None:
+        """Why a drain cannot finish, or must not go on."""
+        now, timeouts = self.ports.clock.now(), self.policy.timeouts
         strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
         if strangers:
-            return [self._give_back(drain.node, claim, f"{strangers[0]} came to the node since")]
-        if self.ports.clock.now() - drain.started_at >= self.policy.timeouts.drain_s:
-            return [self._give_back(drain.node, claim, f"not empty after {self.policy.timeouts.drain_s:g} s")]
-        promise = self._promise(node, view)
-        if promise is not None:
-            return [self._give_back(drain.node, claim, promise)]
-        return self._move_on(drain, held)
+            return f"{strangers[0]} came to the node since"
+        if now - drain.started_at >= timeouts.drain_s:
+            return f"not empty after {timeouts.drain_s:g} s"
+        refused_at = self._refused_since.get(drain.node)
+        if refused_at is not None and now - refused_at >= timeouts.eviction_s:
+            return f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
+        return self._promise(node, view)
 
     def _promise(self, node: Node, view: ClusterView) -> str | None:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
@@ -145,29 +171,37 @@ class Draining:
             return self._give_back(drain.node, None, f"its machine is {claim.state}")
         return self._do("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
-    def _move_on(self, drain: Drain, held: Iterable[Pod]) -> list[Outcome]:
-        """Move or evict what is still there. Both calls may be repeated."""
+    def _moves_on(self, drain: Drain, node: Node, held: Sequence[Pod]) -> list[Call]:
+        """Calls that move or evict what is still there, system-critical pods last. All may be repeated."""
         moves = {move.pod: move for move in drain.moves}
         under_way = {move.pod for move in self.ports.migration.moving()}
-        outcomes = []
-        for pod in held:
+        ordinary = [pod for pod in held if pod.priority < SYSTEM_CRITICAL]
+        calls: list[Call] = []
+        for pod in ordinary or held:
             if pod.is_terminating or pod.key in under_way:
                 continue
             move = moves[pod.key]
             if move.method == MigrationMethod.CHECKPOINT:
-                outcomes.append(self._migrate(pod, move))
+                calls.append(partial(self._migrate, pod, move))
             else:
-                outcomes.append(self._evict(pod))
-        return outcomes
+                calls.append(partial(self._evict, pod, node))
+        return calls
 
     def _migrate(self, pod: Pod, move: Move) -> Outcome:
         return self._do("migrate", pod.key, lambda: self.ports.migration.start(pod, move.target), f"to {move.target}")
 
-    def _evict(self, pod: Pod) -> Outcome:
-        return self._do("evict", pod.key, lambda: self.ports.cluster.evict(pod))
+    def _evict(self, pod: Pod, node: Node) -> Outcome:
+        group = self.policy.group(node.group)
+        grace_s = min(pod.grace_s, group.cleaning.max_grace_s) if group is not None else pod.grace_s
+        outcome = self._do("evict", pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
+        if outcome.status is OutcomeStatus.DONE:
+            self._refused_since.pop(node.name, None)
+            reached("drain.evicted")
+        else:
+            self._refused_since.setdefault(node.name, self.ports.clock.now())
+        return outcome
 
-    def _do(self, verb: str, subject: str, act: object, message: str = "") -> Outcome:
-        assert callable(act)
+    def _do(self, verb: str, subject: str, act: Callable[[], object], message: str = "") -> Outcome:
         try:
             act()
         except TransientError as error:
@@ -190,5 +224,6 @@ class Draining:
                 self.machines.put(claim, ClaimState.READY, f"drain given up: {why}")
         except (TransientError, ConflictError) as error:
             return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        reached("drain.given-back")
         self.ports.store.delete_drain(node)
         return Outcome("undo-drain", node, OutcomeStatus.DONE, why)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
+from htas.execution.calls import Calls
+from htas.execution.crash_points import reached
 from htas.execution.draining import Draining
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
@@ -18,29 +21,40 @@ from htas.ports import HTASError
 class Executor:
     """Binds, launches and starts drains. Disruptive actions are checked against a fresh view first."""
 
-    def __init__(self, ports: Ports, machines: Machines, draining: Draining, expectations: Expectations) -> None:
+    def __init__(
+        self, ports: Ports, calls: Calls, machines: Machines, draining: Draining, expectations: Expectations
+    ) -> None:
         self._ports = ports
+        self._calls = calls
         self._machines = machines
         self._draining = draining
         self._expectations = expectations
 
     def execute(self, plan: Plan, snapshot: ClusterSnapshot) -> tuple[Outcome, ...]:
-        """What became of each action. A failed call is an outcome, never an exception."""
-        pods = {pod.key: pod for pod in snapshot.cluster.pods}
-        outcomes = [self._bind(bind, pods) for bind in plan.bind]
-        outcomes += [self._machines.launch(launch) for launch in plan.launch]
+        """What became of each action that has ended. A failed call is an outcome, never an exception.
+
+        Binds are not waited for: theirs come with a later cycle, and until then the pods count as placed.
+        """
+        pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
+        for bind in plan.bind:
+            self._bind(bind, pods)
+        outcomes = self._machines.launch(plan.launch)
         if plan.remove:
             outcomes += self._drain(plan)
-        return tuple(outcomes)
+        return (*self._calls.done(), *outcomes)
 
-    def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> Outcome:
+    def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:
         self._expectations.expect_bind(bind.pod, bind.node, self._ports.clock.now())
+        self._calls.later(partial(self._send_bind, pods[bind.pod], bind.node))
+
+    def _send_bind(self, pod: Pod, node: str) -> Outcome:
         try:
-            self._ports.cluster.bind(pods[bind.pod], bind.node)
+            self._ports.cluster.bind(pod, node)
         except HTASError as error:
-            self._expectations.forget(bind.pod)
-            return Outcome("bind", bind.pod, OutcomeStatus.FAILED, str(error))
-        return Outcome("bind", bind.pod, OutcomeStatus.DONE, bind.node)
+            self._expectations.failed(pod.key, self._ports.clock.now())
+            return Outcome("bind", pod.key, OutcomeStatus.FAILED, str(error))
+        reached("bind.sent")
+        return Outcome("bind", pod.key, OutcomeStatus.DONE, node)
 
     def _drain(self, plan: Plan) -> list[Outcome]:
         try:

@@ -1,37 +1,58 @@
-"""Expectations: binds issued and not yet observed, so that the next plan does not place the same pod twice."""
+"""Expectations: binds issued and not yet observed, so that the next plan does not place the same pod twice.
+
+kube-scheduler calls such pods assumed. A bind that failed is forgotten, and its pod held back for a while that
+doubles from 1 s to 10 s (kube-scheduler's podInitialBackoff and podMaxBackoff).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from threading import Lock
 
 from htas.model.pods import Pod
 
 PATIENCE_S = 30.0
 """After this long an unobserved bind is taken to have been lost, and the pod is planned for again."""
+FIRST_HOLD_S, LONGEST_HOLD_S = 1.0, 10.0
 
 
-@dataclass(slots=True)
 class Expectations:
-    """Binds by pod key."""
+    """Binds by pod, and pods whose last bind failed. Safe from several threads."""
 
-    _binds: dict[str, tuple[str, float]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._binds: dict[str, tuple[str, float]] = {}
+        self._held: dict[str, tuple[float, float]] = {}
 
     def expect_bind(self, pod: str, node: str, now: float) -> None:
-        self._binds[pod] = node, now
+        with self._lock:
+            self._binds[pod] = node, now
 
-    def forget(self, pod: str) -> None:
-        self._binds.pop(pod, None)
+    def failed(self, pod: str, now: float) -> None:
+        """A bind was refused or got no answer: forget it, and hold the pod back."""
+        with self._lock:
+            self._binds.pop(pod, None)
+            _, last_s = self._held.get(pod, (0.0, 0.0))
+            length_s = min(2 * last_s, LONGEST_HOLD_S) if last_s else FIRST_HOLD_S
+            self._held[pod] = now + length_s, length_s
 
     def settle(self, pods: Iterable[Pod], now: float) -> None:
         """Drop what has been observed, what is moot because the pod is gone, and what is too old to believe."""
-        if not self._binds:
-            return
-        waiting = {pod.key for pod in pods if pod.node is None}
-        self._binds = {
-            pod: (node, at) for pod, (node, at) in self._binds.items() if pod in waiting and now - at < PATIENCE_S
-        }
+        with self._lock:
+            if not self._binds and not self._held:
+                return
+            waiting = {pod.key for pod in pods if pod.node is None}
+            self._binds = {
+                pod: (node, at) for pod, (node, at) in self._binds.items() if pod in waiting and now - at < PATIENCE_S
+            }
+            self._held = {pod: hold for pod, hold in self._held.items() if pod in waiting}
 
     @property
     def binds(self) -> Mapping[str, str]:
-        return {pod: node for pod, (node, _) in self._binds.items()}
+        with self._lock:
+            return {pod: node for pod, (node, _) in self._binds.items()}
+
+    def held_back(self, now: float) -> Mapping[str, float]:
+        """Until when pods are held back."""
+        with self._lock:
+            return {pod: until for pod, (until, _) in self._held.items() if until > now}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from htas.execution.backoff import Backoffs
+from htas.execution.calls import Calls
 from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
@@ -24,13 +27,24 @@ _SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: Cl
 class Machines:
     """Buys, follows and clears away machines. It touches only what carries this cluster's name."""
 
-    def __init__(self, ports: Ports, policy: Policy, backoffs: Backoffs) -> None:
+    def __init__(self, ports: Ports, calls: Calls, policy: Policy, backoffs: Backoffs) -> None:
+        self.policy = policy
         self._ports = ports
-        self._policy = policy
+        self._calls = calls
         self._backoffs = backoffs
 
-    def launch(self, launch: Launch) -> Outcome:
-        """Journal a claim, then ask the cloud for its machine."""
+    def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
+        """Journal the claims, then ask the cloud for their machines, several at a time."""
+        outcomes, claims = [], []
+        for launch in launches:
+            try:
+                claims.append(self._journal(launch))
+            except ConflictError:
+                what = "another writer has this claim already"
+                outcomes.append(Outcome("launch", launch.claim, OutcomeStatus.DROPPED, what))
+        return outcomes + self._calls.all(partial(self._ask, claim) for claim in claims)
+
+    def _journal(self, launch: Launch) -> NodeClaim:
         now = self._ports.clock.now()
         claim = NodeClaim(
             id=launch.claim,
@@ -42,16 +56,15 @@ class Machines:
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
         )
-        try:
-            return self._ask(self._ports.store.put_claim(claim))
-        except ConflictError:
-            return Outcome("launch", launch.claim, OutcomeStatus.DROPPED, "another writer has this claim already")
+        written = self._ports.store.put_claim(claim)
+        reached("launch.journalled")
+        return written
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
         claims = {claim.id: claim for claim in self._ports.store.claims()}
         ours, outcomes = self._one_for_each_claim(claims, instances)
-        nodes = {n.claim: n for n in view.nodes if n.cluster == self._policy.cluster and n.claim is not None}
+        nodes = {n.claim: n for n in view.nodes if n.cluster == self.policy.cluster and n.claim is not None}
         is_partition = _too_many_unready(list(nodes.values()))
         for claim in claims.values():
             outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
@@ -69,7 +82,7 @@ class Machines:
         """Our machines by claim. A second one (a create repeated while its answer was lost) is deleted by its id."""
         ours: dict[str, Instance] = {}
         outcomes = []
-        mine = [i for i in instances if i.cluster == self._policy.cluster and i.claim is not None]
+        mine = [i for i in instances if i.cluster == self.policy.cluster and i.claim is not None]
         for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
             first = ours.setdefault(instance.claim or "", instance)
             if first is not instance and instance.state is not InstanceState.DELETING:
@@ -96,15 +109,23 @@ class Machines:
             pass
         except HTASError as error:
             return Outcome("release", claim.id, OutcomeStatus.FAILED, str(error))
+        reached("drain.machine-deleted")
         self._close_bill(claim)
+        reached("release.recorded")
         return Outcome("release", claim.id, OutcomeStatus.DONE, claim.message)
 
     def _ask(self, claim: NodeClaim) -> Outcome:
-        group, flavour = self._policy.group(claim.group), self._policy.catalogue.named(claim.flavour)
+        try:
+            return self._asked(claim)
+        except ConflictError as error:
+            return Outcome("launch", claim.id, OutcomeStatus.DROPPED, str(error))
+
+    def _asked(self, claim: NodeClaim) -> Outcome:
+        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
         if group is None or flavour is None:
             self.put(claim, ClaimState.FAILED, "its group or flavour is no longer configured")
             return Outcome("launch", claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured")
-        node = machine_node(self._policy, group, flavour, claim.zone, claim.id)
+        node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
         try:
             instance = self._ports.provider.create(claim, flavour, node)
         except TransientError as error:
@@ -113,7 +134,9 @@ class Machines:
             self._backoffs.failed(claim.flavour, claim.zone, str(error), self._ports.clock.now())
             self.put(claim, ClaimState.FAILED, str(error))
             return Outcome("launch", claim.id, OutcomeStatus.FAILED, str(error))
+        reached("launch.created")
         self._own(claim, instance)
+        reached("launch.recorded")
         return Outcome("launch", claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def _own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
@@ -133,7 +156,7 @@ class Machines:
             claim = self._own(claim, instance)
         claim = self._seen(claim, instance)
         now = self._ports.clock.now()
-        step = next_step(claim, instance, node, now, self._policy.timeouts)
+        step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
             return [self._ask(claim)]
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
@@ -161,7 +184,7 @@ class Machines:
             self._backoffs.failed(claim.flavour, claim.zone, step.message, self._ports.clock.now())
         if step.state is ClaimState.READY and node is not None:
             self._backoffs.worked(claim.flavour, claim.zone)
-            flavour = self._policy.catalogue.named(claim.flavour)
+            flavour = self.policy.catalogue.named(claim.flavour)
             is_complete = flavour is not None and offers_what_it_promised(node.allocatable, flavour)
             if is_complete and self._ports.store.learned().get(claim.flavour) != node.allocatable:
                 self._ports.store.put_learned(claim.flavour, node.allocatable)
@@ -186,7 +209,7 @@ class Machines:
     def _adopt(self, instance: Instance) -> Outcome:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
         now, claim_id = self._ports.clock.now(), instance.claim or ""
-        flavour = self._policy.catalogue.named(instance.flavour)
+        flavour = self.policy.catalogue.named(instance.flavour)
         claim = NodeClaim(
             id=claim_id,
             group=instance.group or "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htas.ports import Clock, ClusterPort, MigrationPort, ProviderPort, StorePort
+from htas.ports import AnnouncerPort, Clock, ClusterPort, MigrationPort, ProviderPort, StorePort
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +14,4 @@ class Ports:
     provider: ProviderPort
     migration: MigrationPort
     store: StorePort
+    announcer: AnnouncerPort

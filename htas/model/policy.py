@@ -93,6 +93,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     min_replica_count: int = 0
     delay_after_launch_s: float = 0.0
     """A node younger than this is not cleaned (empty or not)."""
+    max_grace_s: float = 600.0
+    """An evicted pod is given its own grace period, but no longer (max-graceful-termination-sec)."""
     max_nodes_at_once: int = 10
     """Nodes under way to removal at one time."""
     migration_seconds: float = 10.0
@@ -140,6 +142,8 @@ class Timeouts(msgspec.Struct, frozen=True):
     registration_s: float = 900.0
     ready_s: float = 900.0
     drain_s: float = 600.0
+    eviction_s: float = 120.0
+    """How long budgets may refuse every eviction of a node before it is given back (max-pod-eviction-time)."""
     missing_s: float = 60.0
     """How long a machine may be missing from the cloud's list, which lags behind, before it is taken for gone."""
     backoff_initial_s: float = 300.0

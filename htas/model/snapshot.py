@@ -77,7 +77,8 @@ class ClusterView(msgspec.Struct, frozen=True):
 class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A dated view: the cluster's, the cloud's and HTAS's own open business.
 
-    `expected_binds` (pod key to node) are binds issued and not yet observed; `learned` is what a flavour's first
+    `expected_binds` (pod key to node) are binds issued and not yet observed; `held_back` tells until when pods whose
+    bind failed are not bound again; `learned` is what a flavour's first
     Ready node really offered (allocatable).
     """
 
@@ -89,6 +90,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     drains: tuple[Drain, ...] = ()
     moves: tuple[Move, ...] = ()
     expected_binds: Mapping[str, str] = {}
+    held_back: Mapping[str, float] = {}
     backoffs: tuple[Backoff, ...] = ()
     headroom: Headroom = Headroom()
     learned: Mapping[str, Resources] = {}

@@ -130,7 +130,7 @@ def _written(
     cleaning: Cleaning,
 ) -> Plan:
     bought = {} if buying.purchase is None else {item.row: item for item in buying.purchase.bought}
-    bind, nominate = _binds(opening, policy, placements, now_placed, set(bought))
+    bind, nominate = _binds(opening, snapshot, policy, placements, now_placed, set(bought))
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
     unplaced = [
         *buying.unplaced,
@@ -152,7 +152,12 @@ def _written(
 
 
 def _binds(
-    opening: Opening, policy: Policy, placements: dict[int, list[Pod]], now_placed: set[str], bought: set[int]
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    placements: dict[int, list[Pod]],
+    now_placed: set[str],
+    bought: set[int],
 ) -> tuple[list[Bind], list[Nomination]]:
     bind: list[Bind] = []
     nominate: list[Nomination] = []
@@ -166,6 +171,8 @@ def _binds(
                 nominate.append(Nomination(pod.key, name, "the machine is on its way"))
             elif pod.key not in now_placed:
                 nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
+            elif snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
+                nominate.append(Nomination(pod.key, name, "its last bind failed; it is tried again in a moment"))
             elif pod.scheduler == policy.scheduler_name:
                 bind.append(Bind(pod.key, name))
             else:

@@ -93,7 +93,7 @@ class SandboxCluster:
         self._on_node[node].add(pod.key)
         self._start_soon(record.pod)
 
-    def evict(self, pod: Pod) -> None:
+    def evict(self, pod: Pod, grace_s: float | None = None) -> None:
         self.faults.strike("evict")
         record = self._present(pod.key, pod.uid)
         if record is None or record.pod.is_terminating:
@@ -102,8 +102,10 @@ class SandboxCluster:
         self._ledger.evictions += 1
         self._put(record, msgspec.structs.replace(record.pod, deleted_at=self._clock.now()))
         # A pod without a node has nobody to end it: the API server deletes it at once.
-        grace_s = record.pod.grace_s if record.pod.node is not None else 0.0
-        self._queue.after(grace_s, partial(self._gone, record.pod.key, record.pod.uid))
+        stated_s = record.pod.grace_s if grace_s is None else grace_s
+        self._queue.after(
+            stated_s if record.pod.node is not None else 0.0, partial(self._gone, record.pod.key, record.pod.uid)
+        )
 
     def set_draining(self, node: str, draining: bool) -> None:
         self.faults.strike("set_draining")
@@ -119,6 +121,12 @@ class SandboxCluster:
             self.lose_pods(node)
             del self._nodes[node], self._on_node[node], self._held[node]
             self._touch()
+
+    def mark_waiting(self, pod: Pod) -> None:
+        """A scheduler notes on a pod that it found no room for it."""
+        record = self._present(pod.key, pod.uid)
+        if record is not None and record.pod.node is None:
+            self._put(record, msgspec.structs.replace(record.pod, is_unschedulable=True))
 
     # What the cloud does to nodes.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -12,10 +13,11 @@ import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.flavours import Flavour
+from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView, Move
-from htas.ports import PermanentError, TransientError
+from htas.ports import HTASError, PermanentError, TransientError
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.wire import CALLS, Answer, raised
 
@@ -117,8 +119,8 @@ class RemoteCluster:
     def bind(self, pod: Pod, node: str) -> None:
         self._call("cluster.bind", pod, node)
 
-    def evict(self, pod: Pod) -> None:
-        self._call("cluster.evict", pod)
+    def evict(self, pod: Pod, grace_s: float | None = None) -> None:
+        self._call("cluster.evict", pod, grace_s)
 
     def set_draining(self, node: str, draining: bool) -> None:
         self._call("cluster.set_draining", node, draining)
@@ -163,6 +165,29 @@ class RemoteMigration:
         return moves
 
 
+class RemoteAnnouncer:
+    """Implements AnnouncerPort. What is said of the work must not stop it: a lost call is a lost announcement."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+    def tell(self, news: Iterable[News]) -> None:
+        with suppress(HTASError):
+            self._call("announcer.tell", list(news))
+
+    def mark_waiting(self, pod: Pod, message: str) -> None:
+        with suppress(HTASError):
+            self._call("announcer.mark_waiting", pod, message)
+
+    def publish(self, status: str) -> None:
+        with suppress(HTASError):
+            self._call("announcer.publish", status)
+
+    def told(self) -> list[News]:
+        told: list[News] = self._call("announcer.told")
+        return told
+
+
 class RemoteWorld:
     """A world by its address; raises PermanentError when there is none. No `speed`: as the world itself states it."""
 
@@ -176,6 +201,7 @@ class RemoteWorld:
         self.cluster = RemoteCluster(self.connection)
         self.cloud = RemoteCloud(self.connection)
         self.migration = RemoteMigration(self.connection)
+        self.announcer = RemoteAnnouncer(self.connection)
 
     def advance_to(self, instant: float) -> None:
         self.connection.call("world.advance_to", instant)

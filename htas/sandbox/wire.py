@@ -13,6 +13,7 @@ import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.flavours import Flavour
+from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView, Move
@@ -33,9 +34,13 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cluster.observe": (lambda world: world.cluster.observe, (), ClusterView),
     "cluster.changes": (lambda world: world.cluster.changes, (), int),
     "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
-    "cluster.evict": (lambda world: world.cluster.evict, (Pod,), None),
+    "cluster.evict": (lambda world: world.cluster.evict, (Pod, float | None), None),
     "cluster.set_draining": (lambda world: world.cluster.set_draining, (str, bool), None),
     "cluster.delete_node": (lambda world: world.cluster.delete_node, (str,), None),
+    "announcer.tell": (lambda world: world.announcer.tell, (list[News],), None),
+    "announcer.mark_waiting": (lambda world: world.announcer.mark_waiting, (Pod, str), None),
+    "announcer.publish": (lambda world: world.announcer.publish, (str,), None),
+    "announcer.told": (lambda world: world.announcer.told, (), list[News]),
     "cloud.create": (lambda world: world.cloud.create, (NodeClaim, Flavour, Node), Instance),
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),

@@ -9,6 +9,7 @@ from functools import partial
 from htas.model.claims import Headroom
 from htas.model.nodes import Node
 from htas.ports import PermanentError
+from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cloud import Chances, SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
@@ -48,6 +49,7 @@ class World:
         )
         self._arrives_at: dict[str, float] = {}
         self.migration = SandboxMigration(self.clock, self.queue, self.cluster, self.ledger)
+        self.announcer = SandboxAnnouncer(self.cluster)
 
     def load(self, workload: Workload) -> None:
         """Let a workload arrive, counted from now; raises PermanentError where a name in it makes no sense."""

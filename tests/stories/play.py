@@ -33,7 +33,7 @@ class Story:
 
     def crash(self) -> None:
         world = self.world
-        self.ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self.store)
+        self.ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self.store, world.announcer)
         self.daemon = Daemon(self.ports, self.policy)
         self.daemon.listeners.append(self.seen.append)
         self.driver = VirtualDriver(world, self.daemon)

@@ -42,13 +42,13 @@ def load_access(kubeconfig: Path | None, context: str | None, connections: int) 
     configuration = Configuration()
     if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
         try:
-            load_incluster_config(configuration)
+            load_incluster_config(configuration)  # type: ignore[no-untyped-call] # the client's is untyped
         except ConfigException as error:
             raise PermanentError(f"in-cluster credentials: {error}; mount a service account token") from error
         return Access(configuration, _own_namespace(), connections)
     where = str(kubeconfig) if kubeconfig is not None else os.environ.get("KUBECONFIG", "~/.kube/config")
     try:
-        load_kube_config(
+        load_kube_config(  # type: ignore[no-untyped-call] # the client's is untyped
             config_file=str(kubeconfig) if kubeconfig is not None else None,
             context=context,
             client_configuration=configuration,

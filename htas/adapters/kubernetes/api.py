@@ -92,12 +92,18 @@ class ApiServer:
     def delete(self, path: str, body: object | None = None) -> bytes:
         return self._call("DELETE", path, None, msgspec.json.encode(body) if body is not None else None)
 
-    def lines(self, path: str, query: Query, idle_s: float) -> Iterator[bytes]:
-        """The lines of a streamed answer (a watch) as they come; a stream silent for `idle_s` is broken off."""
+    def lines(
+        self, path: str, query: Query, idle_s: float, on_open: Callable[[], None] = lambda: None
+    ) -> Iterator[bytes]:
+        """The lines of a streamed answer (a watch) as they come; a stream silent for `idle_s` is broken off.
+
+        `on_open` is called once the server has begun to answer.
+        """
         answer = self._send("GET", path, query, None, JSON, urllib3.Timeout(connect=CONNECT_S, read=idle_s), False)
         try:
             if answer.status >= 300:
                 raise translated(answer.status, answer.read(), answer.headers, f"GET {path}")
+            on_open()
             yield from _lines(answer)
         except urllib3.exceptions.HTTPError as error:
             raise TransientError(f"watch {path}: {_words(error)}") from error
@@ -105,9 +111,7 @@ class ApiServer:
             answer.close()  # the connection cannot be used again: the rest of the stream would be on it
             answer.release_conn()
 
-    def _call(
-        self, method: str, path: str, query: Query | None, body: bytes | None = None, form: str = JSON
-    ) -> bytes:
+    def _call(self, method: str, path: str, query: Query | None, body: bytes | None = None, form: str = JSON) -> bytes:
         self._limit.wait()
         answer = self._send(method, path, query, body, form, urllib3.Timeout(connect=CONNECT_S, read=READ_S), True)
         if answer.status >= 300:

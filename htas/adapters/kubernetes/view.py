@@ -82,7 +82,7 @@ class ViewBuilder:
     def _add_known(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str, where: str) -> None:
         nameless = f"{where} ({kind}, no name): metadata"
         try:
-            identity = _decode(head.metadata if _is_stated(head.metadata) else b"{}", wire.Identity)
+            identity = decode(head.metadata if _is_stated(head.metadata) else b"{}", wire.Identity)
         except UNREADABLE as error:
             self._malformed.append(self._told(nameless, decoding_fault(error)))
             return
@@ -96,7 +96,7 @@ class ViewBuilder:
             return
         self._names.add(title)
         try:
-            self._objects[kind][key] = _decode(raw, KINDS[kind][1])
+            self._objects[kind][key] = decode(raw, KINDS[kind][1])
         except UNREADABLE as error:
             self._malformed.append(self._told(title, decoding_fault(error)))
 
@@ -193,7 +193,7 @@ def _is_stated(part: msgspec.Raw) -> bool:
     return bytes(memoryview(part)[:4]) not in (b"", b"null")
 
 
-def _decode(raw: bytes | msgspec.Raw, form: type[_T]) -> _T:
+def decode(raw: bytes | msgspec.Raw, form: type[_T]) -> _T:
     """Decode, taking null for absent as Kubernetes does, also where a text or a number belongs (rare, hence second)."""
     try:
         return msgspec.json.decode(raw, type=form)

@@ -1,0 +1,166 @@
+"""ClusterPort on the API server: what is seen comes from the live view, what is done is one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from time import monotonic
+
+import msgspec
+
+from htas.adapters.kubernetes import wire
+from htas.adapters.kubernetes.api import MERGE_PATCH, ApiServer, part
+from htas.adapters.kubernetes.live import LiveView
+from htas.adapters.kubernetes.resources import RESOURCES
+from htas.adapters.kubernetes.watching import Watching, list_into
+from htas.model.nodes import DRAINING_TAINT
+from htas.model.pods import Pod
+from htas.model.snapshot import ClusterView
+from htas.ports import ConflictError, NotFoundError, TransientError
+
+STALE_S = 15.0
+"""With a kind unwatched for longer the view may be wrong, and nothing is planned on it."""
+CONFLICTS = 5
+"""How often a node is read again when somebody else changed it meanwhile (kubelets write to it all the time)."""
+
+_NODES = msgspec.json.Decoder(wire.Node)
+_PODS = msgspec.json.Decoder(wire.Pod)
+
+
+class KubernetesCluster:
+    """Implements ClusterPort. `start` begins to watch; `close` ends it."""
+
+    def __init__(
+        self,
+        api: ApiServer,
+        scheduler_name: str,
+        *,
+        page_size: int = 1000,
+        on_restart: Callable[[str], None] = lambda kind: None,
+    ) -> None:
+        self.live = LiveView(scheduler_name)
+        self._api = api
+        self._stopping = Event()
+        self._page_size = page_size
+        self._watches = [
+            Watching(api, resource, self.live, self._stopping, page_size=page_size, on_restart=on_restart)
+            for resource in RESOURCES
+        ]
+
+    def start(self) -> None:
+        """Begin to list and watch every kind, each in a thread of its own."""
+        for watch in self._watches:
+            watch.start()
+
+    def close(self) -> None:
+        """End watching. The threads notice at their next event, and hold up no exit."""
+        self._stopping.set()
+
+    def read_once(self) -> None:
+        """List every kind once instead of watching; raises what the API server answers."""
+        for resource in RESOURCES:
+            list_into(self.live, self._api, resource, self._page_size)
+
+    # The port.
+
+    def observe(self) -> ClusterView:
+        missing = self.live.missing
+        if missing:
+            failing = [f"{watch.resource.kind}: {watch.error}" for watch in self._watches if watch.error]
+            what = f"not synced yet: {', '.join(missing)}"
+            raise TransientError(f"{what} ({'; '.join(failing)})" if failing else what)
+        for watch in self._watches:
+            if watch.failing_since is not None and monotonic() - watch.failing_since > STALE_S:
+                silent_s = monotonic() - watch.failing_since
+                raise TransientError(f"{watch.resource.kind} not watched for {silent_s:.0f} s: {watch.error}")
+        return self.live.view()
+
+    def changes(self) -> int:
+        return self.live.changes
+
+    def bind(self, pod: Pod, node: str) -> None:
+        if self.live.node(node) is None:  # the API server would bind to a node that is not there
+            raise NotFoundError(f"node {node} is gone")
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "uid": pod.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            self._api.post(f"{_pod_path(pod)}/binding", body)
+        except ConflictError:
+            # Bound already, perhaps by ourselves: an answer that got lost on its way.
+            if _PODS.decode(self._api.get(_pod_path(pod))).spec.node_name != node:
+                raise
+
+    def evict(self, pod: Pod, grace_s: float | None = None) -> None:
+        grace = {} if grace_s is None else {"gracePeriodSeconds": int(grace_s)}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}, **grace},
+        }
+        try:
+            self._api.post(f"{_pod_path(pod)}/eviction", body)
+        except NotFoundError:
+            return
+        except ConflictError:
+            # Another pod bears this name by now: ours is gone. Anything else is a conflict in earnest.
+            if self._uid(pod) == pod.uid:
+                raise
+
+    def _uid(self, pod: Pod) -> str:
+        try:
+            return _PODS.decode(self._api.get(_pod_path(pod))).metadata.uid
+        except NotFoundError:
+            return ""
+
+    def set_draining(self, node: str, draining: bool) -> None:
+        """Read, change and write with the version that was read: others' taints are never lost."""
+        for attempt in range(CONFLICTS):
+            found = msgspec.json.decode(self._api.get(_node_path(node)))
+            change = _draining_change(found, draining)
+            if change is None:
+                return
+            try:
+                self._api.patch(_node_path(node), change, MERGE_PATCH)
+                return
+            except ConflictError:
+                if attempt == CONFLICTS - 1:
+                    raise
+
+    def delete_node(self, node: str) -> None:
+        known = self.live.node(node)
+        precondition = {"preconditions": {"uid": known.uid}} if known is not None and known.uid else None
+        try:
+            self._api.delete(_node_path(node), precondition)
+        except NotFoundError:
+            return
+
+
+def _draining_change(found: dict[str, object], draining: bool) -> dict[str, object] | None:
+    """The merge patch that cordons and taints a node, or undoes both; None: it is so already."""
+    spec = found.get("spec") or {}
+    assert isinstance(spec, dict)
+    taint = {"key": DRAINING_TAINT.key, "effect": DRAINING_TAINT.effect.value}
+    taints = [each for each in spec.get("taints") or () if (each["key"], each["effect"]) != tuple(taint.values())]
+    if draining:
+        taints.append(taint)
+    if bool(spec.get("unschedulable")) == draining and len(taints) == len(spec.get("taints") or ()):
+        return None
+    metadata = found["metadata"]
+    assert isinstance(metadata, dict)
+    return {
+        "metadata": {"resourceVersion": metadata["resourceVersion"], "uid": metadata["uid"]},
+        "spec": {"unschedulable": draining or None, "taints": taints or None},
+    }
+
+
+def _pod_path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{part(pod.namespace)}/pods/{part(pod.name)}"
+
+
+def _node_path(node: str) -> str:
+    return f"/api/v1/nodes/{part(node)}"

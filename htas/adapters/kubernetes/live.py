@@ -1,0 +1,386 @@
+"""The cluster as it is now, kept up to date object by object: a view costs in proportion to what has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from threading import RLock
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from htas.adapters.kubernetes import objects, pods, wire
+from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
+from htas.adapters.kubernetes.objects import AttachLimits
+from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
+from htas.adapters.kubernetes.resources import RESOURCES, Resource
+from htas.adapters.kubernetes.view import decode
+from htas.model.budgets import DisruptionBudget
+from htas.model.nodes import Node
+from htas.model.pods import Pod, RunLength, RunLengthSource
+from htas.model.snapshot import ClusterView, Problem
+from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
+
+Key = tuple[str, str]
+"""Namespace (empty: none) and name."""
+CONTROLLERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
+
+MOST_SHARED = 20_000
+"""Distinct parts of pods remembered for sharing; 50,000 pods of 200 templates have fewer than 1,000."""
+
+_T = TypeVar("_T")
+
+
+class Shelf(Generic[_T]):
+    """Objects of one kind by key, and their tuple, which is made again only when something changed."""
+
+    def __init__(self) -> None:
+        self.items: dict[Key, _T] = {}
+        self._all: tuple[_T, ...] | None = ()
+
+    def put(self, key: Key, item: _T) -> None:
+        self.items[key] = item
+        self._all = None
+
+    def drop(self, key: Key) -> _T | None:
+        self._all = None
+        return self.items.pop(key, None)
+
+    def all(self) -> tuple[_T, ...]:
+        if self._all is None:
+            self._all = tuple(self.items.values())
+        return self._all
+
+
+class LiveView:
+    """What the watches have told so far. Safe from several threads.
+
+    `scheduler_name` tells which pods count as work that arrives (see `changes`).
+    """
+
+    def __init__(self, scheduler_name: str) -> None:
+        self._scheduler_name = scheduler_name
+        self._lock = RLock()
+        self._changes = 0
+        self._view: ClusterView | None = None
+        self._problems: dict[tuple[str, Key], tuple[Problem, ...]] = {}
+        self._synced: set[str] = set()
+        self._shared: dict[object, Any] = {}
+        self._nodes: Shelf[Node] = Shelf()
+        self._pods: Shelf[Pod] = Shelf()
+        self._budgets: Shelf[DisruptionBudget] = Shelf()
+        self._volumes: Shelf[PersistentVolume] = Shelf()
+        self._claims: Shelf[VolumeClaim] = Shelf()
+        self._storage_classes: Shelf[StorageClass] = Shelf()
+        self._namespaces: Shelf[tuple[str, dict[str, str]]] = Shelf()
+        self._limits: dict[Key, AttachLimits] = {}
+        self._priority_classes: dict[Key, wire.PriorityClass] = {}
+        self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
+        self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {})
+        self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
+            "Node": self._put_node,
+            "Pod": self._put_pod,
+            "PodDisruptionBudget": self._put_budget,
+            "PriorityClass": self._put_priority_class,
+            "CSINode": self._put_limits,
+            "Namespace": lambda key, raw, _: self._namespaces.put(key, (key[1], objects.namespace_labels(raw))),
+            "PersistentVolume": lambda key, raw, faults: self._volumes.put(key, objects.volume(raw, faults)),
+            "PersistentVolumeClaim": lambda key, raw, _: self._claims.put(key, objects.claim(raw)),
+            "StorageClass": lambda key, raw, _: self._storage_classes.put(key, objects.storage_class(raw)),
+            **{kind: self._controller_putter(kind) for kind in CONTROLLERS},
+        }
+        self._drop: dict[str, Callable[[Key], object]] = {
+            "Node": self._drop_node,
+            "Pod": self._drop_pod,
+            "PodDisruptionBudget": self._budgets.drop,
+            "PriorityClass": self._drop_priority_class,
+            "CSINode": lambda key: self._limits.pop(key, None),
+            "Namespace": self._namespaces.drop,
+            "PersistentVolume": self._volumes.drop,
+            "PersistentVolumeClaim": self._claims.drop,
+            "StorageClass": self._storage_classes.drop,
+            **{kind: self._controller_dropper(kind) for kind in CONTROLLERS},
+        }
+        self._keys: dict[str, set[Key]] = {resource.kind: set() for resource in RESOURCES}
+
+    # What the watches tell.
+
+    def take_page(self, resource: Resource, raws: Iterable[bytes | msgspec.Raw]) -> set[Key]:
+        """Objects from a page of a list; returns their keys."""
+        keys = set()
+        for raw in raws:
+            with self._lock:  # object by object: a list of 50,000 must not hold up a cycle
+                key = self._take(resource, raw)
+            if key is not None:
+                keys.add(key)
+        return keys
+
+    def end_list(self, resource: Resource, listed: set[Key]) -> None:
+        """All pages of a list have been taken in: what was not in them is gone."""
+        with self._lock:
+            for key in self._keys[resource.kind] - listed:
+                self._forget(resource, key)
+            if resource.kind not in self._synced:
+                self._synced.add(resource.kind)
+                self._note_change()
+
+    def put(self, resource: Resource, raw: bytes | msgspec.Raw) -> None:
+        """An object that is new or has changed."""
+        with self._lock:
+            self._take(resource, raw)
+
+    def remove(self, resource: Resource, raw: bytes | msgspec.Raw) -> None:
+        """An object that is gone."""
+        with self._lock:
+            try:
+                key = _key(resource, msgspec.json.decode(raw, type=_Named).metadata)
+            except UNREADABLE:
+                return  # it was never taken in either
+            self._forget(resource, key)
+
+    # What the daemon asks.
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Kinds not listed yet: no view can be relied on before they are."""
+        return tuple(resource.kind for resource in RESOURCES if resource.kind not in self._synced)
+
+    def view(self) -> ClusterView:
+        """The cluster now. The same object is returned while nothing has changed."""
+        with self._lock:
+            if self._view is None:
+                self._view = ClusterView(
+                    nodes=self._nodes.all(),
+                    pods=self._pods.all(),
+                    budgets=self._budgets.all(),
+                    namespaces=dict(self._namespaces.all()),
+                    volumes=Volumes(self._volumes.all(), self._claims.all(), self._storage_classes.all()),
+                    problems=tuple(problem for told in self._problems.values() for problem in told),
+                )
+            return self._view
+
+    def pod(self, key: Key) -> Pod | None:
+        with self._lock:
+            return self._pods.items.get(key)
+
+    def node(self, name: str) -> Node | None:
+        with self._lock:
+            return self._nodes.items.get(("", name))
+
+    @property
+    def changes(self) -> int:
+        """Grows when work arrives, room frees, or a budget allows again what it refused."""
+        return self._changes
+
+    # Taking objects in.
+
+    def _take(self, resource: Resource, raw: bytes | msgspec.Raw) -> Key | None:
+        """The object's key; None where it has no name. One that cannot be understood is a problem and is left out."""
+        self._view = None
+        try:
+            decoded = decode(raw, resource.form)
+        except UNREADABLE as error:
+            return self._unreadable(resource, raw, error)
+        key = _key(resource, decoded.metadata)
+        self._keys[resource.kind].add(key)
+        self._problems.pop((resource.kind, key), None)
+        faults: Faults = []
+        self._put[resource.kind](key, decoded, faults)
+        if faults:
+            self._drop[resource.kind](key)
+            self._tell(resource.kind, key, faults)
+        return key
+
+    def _unreadable(self, resource: Resource, raw: bytes | msgspec.Raw, error: Exception) -> Key | None:
+        try:
+            key = _key(resource, msgspec.json.decode(raw, type=_Named).metadata)
+        except UNREADABLE:
+            return None
+        self._keys[resource.kind].add(key)
+        self._drop[resource.kind](key)
+        title = _title(resource.kind, key)
+        self._problems[resource.kind, key] = (Problem(title, decoding_fault(error)),)
+        return key
+
+    def _forget(self, resource: Resource, key: Key) -> None:
+        self._view = None
+        self._keys[resource.kind].discard(key)
+        self._problems.pop((resource.kind, key), None)
+        self._drop[resource.kind](key)
+
+    def _tell(self, kind: str, key: Key, faults: Iterable[Fault]) -> None:
+        title = _title(kind, key)
+        told = tuple(Problem(f"{title}: {fault.path}", fault.what) for fault in faults)
+        self._problems[kind, key] = self._problems.get((kind, key), ()) + told
+
+    def _note_change(self) -> None:
+        self._changes += 1
+
+    # Nodes and what is known of them.
+
+    def _put_node(self, key: Key, raw: wire.Node, faults: Faults) -> None:
+        node = objects.node(raw, {key[1]: self._limits.get(key, ())}, faults)
+        before = self._nodes.items.get(key)
+        self._nodes.put(key, node)
+        if before is None or _opens(before, node) or before.is_ready != node.is_ready:
+            self._note_change()
+
+    def _drop_node(self, key: Key) -> None:
+        if self._nodes.drop(key) is not None:
+            self._note_change()
+
+    def _put_limits(self, key: Key, raw: wire.CsiNode, _: Faults) -> None:
+        self._limits[key] = limits = objects.attach_limits(raw)
+        node = self._nodes.items.get(key)
+        if node is not None and node.attach_limits != limits:
+            self._nodes.put(key, msgspec.structs.replace(node, attach_limits=limits))
+            self._note_change()
+
+    # Pods, and the controllers that say something of them.
+
+    def _put_pod(self, key: Key, raw: wire.Pod, faults: Faults) -> None:
+        doubts: Faults = []
+        pod = pods.translate(raw, self._around, faults, doubts)
+        if doubts:
+            self._tell("Pod", key, doubts)
+        if pod is None:
+            self._drop_pod(key)
+            return
+        pod = self._sharing(pod)
+        before = self._pods.items.get(key)
+        self._pods.put(key, pod)
+        if before is None or before.owner is not pod.owner:
+            self._unlist(key, before)
+            if pod.owner is not None and pod.owner.kind in CONTROLLERS:
+                self._pods_of.setdefault((pod.owner.kind, key[0], pod.owner.name), set()).add(key)
+        if self._is_work(pod) and (before is None or before.uid != pod.uid or not self._is_work(before)):
+            self._note_change()
+        if before is not None and before.node is not None and before.uid != pod.uid:
+            self._note_change()  # one pod of a name went and another came, which a lost watch shows as one change
+
+    def _drop_pod(self, key: Key) -> None:
+        pod = self._pods.drop(key)
+        if pod is None:
+            return
+        self._unlist(key, pod)
+        if pod.node is not None:
+            self._note_change()
+
+    def _unlist(self, key: Key, pod: Pod | None) -> None:
+        """Take a pod off its controller's list."""
+        if pod is None or pod.owner is None:
+            return
+        controller = pod.owner.kind, key[0], pod.owner.name
+        owned = self._pods_of.get(controller, set())
+        owned.discard(key)
+        if not owned:
+            self._pods_of.pop(controller, None)
+
+    def _is_work(self, pod: Pod) -> bool:
+        """Whether it waits for a node that HTAS should find or buy."""
+        return (
+            pod.node is None
+            and not pod.gates
+            and not pod.is_terminating
+            and (pod.scheduler == self._scheduler_name or pod.is_unschedulable)
+        )
+
+    def _sharing(self, pod: Pod) -> Pod:
+        """One object for equal ones: the pods of a template share their requests, constraints and owner."""
+        if len(self._shared) > MOST_SHARED:
+            self._shared.clear()  # months of Jobs, each an owner of its own, must not add up
+        return msgspec.structs.replace(
+            pod,
+            constraints=self._shared.setdefault(pod.constraints, pod.constraints),
+            requests=self._shared.setdefault(pod.requests, pod.requests),
+            owner=self._shared.setdefault(pod.owner, pod.owner),
+        )
+
+    def _controller_putter(self, kind: str) -> Callable[[Key, Any, Faults], None]:
+        def put(key: Key, raw: wire.Controller, _: Faults) -> None:
+            wanted, deadline_s = objects.replicas(kind, raw), raw.spec.active_deadline_seconds
+            replicas: Any = self._around.replicas
+            deadlines: Any = self._around.deadlines_s
+            if replicas.get((kind, *key)) == wanted and (kind != "Job" or deadlines.get(key) == deadline_s):
+                return
+            replicas[(kind, *key)] = wanted
+            if kind == "Job" and deadline_s is not None:
+                deadlines[key] = deadline_s
+            for pod_key in tuple(self._pods_of.get((kind, *key), ())):
+                self._owner_says(pod_key, wanted, deadline_s if kind == "Job" else None)
+
+        return put
+
+    def _owner_says(self, key: Key, wanted: int, deadline_s: float | None) -> None:
+        """A controller changed, or was told of after its pods."""
+        pod = self._pods.items[key]
+        assert pod.owner is not None
+        run_length = pod.run_length
+        if run_length is None and deadline_s is not None and deadline_s > 0:
+            run_length = RunLength(deadline_s, RunLengthSource.DEADLINE)
+        owner = msgspec.structs.replace(pod.owner, replicas=wanted)
+        changed = msgspec.structs.replace(pod, owner=owner, run_length=run_length)
+        self._pods.put(key, self._sharing(changed))
+
+    def _controller_dropper(self, kind: str) -> Callable[[Key], object]:
+        def drop(key: Key) -> None:
+            replicas: Any = self._around.replicas
+            deadlines: Any = self._around.deadlines_s
+            replicas.pop((kind, *key), None)
+            if kind == "Job":
+                deadlines.pop(key, None)
+
+        return drop
+
+    # The rest.
+
+    def _put_budget(self, key: Key, raw: wire.Budget, faults: Faults) -> None:
+        budget = objects.budget(raw, faults)
+        before = self._budgets.items.get(key)
+        self._budgets.put(key, budget)
+        if before is not None and budget.disruptions_allowed > before.disruptions_allowed:
+            self._note_change()
+
+    def _put_priority_class(self, key: Key, raw: wire.PriorityClass, _: Faults) -> None:
+        self._priority_classes[key] = raw
+        self._note_priorities()
+
+    def _drop_priority_class(self, key: Key) -> None:
+        self._priority_classes.pop(key, None)
+        self._note_priorities()
+
+    def _note_priorities(self) -> None:
+        """Pods that come later are judged by these; those there already have had theirs filled in by admission."""
+        self._around = msgspec.structs.replace(self._around, **priorities_of(self._priority_classes.values()))
+
+
+class _Named(msgspec.Struct):
+    """Enough to tell which object it is, whatever else is wrong with it."""
+
+    metadata: wire.Identity
+
+
+def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
+    """The `priorities` and the `default_priority` of Surroundings."""
+    told = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
+    defaults = [told[raw.metadata.name] for raw in classes if raw.global_default]
+    return {
+        "priorities": SYSTEM_PRIORITIES | told,
+        "default_priority": min(defaults, key=lambda each: each.value, default=PriorityClass()),
+    }
+
+
+def _key(resource: Resource, meta: wire.Metadata | wire.Identity) -> Key:
+    return (meta.namespace or "default" if resource.is_namespaced else "", meta.name)
+
+
+def _title(kind: str, key: Key) -> str:
+    return f"{kind} {'/'.join(filter(None, key))}"
+
+
+def _opens(before: Node, now: Node) -> bool:
+    """Whether a node takes more than it did."""
+    return (
+        (before.is_unschedulable and not now.is_unschedulable)
+        or before.taints != now.taints
+        or (before.allocatable != now.allocatable)
+    )

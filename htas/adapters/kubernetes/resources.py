@@ -1,0 +1,48 @@
+"""The kinds HTAS reads, and where the API server lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from htas.adapters.kubernetes import wire
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind, its API group and version, the plural of its address, and the fields that are decoded of it."""
+
+    kind: str
+    group: str
+    version: str
+    plural: str
+    form: type[Any]
+    is_namespaced: bool = True
+    field_selector: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where all of them are listed, in every namespace."""
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return f"{root}/{self.version}/{self.plural}"
+
+
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Finished pods hold nothing. kube-scheduler lists with the same selector; a pod that ends is told as deleted."""
+
+RESOURCES = (
+    Resource("Namespace", "", "v1", "namespaces", wire.Namespace, is_namespaced=False),
+    Resource("CSINode", "storage.k8s.io", "v1", "csinodes", wire.CsiNode, is_namespaced=False),
+    Resource("Node", "", "v1", "nodes", wire.Node, is_namespaced=False),
+    Resource("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", wire.PriorityClass, is_namespaced=False),
+    Resource("StorageClass", "storage.k8s.io", "v1", "storageclasses", wire.StorageClass, is_namespaced=False),
+    Resource("PersistentVolume", "", "v1", "persistentvolumes", wire.PersistentVolume, is_namespaced=False),
+    Resource("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", wire.PersistentVolumeClaim),
+    Resource("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", wire.Budget),
+    Resource("ReplicationController", "", "v1", "replicationcontrollers", wire.Controller),
+    Resource("ReplicaSet", "apps", "v1", "replicasets", wire.Controller),
+    Resource("StatefulSet", "apps", "v1", "statefulsets", wire.Controller),
+    Resource("Job", "batch", "v1", "jobs", wire.Controller),
+    Resource("Pod", "", "v1", "pods", wire.Pod, field_selector=UNFINISHED),
+)
+"""In the order in which they are best told: what pods refer to comes before the pods."""

@@ -1,0 +1,127 @@
+"""What HTAS tells people about their objects: in kube-scheduler's and Cluster Autoscaler's words, and not too often.
+
+The same thing is said of the same object once in five minutes (Cluster Autoscaler's rule); a waiting pod is marked
+when the reason changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from htas.model.news import News
+from htas.model.plan import Plan, UnplacedPod
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterSnapshot
+from htas.ports import AnnouncerPort
+
+REPEAT_S = 300.0
+NOT_BOUGHT = frozenset(
+    {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
+    | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
+)
+"""Reasons that say no machine will come, as far as it can be known now."""
+UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED})
+"""Pods that are not ours to speak of yet."""
+
+
+class Announcing:
+    """Turns plans and outcomes into News and marks. Keeps what it said lately; a restart says it once more."""
+
+    def __init__(self, announcer: AnnouncerPort, policy: Policy) -> None:
+        self.policy = policy
+        self._announcer = announcer
+        self._said: dict[tuple[str, str, str, str], float] = {}
+        self._marked: dict[str, tuple[str, str]] = {}
+
+    def announce(self, snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome]) -> None:
+        """Tell what this cycle did, and why pods wait."""
+        now = snapshot.taken_at
+        told = list(outcomes)
+        pods = _pods(snapshot, plan, told)
+        news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
+        self._said = {what: at for what, at in self._said.items() if now - at < REPEAT_S}
+        fresh = [each for each in news if self._is_fresh(each, now)]
+        fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
+        self._announcer.tell(fresh)
+        self._mark(plan, pods)
+
+    def _is_fresh(self, news: News, now: float) -> bool:
+        what = (news.kind, news.uid or news.name, news.reason, news.message)
+        if what in self._said:
+            return False
+        self._said[what] = now
+        return True
+
+    def _mark(self, plan: Plan, pods: Mapping[str, Pod]) -> None:
+        """Note on pods of ours that they wait, where the reason is not the one they bear."""
+        marked: dict[str, tuple[str, str]] = {}
+        for item in plan.unplaced:
+            pod = pods.get(item.pod)
+            if pod is None or item.reason in UNSPOKEN or pod.scheduler != self.policy.scheduler_name:
+                continue
+            marked[item.pod] = pod.uid, item.message
+            if self._marked.get(item.pod) != marked[item.pod]:
+                self._announcer.mark_waiting(pod, item.message)
+        self._marked = marked
+
+    def _of_waiting(self, plan: Plan, pods: Mapping[str, Pod]) -> Iterator[News]:
+        for item in plan.unplaced:
+            pod = pods.get(item.pod)
+            if pod is None or item.reason in UNSPOKEN or item.reason is Unplaced.AUTOSCALING_NOT_DUE:
+                continue
+            if pod.scheduler == self.policy.scheduler_name:
+                yield _of_pod(pod, "FailedScheduling", _refusal(item), is_warning=True)
+            if item.reason in NOT_BOUGHT:
+                yield _of_pod(pod, "NotTriggerScaleUp", f"no machine is bought: {item.reason.value}: {item.message}")
+        for launch in plan.launch:
+            message = f"buys {launch.flavour} for group {launch.group} (claim {launch.claim})"
+            yield from (_of_pod(pods[key], "TriggeredScaleUp", message) for key in launch.pods if key in pods)
+
+    def _of_outcomes(
+        self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
+    ) -> Iterator[News]:
+        nodes = {node.name: node for node in snapshot.cluster.nodes}
+        bought_for = {launch.claim: launch.pods for launch in plan.launch}
+        for outcome in outcomes:
+            is_done = outcome.status is OutcomeStatus.DONE
+            pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
+            match outcome.verb:
+                case "bind" if is_done:
+                    message = f"Successfully assigned {outcome.subject} to {outcome.message}"
+                    yield _of(outcome.subject, pod, "Scheduled", message)
+                case "bind" if pod is not None:
+                    yield _of_pod(pod, "FailedScheduling", f"bind refused: {outcome.message}", is_warning=True)
+                case "launch" if outcome.status is OutcomeStatus.FAILED:
+                    for key in bought_for.get(outcome.subject, ()):
+                        if key in pods:
+                            yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
+                case "evict" | "migrate" if is_done and pod is not None:
+                    yield _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
+                case "drain" if is_done and node is not None:
+                    message = f"is emptied and given back: {outcome.message}"
+                    yield News("Node", node.name, "ScaleDown", message, node.uid)
+                case "undo-drain" if node is not None:
+                    yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
+
+
+def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome]) -> dict[str, Pod]:
+    """The pods that something is to be said of."""
+    keys = {item.pod for item in plan.unplaced}
+    keys.update(key for launch in plan.launch for key in launch.pods)
+    keys.update(outcome.subject for outcome in outcomes)
+    return {pod.key: pod for pod in snapshot.cluster.pods if pod.key in keys} if keys else {}
+
+
+def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:
+    return News("Pod", name, reason, message, pod.uid if pod is not None else "")
+
+
+def _of_pod(pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> News:
+    return News("Pod", pod.key, reason, message, pod.uid, is_warning)
+
+
+def _refusal(item: UnplacedPod) -> str:
+    return f"{item.reason.value}: {item.message}"

@@ -1,0 +1,75 @@
+"""How calls to the world are made: one after another (virtual time), or several at once over kept-alive connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+from htas.model.record import Outcome
+
+Call = Callable[[], Outcome]
+"""One effect. It turns HTAS's errors into outcomes itself and raises nothing but defects."""
+
+
+class Calls(Protocol):
+    def all(self, calls: Iterable[Call]) -> list[Outcome]:
+        """Make the calls, wait for them, and return their outcomes in the same order."""
+        ...
+
+    def later(self, call: Call) -> None:
+        """Make a call that nobody waits for; its outcome comes with `done`."""
+        ...
+
+    def done(self) -> list[Outcome]:
+        """Outcomes of calls made by `later` that have ended since the last time."""
+        ...
+
+    def close(self) -> None:
+        """Wait for the calls under way."""
+        ...
+
+
+class DirectCalls:
+    """Each call is made at once, in this thread: what the sandbox's virtual time needs to be the same every time."""
+
+    def __init__(self) -> None:
+        self._done: list[Outcome] = []
+
+    def all(self, calls: Iterable[Call]) -> list[Outcome]:
+        return [call() for call in calls]
+
+    def later(self, call: Call) -> None:
+        self._done.append(call())
+
+    def done(self) -> list[Outcome]:
+        done, self._done = self._done, []
+        return done
+
+    def close(self) -> None:
+        pass
+
+
+class ParallelCalls:
+    """Up to `workers` calls at one time."""
+
+    def __init__(self, workers: int) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="call")
+        self._under_way: list[Future[Outcome]] = []
+
+    def all(self, calls: Iterable[Call]) -> list[Outcome]:
+        return [future.result() for future in [self._pool.submit(call) for call in calls]]
+
+    def later(self, call: Call) -> None:
+        self._under_way.append(self._pool.submit(call))
+
+    def done(self) -> list[Outcome]:
+        ended: list[Future[Outcome]] = []
+        under_way: list[Future[Outcome]] = []
+        for future in self._under_way:  # asked once: one may end between two looks
+            (ended if future.done() else under_way).append(future)
+        self._under_way = under_way
+        return [future.result() for future in ended]
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)

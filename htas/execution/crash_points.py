@@ -1,0 +1,51 @@
+"""Points at which the kill tests end the process, to see that what was begun is finished or undone afterwards.
+
+HTAS_CRASH_AT="drain.tainted:2" ends it with SIGKILL the second time it gets to that point. Nothing else uses this.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+POINTS = (
+    "launch.journalled",
+    "launch.created",
+    "launch.recorded",
+    "bind.sent",
+    "drain.journalled",
+    "drain.claimed",
+    "drain.tainted",
+    "drain.evicted",
+    "drain.emptied",
+    "drain.machine-deleted",
+    "drain.given-back",
+    "release.recorded",
+    "kwok.machine-recorded",
+    "kwok.node-created",
+    "kwok.node-deleted",
+    "kwok.machine-deleted",
+    "migrate.twin-created",
+    "migrate.twin-running",
+    "migrate.orphaned",
+    "migrate.adopted",
+    "migrate.deleted",
+)
+"""In the order in which a machine and a move get to them."""
+
+VARIABLE = "HTAS_CRASH_AT"
+
+_reached: Counter[str] = Counter()
+
+
+def reached(point: str) -> None:
+    """Say that an effect has just been carried out."""
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return
+    name, _, times = wanted.partition(":")
+    if name == point:
+        _reached[point] += 1
+        if _reached[point] == int(times or 1):
+            os.kill(os.getpid(), signal.SIGKILL)
