@@ -39,6 +39,9 @@ class CleaningSetting(Section):
     delay_after_launch: Seconds = Field(
         default=0.0, description="A node Ready for less is left alone. 0s: the queue's and node's delays suffice."
     )
+    max_grace_period: Seconds = Field(
+        default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."
+    )
     max_nodes_at_once: Count = Field(
         default=10,
         ge=1,
@@ -87,6 +90,7 @@ class CleaningSetting(Section):
             empty_for_s=self.empty_for,
             release_ahead_s=self.release_ahead,
             delay_after_launch_s=self.delay_after_launch,
+            max_grace_s=self.max_grace_period,
             max_nodes_at_once=self.max_nodes_at_once,
             min_replica_count=self.min_replica_count,
             ignore_daemonset_utilization=self.ignore_daemonset_utilization,

@@ -9,6 +9,7 @@ from pathlib import Path
 from htas.config.catalogue import CatalogueSetting, FlavourSetting
 from htas.config.consistency import Offers, mismatches
 from htas.config.document import Document, Steps, read_document
+from htas.config.kwok import KwokSetting
 from htas.config.problems import ConfigurationError, parsed
 from htas.config.settings import Configuration, SandboxSetting, SqliteSetting
 from htas.model.flavours import Catalogue
@@ -23,9 +24,25 @@ class Loaded:
     """A configuration that is fit to run. Relative paths in it start from `directory`."""
 
     policy: Policy
-    sandbox: SandboxSetting
-    sqlite: SqliteSetting
-    directory: Path
+    settings: Configuration
+    path: Path
+
+    @property
+    def provider(self) -> SandboxSetting | KwokSetting:
+        return self.settings.provider.chosen
+
+    @property
+    def sandbox(self) -> SandboxSetting | None:
+        """The sandbox's settings, where it is the provider."""
+        return self.settings.provider.sandbox
+
+    @property
+    def sqlite(self) -> SqliteSetting:
+        return self.settings.store.sqlite
+
+    @property
+    def directory(self) -> Path:
+        return self.path.parent
 
 
 def load_configuration(path: Path) -> Loaded:
@@ -42,7 +59,7 @@ def load_configuration(path: Path) -> Loaded:
     if problems or settings is None or offers is None or offers.catalogue is None:
         raise ConfigurationError(tuple(problems))
     policy = _policy(settings, offers.catalogue)
-    return Loaded(policy, settings.provider.sandbox, settings.store.sqlite, path.parent)
+    return Loaded(policy, settings, path)
 
 
 def load_catalogue(path: Path) -> Catalogue:

@@ -12,6 +12,7 @@ from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SHORT_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MAX_DOMAIN = 253
 _NAME_RULE = "up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
 
@@ -28,6 +29,12 @@ def checked_short_name(text: str) -> str:
     """The name of a cluster or group: 30 characters at most, so that cluster-group-digest stays below 63."""
     if not _SHORT_LABEL.fullmatch(text):
         raise ValueError(f"{text!r} is no name; write up to 30 of a-z 0-9 and -, not beginning or ending with -")
+    return text
+
+
+def checked_namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise ValueError(f"{text!r} is no namespace; write up to 63 of a-z 0-9 and -, not beginning or ending with -")
     return text
 
 

@@ -15,8 +15,7 @@ from htas.ports import HTASError
 
 _M = TypeVar("_M", bound=BaseModel)
 LATER = {
-    ("provider", "kwok"): "provider kwok is not available in this release; write `provider: {sandbox: {}}`",
-    ("provider", "openstack"): "provider openstack is not available in this release; write `provider: {sandbox: {}}`",
+    ("provider", "openstack"): "provider openstack is not available in this release; write sandbox or kwok",
     (
         "store",
         "cassandra",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
+from htas.config.kwok import KwokSetting
 from htas.config.sandbox import SandboxSetting
+from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.values import Name, Seconds, Section, Source, Text
 
@@ -15,9 +18,25 @@ __all__ = ["Configuration", "SandboxSetting", "SqliteSetting"]
 
 
 class ProviderSetting(Section):
-    """Where machines come from."""
+    """Where machines come from: exactly one."""
 
-    sandbox: SandboxSetting = Field(description="The embedded world, the only one of this release.")
+    sandbox: SandboxSetting | None = Field(default=None, description="The embedded world: cluster and cloud in one.")
+    kwok: KwokSetting | None = Field(default=None, description="Machines simulated by KWOK in a real cluster.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> ProviderSetting:
+        stated = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(stated) != 1:
+            names = " or ".join(type(self).model_fields)
+            what = f"names {' and '.join(stated)}" if stated else "names no provider"
+            raise ValueError(f"{what}; write one, {names}")
+        return self
+
+    @property
+    def chosen(self) -> SandboxSetting | KwokSetting:
+        chosen = self.sandbox or self.kwok
+        assert chosen is not None
+        return chosen
 
 
 class SqliteSetting(Section):
@@ -47,6 +66,12 @@ class Configuration(Section):
     provider: ProviderSetting = Field(
         default=ProviderSetting(sandbox=SandboxSetting()), description="Where machines come from."
     )
+    kubernetes: KubernetesSetting = Field(default=KubernetesSetting(), description="How the API server is talked to.")
+    leader_election: LeaderElectionSetting = Field(
+        default=LeaderElectionSetting(), description="Of several daemons one acts."
+    )
+    http: HttpSetting = Field(default=HttpSetting(), description="Health, metrics and the last plan over HTTP.")
+    logging: LoggingSetting = Field(default=LoggingSetting(), description="Logs go to standard error.")
     store: StoreSetting = Field(
         default=StoreSetting(sqlite=SqliteSetting()), description="Where journal and history are kept."
     )

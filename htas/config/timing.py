@@ -47,6 +47,11 @@ class TimeoutsSetting(Section):
         gt=0,
         description="Until a node is empty, else it is given back; 10m (max-graceful-termination-sec).",
     )
+    eviction: Seconds = Field(
+        default=120.0,
+        gt=0,
+        description="Until a drain whose every eviction a budget refuses is given up; 2m (max-pod-eviction-time).",
+    )
     missing: Seconds = Field(
         default=60.0, gt=0, description="Until a machine missing from the cloud's list, which lags, counts as gone; 1m."
     )
@@ -70,6 +75,7 @@ class TimeoutsSetting(Section):
             registration_s=self.registration,
             ready_s=self.ready,
             drain_s=self.drain,
+            eviction_s=self.eviction,
             missing_s=self.missing,
             backoff_initial_s=self.backoff_initial,
             backoff_max_s=self.backoff_max,

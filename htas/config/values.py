@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from htas.config.names import (
     checked_extended_resource,
     checked_label_value,
+    checked_namespace,
     checked_node_key,
     checked_node_name,
     checked_short_name,
@@ -208,6 +209,7 @@ Text = Annotated[str, BeforeValidator(_nonempty)]
 Source = Annotated[str | list[Any] | dict[str, Any], BeforeValidator(_path_or_content)]
 """The path of a file, or what would stand in it."""
 Name = Annotated[str, _name(checked_short_name)]
+Namespace = Annotated[str, _name(checked_namespace)]
 NodeKey = Annotated[str, _name(checked_node_key)]
 LabelValue = Annotated[str, _name(checked_label_value)]
 NodeName = Annotated[str, _name(checked_node_name)]

@@ -1,0 +1,26 @@
+"""The settings of KWOK's simulated machines."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from htas.config.values import Integer, Seconds, Section, Share
+
+
+class KwokFaultsSetting(Section):
+    """Shares of purchases that go wrong, for trials. None by default."""
+
+    out_of_stock: Share = Field(default=0.0, description="0 to 1: refused, since the cloud has none left.")
+    never_registers: Share = Field(default=0.0, description="0 to 1: runs, but no node ever joins.")
+    registers_late: Share = Field(default=0.0, description="0 to 1: its node joins after `late`.")
+    late: Seconds = Field(default=300.0, description="How late those register; 5m.")
+
+
+class KwokSetting(Section):
+    """Machines simulated by KWOK in a real cluster."""
+
+    startup_delay: Seconds = Field(
+        default=60.0, description="From asking for a machine until its node registers; 60s, as a small image boots."
+    )
+    seed: Integer = Field(default=1, description="Which purchases go wrong; the same seed and claim, the same fate.")
+    faults: KwokFaultsSetting = Field(default=KwokFaultsSetting(), description="Shares of purchases that go wrong.")

@@ -1,0 +1,135 @@
+"""The sections on how the daemon is operated: provider, API server, leadership, HTTP, logs."""
+
+from pathlib import Path
+
+import pytest
+
+from htas.config.kwok import KwokSetting
+from htas.config.loader import Loaded, load_configuration
+from htas.config.sandbox import SandboxSetting
+from tests.unit.config.files import GOOD, SHIPPED, group, told
+
+
+def loaded(tmp_path: Path, text: str) -> Loaded:
+    (tmp_path / "htas.yaml").write_text(text)
+    return load_configuration(tmp_path / "htas.yaml")
+
+
+MISTAKES = [
+    pytest.param(
+        "http: {listen: 8080}",
+        "http.listen: '8080' is not host:port; write one such as \"0.0.0.0:8080\"",
+        id="a port without a host",
+    ),
+    pytest.param(
+        'http: {listen: "localhost:65536"}',
+        "http.listen: 'localhost:65536' is not host:port; write one such as \"0.0.0.0:8080\"",
+        id="a port beyond the last",
+    ),
+    pytest.param(
+        'http: {listen: "localhost:0"}',
+        "http.listen: 'localhost:0' is not host:port; write one such as \"0.0.0.0:8080\"",
+        id="a port nobody could know",
+    ),
+    pytest.param(
+        'http: {listen: "http://localhost:80"}',
+        "http.listen: 'http://localhost:80' is not host:port; write one such as \"0.0.0.0:8080\"",
+        id="an address with its scheme",
+    ),
+    pytest.param(
+        "leaderElection: {leaseDuration: 10s}",
+        "leaderElection.renewDeadline: is not below leaseDuration: two daemons could lead at once; "
+        "lower it or raise leaseDuration",
+        id="a lease that ends when its holder still acts",
+    ),
+    pytest.param(
+        "leaderElection: {renewDeadline: 2400ms}",
+        "leaderElection.retryPeriod: leaves no time for a second attempt within renewDeadline; lower it or raise that",
+        id="a single attempt to renew",
+    ),
+    pytest.param(
+        "leaderElection: {leaseDuration: 15500ms}",
+        "leaderElection.leaseDuration: is no whole number of seconds, in which a Lease counts; round it",
+        id="half a second of a lease",
+    ),
+    pytest.param(
+        "leaderElection: {leaseDuration: 0s}",
+        "leaderElection.leaseDuration: '0s' is too small; write at least 1",
+        id="a lease of no length",
+    ),
+    pytest.param(
+        "kubernetes: {namespace: HTAS}",
+        "kubernetes.namespace: 'HTAS' is no namespace; write up to 63 of a-z 0-9 and -, not beginning or ending with -",
+        id="a namespace in capitals",
+    ),
+    pytest.param(
+        "kubernetes: {connections: 0}",
+        "kubernetes.connections: '0' is too small; write at least 1",
+        id="no connection at all",
+    ),
+    pytest.param(
+        "kubernetes: {requestsPerSecond: 0}",
+        "kubernetes.requestsPerSecond: '0' is too small; write more than 0",
+        id="no request at all",
+    ),
+    pytest.param(
+        "kubernetes: {requestsPerSec: 5}",
+        "kubernetes.requestsPerSec: unknown key; did you mean requestsPerSecond?",
+        id="a key misspelt",
+    ),
+    pytest.param(
+        "logging: {level: INFO}",
+        "logging.level: found 'INFO'; write debug, info, warning or error",
+        id="a level in capitals",
+    ),
+    pytest.param(
+        "logging: {format: text}", "logging.format: found 'text'; write auto, json or console", id="an unknown format"
+    ),
+    pytest.param(
+        "provider: {kwok: {faults: {late: 5}}}",
+        "provider.kwok.faults.late: '5' has no unit; write it with ms, s, m, h or d, such as 5s",
+        id="a duration without a unit",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "want"), MISTAKES)
+def test_a_mistake_is_told_with_its_remedy(tmp_path: Path, text: str, want: str) -> None:
+    assert told(tmp_path, GOOD + text) == [f"htas.yaml:6 {want}"]
+
+
+def test_what_nobody_wrote_is_the_sandbox_without_http(tmp_path: Path) -> None:
+    whole = loaded(tmp_path, GOOD)
+    assert whole.provider == SandboxSetting()
+    assert whole.settings.http.address is None
+    assert (whole.settings.logging.format, whole.settings.logging.level) == ("auto", "info")
+    assert (whole.directory, whole.path.name) == (tmp_path, "htas.yaml")
+
+
+def test_kwok_is_a_provider(tmp_path: Path) -> None:
+    whole = loaded(tmp_path, GOOD + "provider: {kwok: {startupDelay: 5s, faults: {outOfStock: 0.25}}}")
+    assert isinstance(whole.provider, KwokSetting)
+    assert (whole.provider.startup_delay, whole.provider.faults.out_of_stock, whole.sandbox) == (5.0, 0.25, None)
+
+
+def test_the_shipped_trial_runs_on_kwok() -> None:
+    assert load_configuration(SHIPPED / "kwok.yaml").provider == KwokSetting()
+
+
+@pytest.mark.parametrize("provider", ["sandbox", "kwok"])
+def test_progress_may_be_kept_with_every_provider(tmp_path: Path, provider: str) -> None:
+    text = group("cleaning: {migration: checkpoint}") + f"provider: {{{provider}: {{}}}}"
+    assert loaded(tmp_path, text).policy.groups[0].cleaning.migration == "checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("listen", "want"),
+    [
+        pytest.param("127.0.0.1:8080", ("127.0.0.1", 8080), id="an address"),
+        pytest.param("localhost:80", ("localhost", 80), id="a name"),
+        pytest.param(":9090", ("0.0.0.0", 9090), id="a port of every address"),
+        pytest.param("[::1]:8080", ("::1", 8080), id="an address of version 6"),
+    ],
+)
+def test_where_to_listen(tmp_path: Path, listen: str, want: tuple[str, int]) -> None:
+    assert loaded(tmp_path, GOOD + f'http: {{listen: "{listen}"}}').settings.http.address == want
