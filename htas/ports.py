@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.flavours import Flavour
 from htas.model.news import News
@@ -145,6 +147,27 @@ class AnnouncerPort(Protocol):
 
     def publish(self, status: str) -> None:
         """Replace the status document (YAML text) that people can read in the cluster."""
+        ...
+
+
+class LeaseRecord(msgspec.Struct, frozen=True):
+    """Who leads, as written down. `holder` empty: nobody. `version` empty: it is not written yet."""
+
+    holder: str
+    duration_s: float
+    acquired_at: float
+    renewed_at: float
+    transitions: int = 0
+    version: str = ""
+
+
+class LeasePort(Protocol):
+    """One record that several daemons write, of whom the second fails."""
+
+    def read(self) -> LeaseRecord | None: ...
+
+    def write(self, record: LeaseRecord) -> LeaseRecord:
+        """Write a record over the version it was read with, or the first of all; ConflictError: another was first."""
         ...
 
 

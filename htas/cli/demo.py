@@ -19,6 +19,7 @@ from htas.cli.demo_state import DemoState
 from htas.cli.demo_view import demo_view, plain_line, summary_view
 from htas.config.loader import Loaded, load_catalogue, load_configuration
 from htas.config.places import config_file
+from htas.config.sandbox import SandboxSetting
 from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
@@ -101,7 +102,8 @@ def _length_s(work: Arrivals) -> float:
 
 
 def _world(loaded: Loaded, seed: int) -> World:
-    return World(seed=seed, startup_s=loaded.sandbox.startup_delay, quota=loaded.sandbox.quota.model())
+    setting = loaded.sandbox or SandboxSetting()
+    return World(seed=seed, startup_s=setting.startup_delay, quota=setting.quota.model())
 
 
 def _show(state: DemoState, policy: Policy, world: World, length_s: float, seconds: float) -> None:

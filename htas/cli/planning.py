@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 
 from htas.adapters.kubernetes.dump import DumpError, read_dump
-from htas.cli.console import InputError, instant_of
+from htas.cli.console import InputError, err, instant_of
 from htas.config.loader import Loaded
-from htas.daemon.wiring import wired
-from htas.model.claims import ClaimState, NodeClaim
+from htas.daemon.kubernetes_wiring import live_snapshot
+from htas.daemon.wiring import sandbox_daemon
+from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
-from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.planner import plan
 
@@ -21,15 +21,27 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 
 def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
     """The snapshot to plan on. `steady`: as if the cluster had been like this for long enough for every rule."""
-    if dump is None and loaded.sandbox.address is None:
-        raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
-    if dump is None:
-        with wired(loaded) as daemon:
-            snapshot = daemon.observe()
-    else:
-        view = _read(dump)
-        snapshot = ClusterSnapshot(taken_at=_instant(at, view), cluster=view, claims=_claims(view, loaded.policy))
+    snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
     return _steady(snapshot) if steady else snapshot
+
+
+def _live(loaded: Loaded) -> ClusterSnapshot:
+    """The cluster as it is now. Objects that cannot be used are told, and left out as the daemon leaves them out."""
+    setting = loaded.sandbox
+    if setting is None:
+        snapshot = live_snapshot(loaded)
+        for problem in snapshot.cluster.problems:
+            err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False)
+        return snapshot
+    if setting.address is None:
+        raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
+    with sandbox_daemon(loaded, setting) as daemon:
+        return daemon.observe()
+
+
+def _dumped(loaded: Loaded, dump: Path, at: str | None) -> ClusterSnapshot:
+    view = _read(dump)
+    return ClusterSnapshot(_instant(at, view), view, claims=claims_seen(view.nodes, (), loaded.policy))
 
 
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
@@ -58,23 +70,6 @@ def _instant(at: str | None, view: ClusterView) -> float:
     for pod in view.pods:
         instants += [pod.created_at, pod.started_at or 0.0]
     return max(instants, default=0.0)
-
-
-def _claims(view: ClusterView, policy: Policy) -> tuple[NodeClaim, ...]:
-    """Claims of the nodes that bear this cluster's name: in a dump they are known by their labels alone."""
-    return tuple(
-        NodeClaim(
-            id=node.claim,
-            group=node.group or "",
-            flavour=node.flavour or "",
-            state=ClaimState.READY,
-            created_at=node.created_at,
-            since=node.created_at,
-            node=node.name,
-        )
-        for node in view.nodes
-        if node.cluster == policy.cluster and node.claim is not None
-    )
 
 
 def _steady(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -15,7 +15,9 @@ from rich.text import Text
 from htas.cli.bars import bar
 from htas.cli.console import InputError, instant_of, out
 from htas.config.loader import Loaded
-from htas.daemon.wiring import opened_world, recorded_store
+from htas.daemon.kubernetes_wiring import live_snapshot
+from htas.daemon.sandbox_wiring import opened_world
+from htas.daemon.wiring import recorded_store
 from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.model.record import Bill, CycleRecord
@@ -176,9 +178,13 @@ def top(loaded: Loaded, watch: bool) -> None:
 
 
 def _top(loaded: Loaded) -> RenderableType:
-    if loaded.sandbox.address is not None:
-        with opened_world(loaded) as world:
+    setting = loaded.sandbox
+    if setting is not None and setting.address is not None:
+        with opened_world(loaded, setting) as world:
             view, now = world.cluster.observe(), world.clock.now()
+    elif setting is None:
+        snapshot = live_snapshot(loaded)
+        view, now = snapshot.cluster, snapshot.taken_at
     else:
         newest = _newest(loaded)
         if newest is None:

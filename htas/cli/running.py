@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event
 
-import structlog
-
-from htas.cli.console import err
+from htas.cli.console import InputError, err
 from htas.config.loader import Loaded
-from htas.daemon.triggers import Triggers
-from htas.daemon.wiring import new_world, wired
+from htas.daemon.sandbox_wiring import new_world
+from htas.daemon.service import Service
 from htas.sandbox.server import WorldServer
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_daemon(loaded: Loaded, for_s: float | None) -> None:
-    """Run cycles until a signal; the cycle under way is finished first."""
-    _log_to_stderr()
-    with wired(loaded) as daemon:
-        triggers = Triggers(daemon)
-        for number in SIGNALS:
-            signal.signal(number, lambda *_: triggers.stop())
-        timer = Timer(for_s, triggers.stop) if for_s is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
-        structlog.get_logger().info("htas runs", cluster=loaded.policy.cluster, groups=len(loaded.policy.groups))
-        triggers.run()
-        structlog.get_logger().info("htas ended")
+    """Run cycles until a signal; the cycle under way is finished first. SIGHUP: read the configuration again."""
+    service = Service(loaded)
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: service.stop())
+    signal.signal(signal.SIGHUP, lambda *_: service.reload())
+    service.run(for_s)
 
 
 def run_world(loaded: Loaded, socket: Path) -> None:
     """Serve a sandbox until a signal."""
     setting = loaded.sandbox
+    if setting is None:
+        raise InputError("provider: is not the sandbox; name a configuration whose world can be served")
     server = WorldServer(new_world(setting), socket, setting.speed)
     done = Event()
     for number in SIGNALS:
@@ -46,18 +37,3 @@ def run_world(loaded: Loaded, socket: Path) -> None:
     err.print(f"sandbox listens on {socket}, at {setting.speed:g} times real time; end it with Ctrl-C")
     done.wait()
     server.stop()
-
-
-def _log_to_stderr() -> None:
-    """Console lines on a terminal, JSON otherwise."""
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    is_terminal = sys.stderr.isatty()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

@@ -16,6 +16,7 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.taking_over import take_over
 from htas.model.claims import Instance
 from htas.model.plan import Plan
 from htas.model.policy import Policy
@@ -64,6 +65,10 @@ class Daemon:
         self._machines.policy = policy
         self._draining.policy = policy
         self._announcing.policy = policy
+
+    def take_over(self) -> list[Outcome]:
+        """Begin to lead after another daemon: what our own journal still intends has been overtaken."""
+        return take_over(self.ports, self._machines)
 
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
         """Observe and repair, plan, execute, record.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,26 +10,9 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
+from htas.daemon.sandbox_wiring import opened_world
 from htas.execution.ports import Ports
-from htas.experiments.workloads.day import day
 from htas.ports import PermanentError, StorePort
-from htas.sandbox.cloud import Chances
-from htas.sandbox.remote import RemoteWorld
-from htas.sandbox.server import WorldServer
-from htas.sandbox.world import World
-
-
-def new_world(setting: SandboxSetting) -> World:
-    """A sandbox as configured, its work already on its way."""
-    world = World(
-        seed=setting.seed,
-        startup_s=setting.startup_delay,
-        quota=setting.quota.model(),
-        chances=Chances(setting.faults.out_of_stock, setting.faults.boot_failure, setting.faults.never_registers),
-    )
-    if setting.workload == "day":
-        world.load(day(setting.seed))
-    return world
 
 
 def store_path(loaded: Loaded) -> str:
@@ -53,34 +35,15 @@ def recorded_store(loaded: Loaded) -> StorePort:
 
 
 @contextmanager
-def opened_world(loaded: Loaded) -> Iterator[RemoteWorld]:
-    """The configured sandbox: the one at its address, or one of our own that ends with us."""
-    setting = loaded.sandbox
-    with ExitStack() as stack:
-        if setting.address is not None:
-            address = loaded.directory / setting.address
-        else:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="htas-")))
-            address = folder / "world.sock"
-            server = WorldServer(new_world(setting), address, setting.speed)
-            server.start()
-            stack.callback(server.stop)
-        world = RemoteWorld(address, setting.speed)
-        stack.callback(world.connection.close)
-        yield world
-
-
-@contextmanager
-def wired(loaded: Loaded) -> Iterator[Daemon]:
-    """A daemon on the configured ports, which are closed at the end."""
-    with opened_world(loaded) as world, ExitStack() as stack:
+def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
+    """A daemon on the configured sandbox, which is closed at the end."""
+    with opened_world(loaded, setting) as world, ExitStack() as stack:
         store = open_store(loaded)
         stack.callback(store.close)
-        if loaded.sandbox.address is None:
+        if setting.address is None:
             _refuse_another_worlds(store, store_path(loaded), world.clock.now())
-        yield Daemon(
-            Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer), loaded.policy
-        )
+        ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
+        yield Daemon(ports, loaded.policy)
 
 
 def _refuse_another_worlds(store: StorePort, path: str, now: float) -> None:

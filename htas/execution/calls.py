@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from htas.model.record import Outcome
+from htas.model.record import Outcome, OutcomeStatus
 
 Call = Callable[[], Outcome]
 """One effect. It turns HTAS's errors into outcomes itself and raises nothing but defects."""
@@ -51,17 +51,18 @@ class DirectCalls:
 
 
 class ParallelCalls:
-    """Up to `workers` calls at one time."""
+    """Up to `workers` calls at one time; none is begun that `may_act` forbids (another daemon may lead by then)."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, may_act: Callable[[], bool] = lambda: True) -> None:
+        self._may_act = may_act
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="call")
         self._under_way: list[Future[Outcome]] = []
 
     def all(self, calls: Iterable[Call]) -> list[Outcome]:
-        return [future.result() for future in [self._pool.submit(call) for call in calls]]
+        return [future.result() for future in [self._pool.submit(self._made, call) for call in calls]]
 
     def later(self, call: Call) -> None:
-        self._under_way.append(self._pool.submit(call))
+        self._under_way.append(self._pool.submit(self._made, call))
 
     def done(self) -> list[Outcome]:
         ended: list[Future[Outcome]] = []
@@ -73,3 +74,8 @@ class ParallelCalls:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
+
+    def _made(self, call: Call) -> Outcome:
+        if not self._may_act():
+            return Outcome("call", "", OutcomeStatus.DROPPED, "leads no more")
+        return call()

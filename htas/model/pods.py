@@ -82,6 +82,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     scoring_cpu_m: int = 0
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}
+    twin_of: str = ""
+    """The uid of the pod whose place it will take: it runs already where that one is being moved."""
 
     @property
     def key(self) -> str:
@@ -104,6 +106,8 @@ MAY_MIGRATE = "htas.io/migrate"
 """A service opts in to being moved with `htas.io/migrate: "true"`; batch work opts out with "false"."""
 RUNTIME = "htas.io/runtime"
 WORKLOAD = "htas.io/workload"
+TWIN_OF = "htas.io/twin-of"
+"""The label of a pod that will take another's place, with that one's uid."""
 DISRUPTION_ANNOTATIONS = frozenset(
     {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE}
 )

@@ -155,6 +155,7 @@ def _count_running(
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
     moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
     targets = {move.pod: sim.table.row_of.get(move.target) for move in moves}
+    arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
     run_until = sim.table.run_until
@@ -163,7 +164,7 @@ def _count_running(
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
         rows.append(row)
         running.setdefault(row, []).append(pod)
-        target = targets.get(pod.key)
+        target = targets.get(pod.key) if pod.uid not in arrived else None  # its twin holds the room already
         for at in {row} if target is None else {row, target}:
             if at != row:
                 rows.append(at)

@@ -17,6 +17,7 @@ from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     RUNTIME,
     SAFE_LOCAL_VOLUMES,
+    TWIN_OF,
     WORKLOAD,
     Owner,
     Phase,
@@ -111,6 +112,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
         disruption={key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS},
+        twin_of=labels.get(TWIN_OF, ""),
     )
 
 

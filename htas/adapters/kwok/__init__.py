@@ -1,0 +1,1 @@
+"""Simulated machines and moves in a real cluster, for trials: KWOK plays the kubelets."""

@@ -1,0 +1,133 @@
+"""A real cluster as the world: the API server's adapters, and the provider that is configured."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from htas.adapters.kubernetes.access import load_access
+from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
+from htas.adapters.kubernetes.api import ApiServer, OnCall
+from htas.adapters.kubernetes.cluster import KubernetesCluster
+from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.adapters.kwok.machines import Faults
+from htas.adapters.kwok.migration import KwokMigration
+from htas.adapters.kwok.provider import KwokProvider
+from htas.config.kwok import KwokSetting
+from htas.config.loader import Loaded
+from htas.execution.claims_seen import claims_seen
+from htas.execution.crash_points import reached
+from htas.execution.ports import Ports
+from htas.model.snapshot import ClusterSnapshot
+from htas.ports import StorePort
+
+WATCHES = 16
+"""Connections beside those for calls: each kind is watched over one of its own."""
+
+
+class WallClock:
+    """Implements Clock with the machine's time."""
+
+    speed = 1.0
+
+    def now(self) -> float:
+        return time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Who is told of what the adapters do."""
+
+    on_call: OnCall = lambda method, status, seconds: None
+    on_restart: Callable[[str], None] = lambda kind: None
+    on_dropped: Callable[[int], None] = lambda count: None
+
+
+class KubernetesWorld:
+    """The adapters of one cluster. `watch` begins to read, `lead` begins to act, `close` ends both."""
+
+    def __init__(self, loaded: Loaded, provider: KwokSetting, hooks: Hooks | None = None) -> None:
+        hooks = hooks or Hooks()
+        setting = loaded.settings.kubernetes
+        kubeconfig = loaded.directory / setting.kubeconfig if setting.kubeconfig is not None else None
+        access = load_access(kubeconfig, setting.context, setting.connections + WATCHES)
+        self.api = ApiServer(access, RateLimit(setting.requests_per_second, setting.burst), hooks.on_call)
+        self.namespace = setting.namespace or self.api.namespace
+        self.clock = WallClock()
+        self.cluster = KubernetesCluster(
+            self.api, loaded.policy.scheduler_name, page_size=setting.page_size, on_restart=hooks.on_restart
+        )
+        self.provider = KwokProvider(
+            self.api,
+            loaded.policy.cluster,
+            self.namespace,
+            provider.startup_delay,
+            _faults(provider),
+            reached=reached,
+        )
+        self.migration = KwokMigration(self.api, self.cluster.live, reached=reached)
+        self._announcer: KubernetesAnnouncer | None = None
+        self._loaded = loaded
+        self._hooks = hooks
+
+    def ports(self, store: StorePort) -> Ports:
+        setting = self._loaded.settings.kubernetes
+        self._announcer = KubernetesAnnouncer(
+            self.api,
+            self.namespace,
+            f"htas-{self._loaded.policy.cluster}-status",
+            identity(),
+            RateLimit(setting.events_per_second, setting.events_burst),
+            self._hooks.on_dropped,
+        )
+        return Ports(self.clock, self.cluster, self.provider, self.migration, store, self._announcer)
+
+    def watch(self) -> None:
+        self.cluster.start()
+
+    def lead(self) -> None:
+        self.provider.start()
+        self.migration.run()
+
+    def close(self) -> None:
+        if self._announcer is not None:
+            self._announcer.close()
+        self.migration.close()
+        self.provider.close()
+        self.cluster.close()
+
+    def snapshot(self) -> ClusterSnapshot:
+        """The cluster and the cloud as they show themselves, read once, nothing changed."""
+        self.cluster.read_once()
+        view = self.cluster.live.view()
+        instances = tuple(self.provider.instances())
+        return ClusterSnapshot(
+            taken_at=self.clock.now(),
+            cluster=view,
+            claims=claims_seen(view.nodes, instances, self._loaded.policy),
+            instances=instances,
+            headroom=self.provider.headroom(),
+        )
+
+
+def identity() -> str:
+    """Who we are among the daemons of a cluster: the pod's name, or this machine's."""
+    return os.environ.get("POD_NAME") or socket.gethostname()
+
+
+def _faults(setting: KwokSetting) -> Faults:
+    faults = setting.faults
+    return Faults(setting.seed, faults.out_of_stock, faults.never_registers, faults.registers_late, faults.late)
+
+
+def live_snapshot(loaded: Loaded) -> ClusterSnapshot:
+    """The configured cluster as it is, read once, nothing changed; raises what the API server answers."""
+    assert isinstance(loaded.provider, KwokSetting)
+    world = KubernetesWorld(loaded, loaded.provider)
+    try:
+        return world.snapshot()
+    finally:
+        world.close()

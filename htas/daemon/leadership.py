@@ -1,0 +1,147 @@
+"""Leader election: of several daemons one acts (the rules of client-go's leaderelection).
+
+A candidate trusts its own clock alone: it takes a lease that it has not seen change for the lease's duration. A leader
+renews every retry period, and leads no longer than the renew deadline after its last success; that is shorter than
+the lease, so the two never overlap. The official Python client's election is not used: its loop cannot be ended, does
+not release the lease, and dies with the first lost connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import uniform
+from threading import Event, Thread
+from time import monotonic, time
+
+import structlog
+
+from htas.ports import ConflictError, HTASError, LeasePort, LeaseRecord
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds: lease > renew > retry."""
+
+    lease_s: float = 15.0
+    renew_s: float = 10.0
+    retry_s: float = 2.0
+
+
+class Leadership:
+    """One candidate. `identity` is this process's alone; `attempt` is one look at the lease, `start` makes them."""
+
+    def __init__(
+        self,
+        lease: LeasePort,
+        identity: str,
+        timing: Timing,
+        *,
+        clock: Callable[[], float] = monotonic,
+        wall: Callable[[], float] = time,
+    ) -> None:
+        self.identity = identity
+        self.previous_term = 0
+        self.term = 0
+        """How often the lease had changed hands before we took it, and since: between two of our own terms that follow
+        each other nobody else has led."""
+        self._lease = lease
+        self._timing = timing
+        self._clock = clock
+        self._wall = wall
+        self._record: LeaseRecord | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None
+        self._stopping = Event()
+        self._leading = Event()
+        self._thread: Thread | None = None
+        self.checked_at: float | None = None
+        """When (by the clock) the lease was last read or written with success."""
+
+    @property
+    def is_leader(self) -> bool:
+        """True only while nobody else can lead. A process that was frozen sees at once that its time is over."""
+        return self._renewed_at is not None and self._clock() < self._renewed_at + self._timing.renew_s
+
+    @property
+    def holder(self) -> str:
+        """Who leads, as last seen."""
+        return self._record.holder if self._record is not None else ""
+
+    def start(self) -> None:
+        """Try for the lease, and keep it, in a thread of its own."""
+        self._thread = Thread(target=self._run, name="leadership", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether we lead, as soon as we do, or after so long."""
+        return self._leading.wait(timeout_s) and self.is_leader
+
+    def stop(self) -> None:
+        """End; a lease that is held is given up, so that another daemon acts at once."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(self._timing.renew_s)
+        if self.is_leader and self._record is not None:
+            try:
+                self._write("", 1.0, self._record)
+            except HTASError as error:
+                log.warning("lease not released, it runs out by itself", error=str(error))
+        self._renewed_at = None
+
+    def attempt(self) -> bool:
+        """Renew the lease, or take it if that is allowed. Raises what the lease's port raises."""
+        begun = self._clock()
+        record = self._lease.read()
+        self.checked_at = self._clock()
+        if record is None:
+            record = LeaseRecord("", 0.0, 0.0, 0.0)
+        elif self._record is None or _content(record) != _content(self._record):
+            self._seen_at = self.checked_at
+        self._record = record
+        is_ours = record.holder == self.identity
+        if record.holder and not is_ours and self.checked_at < self._seen_at + record.duration_s:
+            return False
+        try:
+            self._write(self.identity, self._timing.lease_s, record)
+        except ConflictError:
+            return False
+        if not is_ours:
+            self.previous_term, self.term = record.transitions, self._record.transitions
+        self._renewed_at = begun  # not when the answer came: others count from no later than the write
+        self._leading.set()
+        return True
+
+    def _write(self, holder: str, duration_s: float, over: LeaseRecord) -> None:
+        now = self._wall()
+        is_new = holder != over.holder
+        written = LeaseRecord(
+            holder,
+            duration_s,
+            now if is_new else over.acquired_at,
+            now,
+            over.transitions + (is_new and bool(holder)),
+            over.version,
+        )
+        self._record = self._lease.write(written)
+        self._seen_at = self._clock()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            was_leader = self._renewed_at is not None
+            try:
+                self.attempt()
+            except HTASError as error:
+                log.warning("lease cannot be renewed" if was_leader else "lease cannot be read", error=str(error))
+            except Exception:
+                log.exception("leader election failed on a defect of htas")
+            if was_leader and not self.is_leader:
+                log.error("leadership lost", holder=self.holder)
+                return
+            self._stopping.wait(self._timing.retry_s * uniform(1.0, 1.2))
+
+
+def _content(record: LeaseRecord) -> tuple[str, float, str]:
+    return record.holder, record.renewed_at, record.version

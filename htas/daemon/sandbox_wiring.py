@@ -1,0 +1,46 @@
+"""The sandbox as the world: within this process, or in one of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from htas.config.loader import Loaded
+from htas.config.settings import SandboxSetting
+from htas.experiments.workloads.day import day
+from htas.sandbox.cloud import Chances
+from htas.sandbox.remote import RemoteWorld
+from htas.sandbox.server import WorldServer
+from htas.sandbox.world import World
+
+
+def new_world(setting: SandboxSetting) -> World:
+    """A sandbox as configured, its work already on its way."""
+    world = World(
+        seed=setting.seed,
+        startup_s=setting.startup_delay,
+        quota=setting.quota.model(),
+        chances=Chances(setting.faults.out_of_stock, setting.faults.boot_failure, setting.faults.never_registers),
+    )
+    if setting.workload == "day":
+        world.load(day(setting.seed))
+    return world
+
+
+@contextmanager
+def opened_world(loaded: Loaded, setting: SandboxSetting) -> Iterator[RemoteWorld]:
+    """The configured sandbox: the one at its address, or one of our own that ends with us."""
+    with ExitStack() as stack:
+        if setting.address is not None:
+            # It states its own speed: what is configured here was meant for a world of our own.
+            world = RemoteWorld(loaded.directory / setting.address)
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="htas-")))
+            server = WorldServer(new_world(setting), folder / "world.sock", setting.speed)
+            server.start()
+            stack.callback(server.stop)
+            world = RemoteWorld(folder / "world.sock", setting.speed)
+        stack.callback(world.connection.close)
+        yield world

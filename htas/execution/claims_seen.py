@@ -1,0 +1,54 @@
+"""Claims as the cloud and the cluster show them: what `htas plan` knows without the daemon's journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.nodes import Node
+from htas.model.policy import Policy
+
+_SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
+
+
+def claims_seen(nodes: Iterable[Node], instances: Iterable[Instance], policy: Policy) -> tuple[NodeClaim, ...]:
+    """A claim for each node and machine that bears this cluster's name."""
+    claims = {node.claim: _of_node(node) for node in nodes if node.cluster == policy.cluster and node.claim is not None}
+    for instance in instances:
+        state = _SHOWN.get(instance.state)
+        if instance.cluster != policy.cluster or instance.claim is None or state is None:
+            continue
+        if instance.claim not in claims:
+            claims[instance.claim] = _of_instance(instance, instance.claim, state)
+    return tuple(claims[claim] for claim in sorted(claims))
+
+
+def _of_node(node: Node) -> NodeClaim:
+    return NodeClaim(
+        id=node.claim or "",
+        group=node.group or "",
+        flavour=node.flavour or "",
+        state=_state(node),
+        created_at=node.created_at,
+        since=node.created_at,
+        node=node.name,
+    )
+
+
+def _state(node: Node) -> ClaimState:
+    if node.is_draining:
+        return ClaimState.DRAINING
+    return ClaimState.READY if node.is_ready else ClaimState.REGISTERED
+
+
+def _of_instance(instance: Instance, claim: str, state: ClaimState) -> NodeClaim:
+    return NodeClaim(
+        id=claim,
+        group=instance.group or "",
+        flavour=instance.flavour,
+        state=state,
+        created_at=instance.created_at,
+        since=instance.created_at,
+        zone=instance.zone,
+        instance=instance.id,
+    )
