@@ -30,13 +30,14 @@ from htas.profiler.rows import profile_rows
 
 @dataclass(frozen=True, slots=True)
 class CycleResult:
-    """What one cycle saw, decided and did. `planning_s` is real time."""
+    """What one cycle saw, decided and did. `planning_s` and `took_s` (all of it) are real time."""
 
     snapshot: ClusterSnapshot
     plan: Plan
     outcomes: tuple[Outcome, ...]
     planning_s: float
     stages: frozenset[Stage] = ALL_STAGES
+    took_s: float = 0.0
 
 
 class Daemon:
@@ -47,6 +48,7 @@ class Daemon:
         self.policy = policy
         self.listeners: list[Callable[[CycleResult], None]] = []
         calls = calls or DirectCalls()
+        self._calls = calls
         self._keeps_history = keeps_history
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
@@ -57,6 +59,11 @@ class Daemon:
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
+        return self._calls.has_done()
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
@@ -75,6 +82,7 @@ class Daemon:
 
         Raises TransientError where the world or the journal cannot be read: nothing has been planned then.
         """
+        started = perf_counter()
         instances, repairs = self._repair()
         snapshot = self._snapshot(instances)
         began = perf_counter()
@@ -82,7 +90,7 @@ class Daemon:
         took = perf_counter() - began
         self._memory = decided.memory
         outcomes = (*repairs, *self._executor.execute(decided, snapshot))
-        result = CycleResult(snapshot, decided, outcomes, took, stages)
+        result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
         self._announcing.announce(snapshot, decided, outcomes)
         self._record(result)
         for listener in self.listeners:

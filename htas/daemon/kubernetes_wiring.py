@@ -47,7 +47,7 @@ class Hooks:
 
 
 class KubernetesWorld:
-    """The adapters of one cluster. `watch` begins to read, `lead` begins to act, `close` ends both."""
+    """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these."""
 
     def __init__(self, loaded: Loaded, provider: KwokSetting, hooks: Hooks | None = None) -> None:
         hooks = hooks or Hooks()
@@ -92,11 +92,15 @@ class KubernetesWorld:
         self.provider.start()
         self.migration.run()
 
+    def rest(self) -> None:
+        """End what only a leader does; before the lease is given up."""
+        self.migration.close()
+        self.provider.close()
+
     def close(self) -> None:
         if self._announcer is not None:
             self._announcer.close()
-        self.migration.close()
-        self.provider.close()
+        self.rest()
         self.cluster.close()
 
     def snapshot(self) -> ClusterSnapshot:

@@ -5,24 +5,33 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
-from threading import Event, Timer
+from threading import Event, Lock, Timer
 
 import structlog
 
 from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.config.loader import Loaded
 from htas.daemon.cycle import Daemon
-from htas.daemon.kubernetes_wiring import KubernetesWorld, identity
+from htas.daemon.health import Health
+from htas.daemon.http import HttpServer
+from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
+from htas.daemon.logs import set_up_logs
+from htas.daemon.metrics import Metrics
+from htas.daemon.reloading import Reloading
+from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import open_store, sandbox_daemon, store_path
 from htas.execution.calls import ParallelCalls
 from htas.ports import PermanentError
+from htas.profiler.meter import Meter
 
 log = structlog.get_logger()
 
 SYNC_LOG_S = 10.0
 """How often a start that waits says what it waits for."""
+LOOK_S = 0.05
+"""Between looks at what is waited for."""
 
 
 class Service:
@@ -31,7 +40,11 @@ class Service:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._stopping = Event()
+        self._lock = Lock()
         self._triggers: Triggers | None = None
+        self._health = Health(loaded.policy.cycles)
+        self._metrics = Metrics()
+        self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
         """Finish the cycle under way and end."""
@@ -41,46 +54,64 @@ class Service:
 
     def reload(self) -> None:
         """Read the configuration again, soon."""
+        self._reloading.look_now()
 
     def run(self, for_s: float | None = None) -> None:
         """Run until `stop`, or for so many seconds. Raises PermanentError when another daemon has taken the lease."""
-        timer = Timer(for_s, self.stop) if for_s is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
-        log.info("htas runs", cluster=self._loaded.policy.cluster, groups=len(self._loaded.policy.groups))
-        setting = self._loaded.sandbox
-        if setting is not None:
-            with sandbox_daemon(self._loaded, setting) as daemon:
-                self._cycle(daemon, None)
-        else:
-            self._run_on_kubernetes()
+        with ExitStack() as stack:
+            if for_s is not None:
+                timer = Timer(for_s, self.stop)
+                timer.daemon = True
+                timer.start()
+                stack.callback(timer.cancel)
+            set_up_logs(self._loaded.settings.logging)
+            log.info("htas runs", cluster=self._loaded.policy.cluster, groups=len(self._loaded.policy.groups))
+            self._serve(stack)
+            self._reloading.start()
+            stack.callback(self._reloading.stop)
+            setting = self._loaded.sandbox
+            if setting is not None:
+                daemon = stack.enter_context(sandbox_daemon(self._loaded, setting))
+                self._health.synced()
+                self._cycle(daemon, None, identity())
+            else:
+                self._run_on_kubernetes(stack)
         log.info("htas ended")
 
-    def _run_on_kubernetes(self) -> None:
+    def _serve(self, stack: ExitStack) -> None:
+        """Listen before anything else, so that probes are answered while the rest starts."""
+        address = self._loaded.settings.http.address
+        if address is not None:
+            server = HttpServer(address, self._health, self._metrics)
+            server.start()
+            stack.callback(server.stop)
+            log.info("listens", host=address[0], port=server.port)
+
+    def _run_on_kubernetes(self, stack: ExitStack) -> None:
         loaded = self._loaded
         provider = loaded.settings.provider.kwok
         assert provider is not None
-        with ExitStack() as stack:
-            store = open_store(loaded)
-            stack.callback(store.close)
-            world = KubernetesWorld(loaded, provider)
-            stack.callback(world.close)
-            world.watch()
-            leadership = self._leadership(world)
-            if leadership is not None:
-                stack.callback(leadership.stop)
-            if not self._is_synced(world) or not self._leads(leadership):
-                return
-            calls = ParallelCalls(
-                loaded.settings.kubernetes.connections, lambda: leadership is None or leadership.is_leader
-            )
-            stack.callback(calls.close)
-            daemon = Daemon(world.ports(store), loaded.policy, calls=calls)
-            if leadership is not None and not self._led_last(leadership):
-                daemon.take_over()
-            world.lead()
-            self._cycle(daemon, leadership)
+        store = open_store(loaded)
+        stack.callback(store.close)
+        hooks = Hooks(self._metrics.called, self._metrics.restarted, self._metrics.dropped)
+        world = KubernetesWorld(loaded, provider, hooks)
+        stack.callback(world.close)
+        world.watch()
+        leadership = self._leadership(world)
+        if leadership is not None:
+            stack.callback(leadership.stop)
+        if not self._is_synced(world) or not self._leads(leadership):
+            return
+        calls = ParallelCalls(
+            loaded.settings.kubernetes.connections, lambda: leadership is None or leadership.is_leader
+        )
+        stack.callback(calls.close)
+        daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls)
+        if leadership is not None and not self._led_last(leadership):
+            daemon.take_over()
+        world.lead()
+        stack.callback(world.rest)
+        self._cycle(daemon, leadership, leadership.identity if leadership is not None else identity())
 
     def _leadership(self, world: KubernetesWorld) -> Leadership | None:
         setting = self._loaded.settings.leader_election
@@ -96,26 +127,38 @@ class Service:
         """Whether every kind has been listed; False: told to stop before."""
         waited = 0
         while world.cluster.live.missing:
-            if self._stopping.wait(0.05):
+            if self._stopping.wait(LOOK_S):
                 return False
             waited += 1
-            if waited % int(SYNC_LOG_S / 0.05) == 0:
-                log.info("waits to be synced", missing=world.cluster.live.missing)
-        log.info("synced", nodes=len(world.cluster.live.view().nodes), pods=len(world.cluster.live.view().pods))
+            if waited % int(SYNC_LOG_S / LOOK_S) == 0:
+                why = world.cluster.complaint()
+                self._health.failed(why)
+                log.warning("waits to be synced", why=why)
+        view = world.cluster.live.view()
+        self._health.synced()
+        self._health.succeeded("synced")
+        log.info("synced", nodes=len(view.nodes), pods=len(view.pods))
+        for problem in view.problems:
+            log.warning("object left out", where=problem.where, what=problem.what)
         return True
 
     def _leads(self, leadership: Leadership | None) -> bool:
-        """Whether we lead; False: told to stop before."""
+        """Whether we lead; False: told to stop before. Until then every look at the lease is a success."""
         if leadership is None:
+            self._metrics.leads(True)
             return True
-        told = ""
-        while not leadership.wait(0.1):
+        told, seen = "", None
+        while not leadership.wait(LOOK_S):
             if self._stopping.is_set():
                 return False
+            if leadership.checked_at != seen:
+                seen = leadership.checked_at
+                self._health.succeeded("a look at the lease")
             if leadership.holder not in ("", told):
                 told = leadership.holder
                 log.info("stands by", leader=told)
         log.info("leads", identity=leadership.identity, term=leadership.term)
+        self._metrics.leads(True)
         return True
 
     def _led_last(self, leadership: Leadership) -> bool:
@@ -125,12 +168,34 @@ class Service:
         path.write_text(f"{leadership.term}\n")
         return last == str(leadership.previous_term)
 
-    def _cycle(self, daemon: Daemon, leadership: Leadership | None) -> None:
+    def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
         def may_go_on() -> bool:
             return leadership is None or leadership.is_leader
 
-        self._triggers = Triggers(daemon, may_go_on=may_go_on)
+        meter, board = Meter(daemon.ports.store), StatusBoard(daemon.ports.announcer, name)
+        self._metrics.state.policy = lambda: daemon.policy
+        self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
+        daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
+        triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
+        with self._lock:
+            self._triggers = triggers
+            if self._loaded.policy is not daemon.policy:  # read anew in the meantime
+                triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            self._triggers.run()
+            triggers.run()
         if not may_go_on():
+            self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
+
+    def _failed(self, why: str) -> None:
+        self._health.failed(why)
+        self._metrics.failed(why)
+
+    def _adopt(self, loaded: Loaded) -> None:
+        """A configuration that was read anew: from the next cycle on."""
+        set_up_logs(loaded.settings.logging)
+        self._health.adopt(loaded.policy.cycles)
+        with self._lock:
+            self._loaded = loaded
+            if self._triggers is not None:
+                self._triggers.adopt(loaded.policy)

@@ -23,8 +23,8 @@ log = structlog.get_logger()
 
 POLL_S = 0.02
 """How often the cluster is asked whether something changed, in real seconds: a look at one number."""
-LONGEST_WAIT_S = 0.5
-"""How long a worker without anything to do waits before it looks whether it may go on."""
+LONGEST_WAIT_S = 0.2
+"""How long a worker without anything to do waits before it looks for answers, and whether it may go on."""
 OFTEN = frozenset({"bind", "evict", "migrate"})
 """Outcomes too many to be told one by one where they went well: 5,000 binds are one line each cycle."""
 
@@ -82,6 +82,8 @@ class Triggers:
                 if policy is not None:
                     self._daemon.adopt(policy)
                     self._schedule()
+                if not stages and self._daemon.has_answers:
+                    stages = EVENT_STAGES
                 if stages and not self._stopping.is_set() and self._may_go_on():
                     self._cycle(stages)
         finally:

@@ -62,6 +62,9 @@ class Announcing:
             pod = pods.get(item.pod)
             if pod is None or item.reason in UNSPOKEN or pod.scheduler != self.policy.scheduler_name:
                 continue
+            if item.reason is Unplaced.AUTOSCALING_NOT_DUE and item.pod in self._marked:
+                marked[item.pod] = self._marked[item.pod]  # whether a machine is bought has not been asked this time
+                continue
             marked[item.pod] = pod.uid, item.message
             if self._marked.get(item.pod) != marked[item.pod]:
                 self._announcer.mark_waiting(pod, item.message)

@@ -25,6 +25,10 @@ class Calls(Protocol):
         """Outcomes of calls made by `later` that have ended since the last time."""
         ...
 
+    def has_done(self) -> bool:
+        """Whether `done` would return any."""
+        ...
+
     def close(self) -> None:
         """Wait for the calls under way."""
         ...
@@ -45,6 +49,9 @@ class DirectCalls:
     def done(self) -> list[Outcome]:
         done, self._done = self._done, []
         return done
+
+    def has_done(self) -> bool:
+        return bool(self._done)
 
     def close(self) -> None:
         pass
@@ -71,6 +78,9 @@ class ParallelCalls:
             (ended if future.done() else under_way).append(future)
         self._under_way = under_way
         return [future.result() for future in ended]
+
+    def has_done(self) -> bool:
+        return any(future.done() for future in self._under_way)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)

@@ -61,14 +61,17 @@ class KubernetesCluster:
         for resource in RESOURCES:
             list_into(self.live, self._api, resource, self._page_size)
 
+    def complaint(self) -> str:
+        """Which kinds are not listed yet, and why."""
+        failing = [f"{watch.resource.kind}: {watch.error}" for watch in self._watches if watch.error]
+        what = f"not synced yet: {', '.join(self.live.missing)}"
+        return f"{what} ({'; '.join(failing)})" if failing else what
+
     # The port.
 
     def observe(self) -> ClusterView:
-        missing = self.live.missing
-        if missing:
-            failing = [f"{watch.resource.kind}: {watch.error}" for watch in self._watches if watch.error]
-            what = f"not synced yet: {', '.join(missing)}"
-            raise TransientError(f"{what} ({'; '.join(failing)})" if failing else what)
+        if self.live.missing:
+            raise TransientError(self.complaint())
         for watch in self._watches:
             if watch.failing_since is not None and monotonic() - watch.failing_since > STALE_S:
                 silent_s = monotonic() - watch.failing_since

@@ -1,0 +1,146 @@
+"""Metrics in Prometheus' form, on a registry of our own. What each means: docs/metrics.md.
+
+Counters and histograms are written as things happen; the state of the cluster is worked out when somebody scrapes.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+
+import htas
+from htas.daemon.cycle import CycleResult
+from htas.daemon.state_metrics import StateCollector
+from htas.model.claims import ClaimState
+from htas.model.record import Outcome, OutcomeStatus
+
+SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
+WAITS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+
+
+disable_created_metrics()  # a second series for each counter, which nobody asks for
+
+
+class Metrics:
+    """Told of cycles and calls from any thread. `last` is the newest cycle, which the state is taken from."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.state = StateCollector(self.registry)
+        self._awaited: set[str] = set()
+        make = self.registry
+        info = Gauge("htas_build_info", "Always 1; the version that runs.", ["version"], registry=make)
+        info.labels(htas.__version__).set(1)
+        self._leader = Gauge("htas_leader", "1 while this daemon leads.", registry=make)
+        self._last_success = Gauge(
+            "htas_last_success_timestamp_seconds", "When the last cycle succeeded.", registry=make
+        )
+        self._cycles = Counter("htas_cycles_total", "Cycles run.", ["result"], registry=make)
+        self._cycle_s = Histogram(
+            "htas_cycle_duration_seconds", "A whole cycle.", ["part"], buckets=SECONDS, registry=make
+        )
+        self._actions = Counter("htas_actions_total", "What was done.", ["verb", "status"], registry=make)
+        self._bought = Counter("htas_nodes_bought_total", "Machines bought.", ["group", "flavour"], registry=make)
+        self._released = Counter("htas_nodes_released_total", "Machines released.", ["group", "reason"], registry=make)
+        self._saved = Counter(
+            "htas_released_cost_per_hour_total", "Hourly prices of machines that cleaning released.", registry=make
+        )
+        self._waited = Histogram(
+            "htas_pod_bind_wait_seconds", "From a pod's creation to its bind.", buckets=WAITS, registry=make
+        )
+        self._started = Histogram(
+            "htas_node_startup_seconds", "From the decision to buy to Ready.", buckets=WAITS, registry=make
+        )
+        self._requests = Counter(
+            "htas_apiserver_requests_total", "Calls to the API server.", ["method", "code"], registry=make
+        )
+        self._request_s = Histogram(
+            "htas_apiserver_request_duration_seconds", "Those calls.", ["method"], buckets=SECONDS, registry=make
+        )
+        self._restarts = Counter(
+            "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
+        )
+        self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
+        self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
+
+    @property
+    def last(self) -> CycleResult | None:
+        return self.state.last
+
+    def render(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self.registry)
+
+    def observe(self, result: CycleResult) -> None:
+        """A cycle that succeeded."""
+        self._cycles.labels("success").inc()
+        self._last_success.set(result.snapshot.taken_at)
+        self._cycle_s.labels("planning").observe(result.planning_s)
+        self._cycle_s.labels("all").observe(result.took_s)
+        for outcome in result.outcomes:
+            self._actions.labels(outcome.verb, outcome.status.value).inc()
+        self._count_machines(result)
+        self._time_binds(result)
+        self._time_startups(result)
+        self.state.last = result
+
+    def failed(self, why: str) -> None:
+        """A cycle that was given up."""
+        self._cycles.labels("failed").inc()
+
+    def leads(self, is_leader: bool) -> None:
+        self._leader.set(is_leader)
+
+    def called(self, method: str, status: int, seconds: float) -> None:
+        """A call to the API server; status 0: there was no answer."""
+        self._requests.labels(method, str(status) if status else "none").inc()
+        self._request_s.labels(method).observe(seconds)
+
+    def restarted(self, kind: str) -> None:
+        self._restarts.labels(kind).inc()
+
+    def dropped(self, count: int) -> None:
+        self._dropped.inc(count)
+
+    def reloaded(self, is_adopted: bool) -> None:
+        self._reloads.labels("adopted" if is_adopted else "refused").inc()
+
+    def _count_machines(self, result: CycleResult) -> None:
+        launches = {launch.claim: launch for launch in result.plan.launch}
+        claims = {claim.id: claim for claim in result.snapshot.claims}
+        removals = {item.claim: item for item in result.plan.remove}
+        for outcome in result.outcomes:
+            if outcome.status is not OutcomeStatus.DONE:
+                continue
+            if outcome.verb == "launch" and outcome.subject in launches:
+                launch = launches[outcome.subject]
+                self._awaited.add(launch.claim)
+                self._bought.labels(launch.group, launch.flavour).inc()
+            elif outcome.verb == "release":
+                claim = claims.get(outcome.subject)
+                self._released.labels(claim.group if claim is not None else "", outcome.message).inc()
+        for item in removals.values():
+            if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
+                self._saved.inc(item.savings_nanos_per_hour / 1e9)
+
+    def _time_binds(self, result: CycleResult) -> None:
+        bound = {o.subject for o in result.outcomes if o.verb == "bind" and o.status is OutcomeStatus.DONE}
+        if bound:
+            for pod in result.snapshot.cluster.pods:
+                if pod.key in bound:
+                    self._waited.observe(max(0.0, result.snapshot.taken_at - pod.created_at))
+
+    def _time_startups(self, result: CycleResult) -> None:
+        """Machines that this daemon bought and that are Ready now."""
+        claims = {claim.id: claim for claim in result.snapshot.claims}
+        just_bought = {launch.claim for launch in result.plan.launch}
+        for claim_id in tuple(self._awaited):
+            claim = claims.get(claim_id)
+            if claim is not None and claim.state is ClaimState.READY:
+                self._started.observe(max(0.0, claim.since - claim.created_at))
+            if claim_id not in just_bought and (claim is None or claim.state in SETTLED):
+                self._awaited.discard(claim_id)
+
+
+def _is_drain_of(outcome: Outcome, node: str) -> bool:
+    return outcome.verb == "drain" and outcome.subject == node and outcome.status is OutcomeStatus.DONE

@@ -1,0 +1,146 @@
+"""The state of the cluster as metrics, worked out at each scrape from the newest cycle."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from htas.daemon.cycle import CycleResult
+from htas.model.money import NANOS
+from htas.model.nodes import Node
+from htas.model.plan import Cost
+from htas.model.policy import Limits, Policy
+
+NO_GROUP = "none"
+"""The label of nodes that HTAS did not buy."""
+
+
+class StateCollector(Collector):
+    """Says nothing before the first cycle; a stand-by never does. Policy and costs are asked for at each scrape."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.last: CycleResult | None = None
+        self.policy: Callable[[], Policy] | None = None
+        self.spent_nano_seconds: Callable[[float], int] | None = None
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        return []  # what it will say depends on the cycle: asked at registration, it would be asked in vain
+
+    def collect(self) -> Iterator[Metric]:
+        result = self.last
+        if result is None:
+            return
+        yield from _work(result)
+        yield from _machines(result)
+        yield from _room(result)
+        yield from _money(result.plan.cost)
+        if self.policy is not None:
+            yield from _limits(self.policy())
+        if self.spent_nano_seconds is not None:
+            spent = self.spent_nano_seconds(result.snapshot.taken_at) / (NANOS * 3600)
+            labels = ["currency"]
+            total = CounterMetricFamily("htas_cost", "What all machines have cost so far.", labels=labels)
+            total.add_metric([result.plan.cost.currency], spent)
+            yield total
+
+
+def _gauge(name: str, text: str, labels: list[str], values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in sorted(values):
+        family.add_metric(list(key), value)
+    return family
+
+
+def _counted(name: str, text: str, labels: list[str], keys: Iterable[tuple[str, ...]]) -> Metric:
+    return _gauge(name, text, labels, [(key, float(count)) for key, count in Counter(keys).items()])
+
+
+def _work(result: CycleResult) -> Iterator[Metric]:
+    snapshot, plan = result.snapshot, result.plan
+    states = [("running" if pod.node is not None else "waiting",) for pod in snapshot.cluster.pods]
+    yield _counted("htas_pods", "Pods that have not ended.", ["state"], states)
+    yield _counted(
+        "htas_unplaced_pods",
+        "Waiting pods without room, by reason.",
+        ["reason"],
+        ((u.reason.value,) for u in plan.unplaced),
+    )
+    yield _gauge("htas_nominated_pods", "Waiting pods with room kept.", [], [((), float(len(plan.nominate)))])
+    yield _gauge("htas_moves", "Pods on their way to another node.", [], [((), float(len(snapshot.moves)))])
+    problems = float(len(snapshot.cluster.problems))
+    yield _gauge("htas_unusable_objects", "Objects left out since they make no sense.", [], [((), problems)])
+
+
+def _machines(result: CycleResult) -> Iterator[Metric]:
+    snapshot = result.snapshot
+    nodes = ((node.group or NO_GROUP, _state(node)) for node in snapshot.cluster.nodes)
+    yield _counted("htas_nodes", "Nodes.", ["group", "state"], nodes)
+    claims = ((claim.group, claim.state.value) for claim in snapshot.claims)
+    yield _counted("htas_claims", "Machines wanted and had.", ["group", "state"], claims)
+    yield _gauge("htas_drains", "Nodes being emptied.", [], [((), float(len(snapshot.drains)))])
+    kept = ((item.reason.value,) for item in result.plan.kept)
+    yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
+    waits = ((each.flavour, each.zone or "") for each in snapshot.backoffs)
+    yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
+
+
+def _state(node: Node) -> str:
+    if node.is_draining:
+        return "draining"
+    return "ready" if node.is_ready else "not-ready"
+
+
+def _room(result: CycleResult) -> Iterator[Metric]:
+    """What nodes offer and what their pods request, in cores and bytes, by group."""
+    offered: dict[tuple[str, str], int] = defaultdict(int)
+    asked: dict[tuple[str, str], int] = defaultdict(int)
+    group_of = {node.name: node.group or NO_GROUP for node in result.snapshot.cluster.nodes}
+    for node in result.snapshot.cluster.nodes:
+        offered[group_of[node.name], "cpu"] += node.allocatable.cpu_m
+        offered[group_of[node.name], "memory"] += node.allocatable.memory_bytes
+    for pod in result.snapshot.cluster.pods:
+        if pod.node in group_of:
+            asked[group_of[pod.node], "cpu"] += pod.requests.cpu_m
+            asked[group_of[pod.node], "memory"] += pod.requests.memory_bytes
+    labels = ["group", "resource"]
+    yield _gauge("htas_allocatable", "What nodes offer: cores, bytes.", labels, _in_cores(offered))
+    yield _gauge("htas_requested", "What their pods request: cores, bytes.", labels, _in_cores(asked))
+
+
+def _in_cores(amounts: dict[tuple[str, str], int]) -> list[tuple[tuple[str, ...], float]]:
+    return [(key, amount / 1000 if key[1] == "cpu" else float(amount)) for key, amount in amounts.items()]
+
+
+def _money(cost: Cost) -> Iterator[Metric]:
+    label = (cost.currency,)
+    for name, text, nanos in (
+        ("htas_cost_per_hour", "What the machines cost now.", cost.before_nanos),
+        ("htas_planned_cost_per_hour", "What they cost once the plan is carried out.", cost.after_nanos),
+        ("htas_lower_bound_per_hour", "No mix of flavours could cost less for this work.", cost.bound_nanos),
+    ):
+        yield _gauge(name, text, ["currency"], [(label, nanos / NANOS)])
+    yield _gauge("htas_cost_gap", "Planned cost over the lower bound, as a share of it.", [], [((), cost.gap)])
+
+
+def _limits(policy: Policy) -> Iterator[Metric]:
+    """Limits that are set; the group label is empty for those over all groups."""
+    values = [*_of("", policy.limits)]
+    for group in policy.groups:
+        values += _of(group.name, group.limits)
+    yield _gauge("htas_limit", "Configured bounds: nodes, cores, bytes, price an hour.", ["group", "resource"], values)
+
+
+def _of(group: str, limits: Limits) -> Iterator[tuple[tuple[str, ...], float]]:
+    for resource, bound, unit in (
+        ("nodes", limits.max_nodes, 1),
+        ("cpu", limits.max_cpu_m, 1000),
+        ("memory", limits.max_memory_bytes, 1),
+        ("price", limits.max_nanos_per_hour, NANOS),
+    ):
+        if bound is not None:
+            yield (group, resource), bound / unit

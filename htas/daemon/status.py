@@ -1,0 +1,98 @@
+"""The status document: what HTAS does at this moment, for people with kubectl and nothing else.
+
+Cluster Autoscaler's users know it as the ConfigMap cluster-autoscaler-status; ours is htas-<cluster>-status.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import yaml
+
+from htas.daemon.cycle import CycleResult
+from htas.model.claims import COMING
+from htas.model.money import price_text
+from htas.model.plan_document import instant_text
+from htas.model.record import OutcomeStatus
+from htas.ports import AnnouncerPort
+
+SOONEST_S = 10.0
+"""Between two writes while things change."""
+LATEST_S = 60.0
+"""Between two writes while nothing does, so that a dead daemon's status looks old."""
+MOST = 10
+"""Of anything that is listed by name."""
+
+
+class StatusBoard:
+    """Writes the status after cycles: at once when it changed, but not too often."""
+
+    def __init__(self, announcer: AnnouncerPort, leader: str) -> None:
+        self._announcer = announcer
+        self._leader = leader
+        self._written: dict[str, Any] = {}
+        self._written_at: float | None = None
+        self._last: dict[str, str] = {}
+
+    def observe(self, result: CycleResult) -> None:
+        now = result.snapshot.taken_at
+        self._note(result)
+        status = status_of(result) | {"last": dict(self._last)}
+        age_s = now - self._written_at if self._written_at is not None else LATEST_S
+        if age_s < (SOONEST_S if status != self._written else LATEST_S):
+            return
+        self._written, self._written_at = status, now
+        head = {"time": instant_text(now), "leader": self._leader}
+        self._announcer.publish(yaml.safe_dump(head | status, sort_keys=False, allow_unicode=True))
+
+    def _note(self, result: CycleResult) -> None:
+        """The last time that something of each kind was done."""
+        for outcome in result.outcomes:
+            if outcome.verb in ("launch", "release", "drain", "undo-drain"):
+                what = (
+                    outcome.message if outcome.status is OutcomeStatus.DONE else f"{outcome.status}: {outcome.message}"
+                )
+                self._last[outcome.verb] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
+
+
+def status_of(result: CycleResult) -> dict[str, Any]:
+    """The state after a cycle, as plain data."""
+    snapshot, plan = result.snapshot, result.plan
+    waiting = Counter(item.reason.value for item in plan.unplaced)
+    return {
+        "nodes": _nodes(result),
+        "pods": {
+            "running": sum(pod.node is not None for pod in snapshot.cluster.pods),
+            "waiting": sum(pod.node is None for pod in snapshot.cluster.pods),
+            "unplaced": dict(sorted(waiting.items())),
+        },
+        "cost": {
+            "currency": plan.cost.currency,
+            "perHour": price_text(plan.cost.before_nanos),
+            "lowerBoundPerHour": price_text(plan.cost.bound_nanos),
+        },
+        "draining": {drain.node: drain.reason for drain in snapshot.drains[:MOST]},
+        "kept": dict(sorted(Counter(item.reason.value for item in plan.kept).items())),
+        "backingOff": {
+            "/".join(filter(None, (each.flavour, each.zone))): f"until {instant_text(each.until)}: {each.reason}"
+            for each in snapshot.backoffs[:MOST]
+        },
+        "problems": [f"{each.where}: {each.what}" for each in snapshot.cluster.problems[:MOST]],
+    }
+
+
+def _nodes(result: CycleResult) -> dict[str, dict[str, int]]:
+    """Nodes by group; machines that have no Ready node yet are `coming`."""
+    groups: dict[str, dict[str, int]] = {}
+
+    def add(group: str, state: str) -> None:
+        counts = groups.setdefault(group, {"ready": 0, "notReady": 0, "draining": 0, "coming": 0})
+        counts[state] += 1
+
+    for node in result.snapshot.cluster.nodes:
+        add(node.group or "none", "draining" if node.is_draining else "ready" if node.is_ready else "notReady")
+    for claim in result.snapshot.claims:
+        if claim.state in COMING:
+            add(claim.group, "coming")
+    return dict(sorted(groups.items()))
