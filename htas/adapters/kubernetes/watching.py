@@ -111,6 +111,7 @@ class Watching(Thread):
             except GoneError:
                 self._version = ""
                 self._on_restart(self.resource.kind)
+                self._stopping.wait(FIRST_PAUSE_S)  # a server that only ever says 410 is not to be hammered
             except HTASError as error:
                 self._failed(str(error))
             except Exception as error:  # a defect must not leave the view to grow old unnoticed
