@@ -29,6 +29,16 @@ IN_TREE_DRIVERS = {
 """Sources of volumes from before CSI, by the driver that attaches them now (csi-translation-lib)."""
 
 
+STARTING = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/network-unavailable",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+    }
+)
+"""Taints that Kubernetes itself takes off a node as it comes up (Cluster Autoscaler, utils/kubernetes/ready.go)."""
+
+
 def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> Node:
     """A node; one that states no allocatable offers its capacity, as the API server would fill it in."""
     status, name = raw.status, raw.metadata.name
@@ -43,11 +53,21 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
         annotations=raw.metadata.annotations or {},
         taints=selectors.taints(raw.spec.taints, "spec.taints", faults),
         is_unschedulable=raw.spec.unschedulable,
-        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+        is_ready=_is_ready(raw),
         provider_id=raw.spec.provider_id,
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
         attach_limits=limits.get(name, ()),
     )
+
+
+def _is_ready(raw: wire.Node) -> bool:
+    """Whether the node says so, and what its start taints it with is gone.
+
+    The condition turns True a moment before the taint goes: pods that fit would be refused, and a second machine bought.
+    """
+    if any(taint.key in STARTING for taint in raw.spec.taints or ()):
+        return False
+    return any(c.type == "Ready" and c.status == "True" for c in raw.status.conditions or ())
 
 
 def attach_limits(raw: wire.CsiNode) -> AttachLimits:

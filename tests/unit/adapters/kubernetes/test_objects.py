@@ -43,6 +43,22 @@ def test_a_node_is_ready_only_when_it_says_so(status: str | None) -> None:
     assert not found.is_ready
 
 
+@pytest.mark.parametrize(
+    ("taint", "is_ready"),
+    [
+        pytest.param(
+            "node.kubernetes.io/not-ready", False, id="says Ready, and the node controller has not noticed yet"
+        ),
+        pytest.param("node.cloudprovider.kubernetes.io/uninitialized", False, id="waits for its cloud"),
+        pytest.param("example.com/gpu", True, id="a taint of the operator's"),
+    ],
+)
+def test_a_node_is_ready_once_what_its_start_tainted_it_with_is_gone(taint: str, is_ready: bool) -> None:
+    ready = [{"type": "Ready", "status": "True"}]
+    (found,) = view_of(node(spec={"taints": [{"key": taint, "effect": "NoSchedule"}]}, conditions=ready)).nodes
+    assert found.is_ready is is_ready
+
+
 def test_a_node_without_allocatable_offers_its_capacity() -> None:
     (found,) = view_of(node(capacity={"cpu": "4"})).nodes
     assert found.allocatable == Resources(4000)

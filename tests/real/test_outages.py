@@ -1,0 +1,117 @@
+"""The API server goes away, refuses, forgets; watches break. The daemon carries on, and repairs what was half done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.real.conftest import Tell
+from tests.real.harness import BATCH, CONFIG_MAPS, Cluster, Htas, configuration, eventually
+from tests.real.proxy import FaultyProxy
+from tests.real.work import deployment, job
+
+pytestmark = pytest.mark.timeout(300)
+OUTAGE_S = 30.0
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[FaultyProxy]:
+    proxy = FaultyProxy(cluster.kubeconfig)
+    yield proxy
+    proxy.stop()
+
+
+def jobs_done(cluster: Cluster, wanted: int) -> bool:
+    jobs = cluster.items(f"{BATCH}/namespaces/default/jobs")
+    return len(jobs) == wanted and all(each["status"].get("succeeded") == each["spec"]["completions"] for each in jobs)
+
+
+def all_is_given_back(cluster: Cluster) -> bool:
+    return not cluster.nodes() and not cluster.items(CONFIG_MAPS, labelSelector="htas.io/simulated-machine")
+
+
+def test_thirty_seconds_without_an_api_server(cluster: Cluster, tmp_path: Path, tell: Tell) -> None:
+    """With a lease that outlasts the outage, as in production, the same process goes on."""
+    lease = {"leaseDuration": "60s", "renewDeadline": "45s", "retryPeriod": "1s"}
+    config = configuration(tmp_path, cluster.kubeconfig, leaderElection=lease)
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads")
+        cluster.create(job("before", "8s", count=3), deployment("web", 2))
+        eventually(lambda: daemon.metric("htas_actions_total", verb="bind", status="done") == 5, 60, "work is bound")
+        cluster.stop("kube-apiserver")
+        time.sleep(OUTAGE_S)
+        assert daemon.process.poll() is None, daemon.tail()
+        assert daemon.get("/healthz")[0] == 200, "an outage of half a minute is no reason to start the daemon anew"
+        cluster.start()
+        back = time.monotonic()
+        cluster.create(job("after", "5s", count=4))
+        eventually(lambda: jobs_done(cluster, 2), 90, "work from before and after the outage completes")
+        tell(
+            f"API server away for {OUTAGE_S:g} s; new work done {time.monotonic() - back:.0f} s after its return (it runs 5 s)"
+        )
+        eventually(
+            lambda: {n["metadata"]["labels"]["htas.io/group"] for n in cluster.nodes()} == {"services"},
+            60,
+            "batch machines go",
+        )
+        assert daemon.metric("htas_leader") == 1
+        assert daemon.stop() == 0
+
+
+def test_a_leader_whose_lease_ran_out_in_an_outage_ends_and_comes_back(cluster: Cluster, tmp_path: Path) -> None:
+    config = configuration(tmp_path, cluster.kubeconfig)
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads")
+        cluster.stop("kube-apiserver")
+        assert daemon.process.wait(30) == 1, "it may no longer lead, and says so by its exit"
+        assert daemon.said("leadership lost")
+    with Htas(config, tmp_path / "log") as daemon:  # as the kubelet would
+        cluster.start()
+        cluster.create(job("after", "2s"))
+        eventually(lambda: jobs_done(cluster, 1), 90, "the Job completes")
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("status", [409, 410, 429, 500])
+def test_every_third_call_is_refused(status: int, proxy: FaultyProxy, cluster: Cluster, tmp_path: Path) -> None:
+    """Every write, and for 410 every list and watch; the lease is spared, since a leader without it may end."""
+    calls = count(1)
+
+    def refuse(method: str, path: str) -> int | None:
+        is_meant = (method == "GET") if status == 410 else True
+        if "/leases" in path or not is_meant:
+            return None
+        return status if next(calls) % 3 == 0 else None
+
+    proxy.refuse = refuse
+    config = configuration(tmp_path, proxy.kubeconfig(tmp_path))
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads", within_s=60)
+        for i in range(4):
+            cluster.create(job(f"train-{i}", "3s", count=3))
+            time.sleep(1.5)
+        eventually(lambda: jobs_done(cluster, 4), 120, "the Jobs complete")
+        eventually(lambda: all_is_given_back(cluster), 120, "the machines are given back")
+        assert proxy.refused[status] > 10, proxy.refused
+        assert not daemon.said("cycle failed on a defect of htas, tried again"), daemon.tail()
+        assert daemon.stop() == 0
+
+
+def test_watches_that_are_cut_again_and_again(proxy: FaultyProxy, cluster: Cluster, tmp_path: Path) -> None:
+    config = configuration(tmp_path, proxy.kubeconfig(tmp_path))
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads")
+        cut = 0
+        for i in range(8):
+            cluster.create(job(f"train-{i}", "3s"))
+            time.sleep(1.0)
+            cut += proxy.cut()
+        assert cut >= 8 * 5, "several kinds are watched, and each watch comes back"
+        eventually(lambda: jobs_done(cluster, 8), 120, "the Jobs complete")
+        eventually(lambda: all_is_given_back(cluster), 120, "the machines are given back")
+        assert daemon.metric("htas_watch_restarts_total") > 0
+        assert daemon.stop() == 0
