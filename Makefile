@@ -29,6 +29,11 @@ demo: $(STAMP) ## play a day of mixed work in the sandbox, in about a minute
 test: $(STAMP) ## unit tables, laws, stories and contracts (needs only Python packages)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/unit tests/laws tests/stories tests/contracts
 
+.PHONY: test-real
+test-real: $(STAMP) ## stories on a real API server (needs Go; the first time it builds Kubernetes, 10 minutes)
+	tools/testenv/kube-build.sh
+	$(BIN)/python -m pytest tests/real
+
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check htas tests tools
@@ -46,9 +51,11 @@ format: $(STAMP) ## let ruff put the code in its form
 	$(BIN)/ruff format htas tests tools
 
 .PHONY: lock
-lock: ## renew requirements.lock from pyproject.toml (needs uv)
+lock: ## renew the locks, for development and for the image, from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --group dev -o requirements.lock pyproject.toml
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --constraint requirements.lock -o deploy/requirements.lock pyproject.toml
 
 .PHONY: clean
 clean: ## remove what the other targets made

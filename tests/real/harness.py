@@ -207,11 +207,16 @@ def htas(*arguments: str, config: Path) -> subprocess.CompletedProcess[str]:
 def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **changes: Any) -> Path:
     """A configuration file for a trial that is over in minutes; `changes` replace whole sections."""
     cleaning = {"migration": "checkpoint", "underutilizedFor": "5s", "queueEmptyFor": "5s", "migrationTime": "2s"}
+    prices = yaml.safe_load(FLAVOURS.read_text())
+    prices["billing"] = {
+        "granularity": "1s",
+        "minimum": "1s",
+    }  # work of seconds could never pay for a move by the minute
     document: Json = {
         "apiVersion": "htas.io/v1alpha1",
         "kind": "HTASConfiguration",
         "cluster": "trial",
-        "flavours": str(FLAVOURS),
+        "flavours": prices,
         "provider": {"kwok": {"startupDelay": "2s"}},
         "kubernetes": {"kubeconfig": str(kubeconfig)},
         "leaderElection": {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "500ms"},

@@ -82,7 +82,7 @@ class Trial:
         eventually(lambda: self.daemon.process.poll() is not None, 90, "the daemon gets to the step and is killed")
         assert self.daemon.process.returncode == -signal.SIGKILL, self.daemon.tail()
         self.daemon = Htas(self._config, self._logs / "again.log")
-        self.daemon.says("synced")
+        self.daemon.says("leads")
 
     def end(self) -> None:
         for watcher in self._watchers:
@@ -168,7 +168,7 @@ def test_a_drain_that_is_forbidden_midway_is_undone(point: str, cluster: Cluster
 def two_half_empty_nodes(trial: Trial, work: Callable[[str, str, str], Json]) -> None:
     """Two machines, each with a piece of work that stays and one that goes: then one machine would be enough."""
     for i in range(2):
-        trial.cluster.create(work(f"keep-{i}", "400m", "45s"), work(f"fill-{i}", "500m", "6s"))
+        trial.cluster.create(work(f"keep-{i}", "400m", "60s"), work(f"fill-{i}", "500m", "6s"))
         eventually(lambda: len(bound(trial.cluster)) == 2 * (i + 1), 60, "both are bound")  # noqa: B023 # used at once
     for item in trial.cluster.items("/apis/apps/v1/namespaces/default/deployments"):
         if item["metadata"]["name"].startswith("fill"):

@@ -1,0 +1,13 @@
+{{- define "htas.name" -}}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{- end }}
+{{- define "htas.account" -}}{{ .Values.serviceAccount.name | default (include "htas.name" .) }}{{- end }}
+{{- define "htas.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- define "htas.labels" -}}
+{{ include "htas.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+{{- /* Roles of the whole cluster have names of the whole cluster. */ -}}
+{{- define "htas.clusterName" -}}{{ printf "%s-%s" .Release.Namespace (include "htas.name" .) | trunc 63 | trimSuffix "-" }}{{- end }}
