@@ -1,0 +1,210 @@
+"""The chart: sound by itself, accepted by the API server, and its rights are enough for the daemon and no more."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.real.harness import BATCH, ROOT, Cluster, Htas, Json, configuration, eventually, htas
+from tests.real.work import deployment, job
+
+CHART = ROOT / "deploy" / "helm" / "htas"
+SPACE = "htas-system"
+ACCOUNT = f"system:serviceaccount:{SPACE}:htas"
+WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
+
+
+def rendered(helm: Path, values: Json | None = None) -> list[Json]:
+    """The chart's objects with some values set."""
+    command = [helm, "template", "htas", CHART, "--namespace", SPACE, "--kube-version", "1.36.0", "--values", "-"]
+    done = subprocess.run(command, input=yaml.safe_dump(values or {}), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [item for item in yaml.safe_load_all(done.stdout) if item]
+
+
+def of_kind(items: list[Json], kind: str) -> Json:
+    return next(item for item in items if item["kind"] == kind)
+
+
+def test_it_passes_helm_lint(helm: Path) -> None:
+    done = subprocess.run([helm, "lint", "--strict", CHART], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+ODD: list[Any] = [
+    pytest.param({}, id="as it comes"),
+    pytest.param({"replicas": 1}, id="one daemon"),
+    pytest.param(
+        {"podLabels": {"a": "b"}, "podAnnotations": {"c": "d"}, "extraEnv": [{"name": "E", "value": "1"}]},
+        id="with additions",
+    ),
+    pytest.param({"serviceMonitor": {"enabled": True, "labels": {"release": "p"}}}, id="watched by Prometheus"),
+    pytest.param({"config": {"logging": {"level": "debug"}, "schedulerName": "packer"}}, id="another configuration"),
+    pytest.param(WITHOUT_KWOK, id="another provider"),
+    pytest.param(
+        {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"x": "y"}},
+        id="another account",
+    ),
+]
+
+
+@pytest.mark.parametrize("values", ODD)
+def test_its_configuration_is_one_that_htas_accepts(values: Json, helm: Path, tmp_path: Path) -> None:
+    data = of_kind(rendered(helm, values), "ConfigMap")["data"]
+    for name, content in data.items():
+        (tmp_path / name).write_text(content)
+    done = htas("check", config=tmp_path / "htas.yaml")
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None:
+    assert "PodDisruptionBudget" not in [item["kind"] for item in rendered(helm, {"replicas": 1})]
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        pytest.param({"replica": 2}, "replica", id="a misspelt key"),
+        pytest.param({"replicas": 0}, "replicas", id="no daemon at all"),
+        pytest.param({"config": {"http": {"listen": "0.0.0.0:1"}}}, "config", id="what the chart sets itself"),
+        pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider", id="two providers"),
+    ],
+)
+def test_values_that_cannot_work_are_refused(values: Json, complaint: str, helm: Path) -> None:
+    command = [helm, "template", "htas", CHART, "--kube-version", "1.36.0", "--values", "-"]
+    done = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+def test_the_rendered_manifests_are_the_charts(helm: Path, tmp_path: Path) -> None:
+    again = tmp_path / "htas.yaml"
+    subprocess.run([ROOT / "deploy" / "render.sh", again], env={"HELM": str(helm), "PATH": "/usr/bin:/bin"}, check=True)
+    assert again.read_text() == (ROOT / "deploy" / "manifests" / "htas.yaml").read_text(), "run deploy/render.sh"
+
+
+@pytest.fixture
+def space(cluster: Cluster) -> Iterator[str]:
+    cluster.kubectl("create", "namespace", SPACE)
+    yield SPACE
+    cluster.kubectl("delete", "namespace", SPACE, "--wait=true", "--timeout=60s")
+
+
+@pytest.mark.parametrize("values", [pytest.param({}, id="with KWOK"), pytest.param(WITHOUT_KWOK, id="without")])
+def test_the_api_server_would_take_it(values: Json, helm: Path, cluster: Cluster, space: str) -> None:
+    manifests = yaml.safe_dump_all(rendered(helm, values))
+    told = cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=manifests)
+    assert told.count("created (server dry run)") == len(rendered(helm, values)), told
+
+
+ALWAYS = (
+    "list pods", "watch pods", "get pods", "create pods/binding", "create pods/eviction", "patch pods/status",
+    "watch nodes", "patch nodes", "delete nodes", "watch poddisruptionbudgets.policy", "create events.events.k8s.io",
+    "watch csinodes.storage.k8s.io", "watch jobs.batch", "watch replicasets.apps",
+)  # fmt: skip
+IN_ITS_SPACE = (
+    "create leases.coordination.k8s.io",
+    "update leases.coordination.k8s.io/htas-main",
+    "patch configmaps/htas-main-status",
+)
+WITH_KWOK = ("create nodes", "create pods", "delete pods", "patch pods")
+NEVER = (
+    "get secrets", "list secrets", "create deployments.apps", "delete jobs.batch", "create pods/exec", "patch nodes/status",
+    "create clusterroles.rbac.authorization.k8s.io", "escalate clusterroles.rbac.authorization.k8s.io", "impersonate users",
+    "update pods", "create serviceaccounts/token", "delete poddisruptionbudgets.policy", "get nodes/proxy", "create namespaces",
+)  # fmt: skip
+ELSEWHERE_NEVER = (
+    "get configmaps",
+    "create configmaps",
+    "get leases.coordination.k8s.io",
+    "create leases.coordination.k8s.io",
+)
+
+
+@pytest.mark.parametrize("is_kwok", [pytest.param(True, id="with KWOK"), pytest.param(False, id="without")])
+def test_its_account_may_do_what_it_must_and_no_more(is_kwok: bool, helm: Path, cluster: Cluster, space: str) -> None:
+    items = rendered(helm, {} if is_kwok else WITHOUT_KWOK)
+    with applied_rights(cluster, items):
+        for right in (*ALWAYS, *(WITH_KWOK if is_kwok else ())):
+            assert can(cluster, right, "default"), right
+        for right in IN_ITS_SPACE:
+            assert can(cluster, right, SPACE), right
+        for right in (*NEVER, *ELSEWHERE_NEVER, *(() if is_kwok else WITH_KWOK)):
+            assert not can(cluster, right, "default"), right
+        if not is_kwok:
+            assert not can(cluster, "get configmaps", SPACE)
+            assert not can(cluster, "update leases.coordination.k8s.io/others", SPACE)
+
+
+def can(cluster: Cluster, right: str, namespace: str) -> bool:
+    verb, _, what = right.partition(" ")
+    resource, _, rest = what.partition("/")
+    sub = ["--subresource", rest] if resource in ("pods", "nodes", "serviceaccounts") and rest else []
+    target = resource if sub or not rest else what
+    command = [cluster.binaries / "kubectl", f"--kubeconfig={cluster.kubeconfig}", "auth", "can-i", verb, target, *sub]
+    done = subprocess.run(
+        [*command, f"--as={ACCOUNT}", f"--namespace={namespace}"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() in ("yes", "no"), done.stderr
+    return done.stdout.strip() == "yes"
+
+
+class applied_rights:  # noqa: N801 # a context, used like a function
+    """The chart's account and roles in the cluster for as long as the context lasts."""
+
+    def __init__(self, cluster: Cluster, items: list[Json]) -> None:
+        self._cluster = cluster
+        kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+        self._manifests = yaml.safe_dump_all([item for item in items if item["kind"] in kinds])
+
+    def __enter__(self) -> None:
+        self._cluster.kubectl("apply", "-f", "-", input=self._manifests)
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.kubectl("delete", "-f", "-", "--ignore-not-found", input=self._manifests)
+
+
+def test_the_daemon_works_with_the_charts_rights_alone(
+    helm: Path, cluster: Cluster, space: str, tmp_path: Path
+) -> None:
+    """Buying, binding, moving, evicting, releasing, leading, telling: with a token of the account, nothing is forbidden."""
+    values = {"config": {"cluster": "trial"}}
+    with applied_rights(cluster, rendered(helm, values)):
+        kubeconfig = account_kubeconfig(cluster, tmp_path)
+        config = configuration(tmp_path, kubeconfig, kubernetes={"kubeconfig": str(kubeconfig), "namespace": SPACE})
+        with Htas(config, tmp_path / "log") as daemon:
+            daemon.says("leads")
+            for i in range(2):
+                cluster.create(job(f"keep-{i}", "30s", "400m", "256Mi"), job(f"fill-{i}", "5s", "500m", "256Mi"))
+                eventually(
+                    lambda: daemon.metric("htas_actions_total", verb="bind", status="done") >= 2 * (i + 1), 60, "bound"
+                )  # noqa: B023 # used at once
+            cluster.create(deployment("web", 1))
+            eventually(
+                lambda: daemon.metric("htas_actions_total", verb="migrate", status="done") > 0, 60, "a pod is moved"
+            )
+            eventually(
+                lambda: all(j["status"].get("succeeded") for j in cluster.items(f"{BATCH}/jobs")), 90, "Jobs complete"
+            )
+            eventually(lambda: daemon.metric("htas_actions_total", verb="release", status="done") >= 2, 60, "released")
+            status = cluster.kubectl("get", "configmap", "htas-trial-status", "-n", SPACE, "-o", "name")
+            assert status.strip() == "configmap/htas-trial-status"
+            assert daemon.metric("htas_apiserver_requests_total", code="403") == 0, "nothing it asked for was forbidden"
+            events = cluster.items("/api/v1/namespaces/default/events")
+            assert {"TriggeredScaleUp", "Scheduled"} <= {event["reason"] for event in events}
+            assert daemon.stop() == 0
+
+
+def account_kubeconfig(cluster: Cluster, directory: Path) -> Path:
+    """A kubeconfig with a token of the chart's account."""
+    document = yaml.safe_load(cluster.kubeconfig.read_text())
+    token = cluster.kubectl("create", "token", "htas", "-n", SPACE).strip()
+    document["users"][0]["user"] = {"token": token}
+    path = directory / "account.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
