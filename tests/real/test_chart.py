@@ -182,8 +182,12 @@ def test_the_daemon_works_with_the_charts_rights_alone(
             for i in range(2):
                 cluster.create(job(f"keep-{i}", "30s", "400m", "256Mi"), job(f"fill-{i}", "5s", "500m", "256Mi"))
                 eventually(
-                    lambda: daemon.metric("htas_actions_total", verb="bind", status="done") >= 2 * (i + 1), 60, "bound"
-                )  # noqa: B023 # used at once
+                    lambda wanted=2 * (i + 1): (
+                        daemon.metric("htas_actions_total", verb="bind", status="done") >= wanted
+                    ),
+                    60,
+                    "both are bound",
+                )
             cluster.create(deployment("web", 1))
             eventually(
                 lambda: daemon.metric("htas_actions_total", verb="migrate", status="done") > 0, 60, "a pod is moved"

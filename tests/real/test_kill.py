@@ -169,7 +169,7 @@ def two_half_empty_nodes(trial: Trial, work: Callable[[str, str, str], Json]) ->
     """Two machines, each with a piece of work that stays and one that goes: then one machine would be enough."""
     for i in range(2):
         trial.cluster.create(work(f"keep-{i}", "400m", "60s"), work(f"fill-{i}", "500m", "6s"))
-        eventually(lambda: len(bound(trial.cluster)) == 2 * (i + 1), 60, "both are bound")  # noqa: B023 # used at once
+        eventually(lambda wanted=2 * (i + 1): len(bound(trial.cluster)) == wanted, 60, "both are bound")
     for item in trial.cluster.items("/apis/apps/v1/namespaces/default/deployments"):
         if item["metadata"]["name"].startswith("fill"):
             trial.cluster.delete(f"/apis/apps/v1/namespaces/default/deployments/{item['metadata']['name']}")

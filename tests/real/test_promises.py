@@ -58,7 +58,7 @@ def test_a_drain_never_breaks_a_disruption_budget(cluster: Cluster, tmp_path: Pa
                 cluster.create(web)
             else:
                 cluster.kubectl("scale", "deployment", "web", f"--replicas={i + 1}")
-            eventually(lambda: _bound(cluster) == 2 * (i + 1), 60, "both are bound")  # noqa: B023 # used at once
+            eventually(lambda wanted=2 * (i + 1): _bound(cluster) == wanted, 60, "both are bound")
         cluster.create(deployment("steady", 2, cpu="50m"))
         eventually(lambda: _bound(cluster) == 14, 60, "all are bound")
         web_watch = Availability(cluster, "web", 6)
