@@ -48,18 +48,17 @@ def test_a_drain_never_breaks_a_disruption_budget(cluster: Cluster, tmp_path: Pa
     with Htas(config, tmp_path / "log") as daemon:
         daemon.says("leads")
         cluster.create(budget("web", 5), budget("steady", 2))
-        apart = {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}}
         slow = {"pod-ready.stage.kwok.x-k8s.io/delay": "2s", "pod-delete.stage.kwok.x-k8s.io/delay": "1s"}
         for i in range(6):  # one by one, each beside a filler: one machine for each pair
-            cluster.create(deployment(f"fill-{i}", cpu="600m"))
-            web = deployment("web", i + 1, cpu="300m", **apart)
+            cluster.create(deployment(f"fill-{i}", cpu="600m", memory="256Mi"))
+            web = deployment("web", i + 1, cpu="300m", memory="256Mi")
             web["spec"]["template"]["metadata"]["annotations"] = slow
             if i == 0:
                 cluster.create(web)
             else:
                 cluster.kubectl("scale", "deployment", "web", f"--replicas={i + 1}")
             eventually(lambda wanted=2 * (i + 1): _bound(cluster) == wanted, 60, "both are bound")
-        cluster.create(deployment("steady", 2, cpu="50m"))
+        cluster.create(deployment("steady", 2, cpu="50m", memory="64Mi"))
         eventually(lambda: _bound(cluster) == 14, 60, "all are bound")
         web_watch = Availability(cluster, "web", 6)
         steady_watch = Availability(cluster, "steady", 2)
@@ -143,7 +142,6 @@ def test_what_makes_no_sense_is_told_and_stops_nothing(cluster: Cluster, tmp_pat
         pod(
             "migrate", annotations={"htas.io/migrate": "perhaps", "cluster-autoscaler.kubernetes.io/safe-to-evict": "?"}
         ),
-        pod("cost", annotations={"controller.kubernetes.io/pod-deletion-cost": "cheap"}),
     ]
     stray = node("stray", **{"htas.io/cluster": "trial", "htas.io/claim": "nobody-asked", "htas.io/group": "unknown"})
     with Htas(config, tmp_path / "log") as daemon:

@@ -93,7 +93,7 @@ class LiveView:
             "Pod": self._drop_pod,
             "PodDisruptionBudget": self._budgets.drop,
             "PriorityClass": self._drop_priority_class,
-            "CSINode": lambda key: self._limits.pop(key, None),
+            "CSINode": lambda key: self._set_limits(key, ()),
             "Namespace": self._namespaces.drop,
             "PersistentVolume": self._volumes.drop,
             "PersistentVolumeClaim": self._claims.drop,
@@ -229,7 +229,13 @@ class LiveView:
             self._note_change()
 
     def _put_limits(self, key: Key, raw: wire.CsiNode, _: Faults) -> None:
-        self._limits[key] = limits = objects.attach_limits(raw)
+        self._set_limits(key, objects.attach_limits(raw))
+
+    def _set_limits(self, key: Key, limits: AttachLimits) -> None:
+        if limits:
+            self._limits[key] = limits
+        else:
+            self._limits.pop(key, None)
         node = self._nodes.items.get(key)
         if node is not None and node.attach_limits != limits:
             self._nodes.put(key, msgspec.structs.replace(node, attach_limits=limits))

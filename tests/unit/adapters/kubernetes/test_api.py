@@ -1,0 +1,183 @@
+"""Calls over real HTTP: what is sent, and which error each refusal becomes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from htas.adapters.kubernetes.api import ApiServer, GoneError
+from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
+from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
+
+UNLIMITED = RateLimit(1e9, 10**9)
+
+
+def calling(server: FakeApiServer, **options: object) -> ApiServer:
+    return ApiServer(server.access(), UNLIMITED, **options)  # type: ignore[arg-type] # as given
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, PermanentError),
+        (401, TransientError),
+        (403, PermanentError),
+        (404, NotFoundError),
+        (409, ConflictError),
+        (410, GoneError),
+        (412, ConflictError),
+        (422, PermanentError),
+        (429, TransientError),
+        (500, TransientError),
+        (503, TransientError),
+        (504, TransientError),
+    ],
+)
+def test_each_refusal_is_an_error_of_ours_with_the_servers_words(status: int, kind: type[HTASError]) -> None:
+    with FakeApiServer(lambda _: refusal(status, message="because of reasons")) as server:
+        with pytest.raises(HTASError, match=rf"GET /x: because of reasons \({status}\)") as caught:
+            calling(server).get("/x")
+        assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        pytest.param(refusal(429, details={"retryAfterSeconds": 7}), 7.0, id="stated in the answer"),
+        pytest.param(Answer(503, {}, {"Retry-After": "3"}), 3.0, id="stated in a header"),
+        pytest.param(Answer(503, {}, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}), None, id="as a date: not read"),
+        pytest.param(refusal(500), None, id="not stated"),
+    ],
+)
+def test_how_long_to_wait_is_passed_on(answer: Answer, seconds: float | None) -> None:
+    with FakeApiServer(lambda _: answer) as server:
+        with pytest.raises(TransientError) as caught:
+            calling(server).get("/x")
+        assert caught.value.retry_after_s == seconds
+
+
+def test_what_is_sent() -> None:
+    with FakeApiServer(lambda _: Answer(201, {"ok": True})) as server:
+        api = ApiServer(server.access(token="secret"), UNLIMITED)
+        assert api.post("/api/v1/pods", {"a": 1}, {"dryRun": "All"}) == b'{"ok": true}'
+        api.patch("/p", {"b": 2})
+        api.delete("/p")
+    post, patch, delete = server.requests
+    assert (post.method, post.path, post.query, post.body) == ("POST", "/api/v1/pods", {"dryRun": "All"}, {"a": 1})
+    assert (post.headers["Authorization"], post.headers["User-Agent"]) == ("Bearer secret", "htas")
+    assert patch.headers["Content-Type"] == "application/merge-patch+json"
+    assert delete.body is None
+
+
+def test_calls_share_a_connection_that_is_kept_alive() -> None:
+    with FakeApiServer(lambda _: Answer()) as server:
+        api = calling(server)
+        for _ in range(5):
+            api.get("/x")
+        assert server.connections == 1
+
+
+def test_an_answer_that_breaks_off_is_transient() -> None:
+    with FakeApiServer(lambda _: Answer(body={"a": 1}, is_cut=True)) as server, pytest.raises(TransientError):
+        calling(server).get("/x")
+
+
+def test_no_answer_at_all_is_transient() -> None:
+    with FakeApiServer(lambda _: None) as server, pytest.raises(TransientError):
+        calling(server).get("/x")
+
+
+def test_nobody_there_is_transient_and_says_what_was_asked_for() -> None:
+    with FakeApiServer(lambda _: Answer()) as server:
+        access = server.access()
+    with pytest.raises(TransientError, match=r"GET /x: .*refused"):
+        ApiServer(access, UNLIMITED).get("/x")
+
+
+def test_after_a_broken_connection_the_next_call_makes_a_new_one() -> None:
+    turns = itertools.count()
+    with FakeApiServer(lambda _: None if next(turns) == 1 else Answer()) as server:
+        api = calling(server)
+        api.get("/x")
+        with pytest.raises(TransientError):
+            api.get("/x")
+        api.get("/x")
+
+
+def test_every_call_is_told_with_its_status() -> None:
+    told: list[tuple[str, int]] = []
+
+    def answer(request: Request) -> Answer | None:
+        return {"/good": Answer(), "/bad": refusal(409)}.get(request.path)
+
+    with FakeApiServer(answer) as server:
+        api = calling(server, on_call=lambda method, status, seconds: told.append((method, status)))
+        api.get("/good")
+        for path in ("/bad", "/silent"):
+            with pytest.raises(HTASError):
+                api.get(path)
+    assert told == [("GET", 200), ("GET", 409), ("GET", 0)]
+
+
+def test_lines_come_one_by_one_and_blank_ones_are_left_out() -> None:
+    opened: list[bool] = []
+    lines = [b'{"a":1}\n{"a"', b":2}\n\n", b'{"a":3}']
+    with FakeApiServer(lambda _: Answer(lines=lines)) as server:
+        found = list(calling(server).lines("/w", {"watch": 1}, 5.0, on_open=lambda: opened.append(True)))
+    assert (found, opened) == ([b'{"a":1}', b'{"a":2}', b'{"a":3}'], [True])
+
+
+def test_a_stream_that_is_cut_is_transient_after_what_came() -> None:
+    with FakeApiServer(lambda _: Answer(lines=[{"a": 1}], is_cut=True)) as server:
+        stream = calling(server).lines("/w", {}, 5.0)
+        assert next(stream) == b'{"a": 1}'
+        with pytest.raises(TransientError, match="watch /w"):
+            next(stream)
+
+
+def test_a_stream_that_is_refused_never_opens() -> None:
+    opened: list[bool] = []
+    with FakeApiServer(lambda _: refusal(410)) as server, pytest.raises(GoneError):
+        next(calling(server).lines("/w", {}, 5.0, on_open=lambda: opened.append(True)))
+    assert opened == []
+
+
+def bucket(per_second: float, burst: int) -> tuple[RateLimit, Callable[[float], None], list[float]]:
+    """A limit on a clock that pauses move, and the list of those pauses."""
+    now, pauses = [0.0], []
+
+    def advance(seconds: float) -> None:
+        now[0] += seconds
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        advance(seconds)
+
+    return RateLimit(per_second, burst, clock=lambda: now[0], pause=pause), advance, pauses
+
+
+def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
+    limit, _, pauses = bucket(10.0, 3)
+    for _ in range(5):
+        limit.wait()
+    assert pauses == pytest.approx([0.1, 0.1])
+
+
+def test_tokens_come_back_with_time_but_no_more_than_the_burst() -> None:
+    limit, advance, pauses = bucket(10.0, 3)
+    for _ in range(3):
+        limit.wait()
+    advance(3600.0)
+    for _ in range(4):
+        limit.wait()
+    assert len(pauses) == 1
+
+
+def test_who_does_not_wait_is_refused() -> None:
+    limit, advance, _ = bucket(10.0, 2)
+    assert [limit.try_take() for _ in range(3)] == [True, True, False]
+    advance(0.1)
+    assert limit.try_take()

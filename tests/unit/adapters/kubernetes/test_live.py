@@ -1,0 +1,152 @@
+"""What a live view makes of what it is told, and what of it brings a cycle forward."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from htas.adapters.kubernetes.live import LiveView
+from htas.adapters.kubernetes.resources import RESOURCES
+from htas.model.pods import RunLengthSource
+from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
+
+Json = dict[str, Any]
+BY_KIND = {resource.kind: resource for resource in RESOURCES}
+READY = [{"type": "Ready", "status": "True"}]
+
+
+@pytest.fixture
+def live() -> LiveView:
+    view = LiveView("htas")
+    for resource in RESOURCES:
+        view.end_list(resource, set())
+    return view
+
+
+def put(live: LiveView, item: Json) -> None:
+    live.put(BY_KIND[item["kind"]], json.dumps(item).encode())
+
+
+def remove(live: LiveView, item: Json) -> None:
+    live.remove(BY_KIND[item["kind"]], json.dumps(item).encode())
+
+
+def waiting(name: str = "p", uid: str = "1", scheduler: str = "htas", **spec: Any) -> Json:
+    return pod(name, {"namespace": "default", "uid": uid}, schedulerName=scheduler, **spec)
+
+
+def a_node(*taints: str, ready: bool = True, **spec: Any) -> Json:
+    if taints:
+        spec["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]
+    return node("n", {"uid": "n"}, spec, allocatable={"cpu": "4"}, conditions=READY if ready else [])
+
+
+def test_nothing_can_be_relied_on_before_every_kind_is_listed() -> None:
+    view = LiveView("htas")
+    assert view.missing == tuple(resource.kind for resource in RESOURCES)
+    view.end_list(BY_KIND["Node"], set())
+    assert "Node" not in view.missing
+    assert "Pod" in view.missing
+
+
+UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+CASES: list[Any] = [
+    pytest.param([], waiting(), True, id="work of ours arrives"),
+    pytest.param([waiting()], waiting(), False, id="told of once more"),
+    pytest.param([], waiting(scheduler="other"), False, id="work of another scheduler, which may find room yet"),
+    pytest.param([waiting(scheduler="other")], waiting(scheduler="other") | {"status": UNSCHEDULABLE}, True, id="it found none"),
+    pytest.param([], waiting(schedulingGates=[{"name": "g"}]), False, id="a gated pod"),
+    pytest.param([waiting(schedulingGates=[{"name": "g"}])], waiting(), True, id="its gate opens"),
+    pytest.param([waiting()], waiting(nodeName="n"), False, id="it is bound"),
+    pytest.param([waiting(nodeName="n")], waiting(uid="2", nodeName="m"), True, id="another of its name: one went"),
+    pytest.param([], a_node(), True, id="a node joins"),
+    pytest.param([a_node(ready=False)], a_node(), True, id="a node turns Ready"),
+    pytest.param([a_node("t")], a_node(), True, id="a taint goes"),
+    pytest.param([a_node(unschedulable=True)], a_node(), True, id="a node is opened"),
+    pytest.param([a_node()], a_node(unschedulable=True), False, id="a node is closed"),
+    pytest.param([a_node()], a_node(), False, id="a heartbeat"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "now", "grows"), CASES)
+def test_what_brings_a_cycle_forward(before: list[Json], now: Json, grows: bool, live: LiveView) -> None:
+    for item in before:
+        put(live, item)
+    seen = live.changes
+    put(live, now)
+    assert (live.changes > seen) is grows
+
+
+@pytest.mark.parametrize(
+    ("item", "grows"),
+    [
+        pytest.param(waiting(nodeName="n"), True, id="a pod that ran: room frees"),
+        pytest.param(waiting(), False, id="a pod that waited"),
+        pytest.param(a_node(), True, id="a node"),
+    ],
+)
+def test_what_going_brings_a_cycle_forward(item: Json, grows: bool, live: LiveView) -> None:
+    put(live, item)
+    seen = live.changes
+    remove(live, item)
+    assert (live.changes > seen) is grows
+
+
+def test_a_budget_that_allows_again_brings_a_cycle_forward(live: LiveView) -> None:
+    def allowing(count: int) -> Json:
+        return manifest(
+            "PodDisruptionBudget", "b", {"namespace": "default"}, spec={}, status={"disruptionsAllowed": count}
+        )
+
+    put(live, allowing(0))
+    seen = live.changes
+    put(live, allowing(1))
+    assert live.changes == seen + 1
+    put(live, allowing(0))
+    assert live.changes == seen + 1
+
+
+def test_an_object_that_makes_no_sense_is_told_until_it_is_mended_or_goes(live: LiveView) -> None:
+    odd = waiting() | {"spec": {"containers": 7}}
+    put(live, odd)
+    assert (live.view().pods, [p.where for p in live.view().problems]) == ((), ["Pod default/p"])
+    put(live, waiting())
+    assert ([p.name for p in live.view().pods], live.view().problems) == (["p"], ())
+    put(live, odd)
+    remove(live, odd)
+    assert live.view().problems == ()
+
+
+def test_a_controller_told_of_after_its_pods_still_counts(live: LiveView) -> None:
+    owned = {
+        "namespace": "default",
+        "uid": "1",
+        "ownerReferences": [{"kind": "Job", "name": "j", "uid": "j", "controller": True}],
+    }
+    put(live, pod("p", owned, schedulerName="htas"))
+    put(live, manifest("Job", "j", {"namespace": "default"}, spec={"parallelism": 3, "activeDeadlineSeconds": 90}))
+    (found,) = live.view().pods
+    assert found.owner is not None
+    assert found.owner.replicas == 3
+    assert found.run_length is not None
+    assert (found.run_length.seconds, found.run_length.source) == (90.0, RunLengthSource.DEADLINE)
+
+
+def test_a_nodes_limits_may_come_before_it_or_after(live: LiveView) -> None:
+    limits = manifest("CSINode", "n", spec={"drivers": [{"name": "d", "allocatable": {"count": 2}}]})
+    put(live, limits)
+    put(live, a_node())
+    assert live.view().nodes[0].attach_limits == (("d", 2),)
+    limits["spec"]["drivers"][0]["allocatable"]["count"] = 5
+    put(live, limits)
+    assert live.view().nodes[0].attach_limits == (("d", 5),)
+
+
+def test_what_can_be_asked_for_by_name(live: LiveView) -> None:
+    put(live, a_node())
+    put(live, waiting())
+    assert live.node("n") is live.view().nodes[0]
+    assert live.pod(("default", "p")) is live.view().pods[0]
+    assert (live.node("m"), live.pod(("default", "q"))) == (None, None)
