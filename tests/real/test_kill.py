@@ -179,7 +179,7 @@ def slow_to_stop(name: str, cpu: str, _: str) -> Json:
     manifest = deployment(name, cpu=cpu, memory=SMALL)
     if name.startswith("keep"):
         annotations = {"pod-delete.stage.kwok.x-k8s.io/delay": "8s"}
-        manifest["spec"]["template"]["metadata"]["annotations"] = annotations
+        manifest["spec"]["template"]["metadata"]["annotations"] |= annotations
     return manifest
 
 

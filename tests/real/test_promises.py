@@ -52,7 +52,7 @@ def test_a_drain_never_breaks_a_disruption_budget(cluster: Cluster, tmp_path: Pa
         for i in range(6):  # one by one, each beside a filler: one machine for each pair
             cluster.create(deployment(f"fill-{i}", cpu="600m", memory="256Mi"))
             web = deployment("web", i + 1, cpu="300m", memory="256Mi")
-            web["spec"]["template"]["metadata"]["annotations"] = slow
+            web["spec"]["template"]["metadata"]["annotations"] |= slow
             if i == 0:
                 cluster.create(web)
             else:

@@ -25,7 +25,9 @@ def job(
 def deployment(
     name: str, replicas: int = 1, cpu: str = "500m", memory: str = "512Mi", scheduler: str = "htas", **spec: Any
 ) -> Json:
-    template = {"metadata": {"labels": {"app": name}}, "spec": _spec(cpu, memory, scheduler) | spec}
+    """One whose pods may be moved."""
+    meta = {"labels": {"app": name}, "annotations": {"htas.io/migrate": "true"}}
+    template = {"metadata": meta, "spec": _spec(cpu, memory, scheduler) | spec}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
