@@ -10,7 +10,7 @@ import numpy as np
 
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import Policy
+from htas.model.policy import MigrationMethod, Policy
 from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
@@ -154,7 +154,7 @@ def _count_running(
 ) -> dict[int, list[Pod]]:
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
     moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
-    targets = {move.pod: sim.table.row_of.get(move.target) for move in moves}
+    targets = {move.pod: (sim.table.row_of.get(move.target), move.method) for move in moves}
     arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
@@ -164,7 +164,9 @@ def _count_running(
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
         rows.append(row)
         running.setdefault(row, []).append(pod)
-        target = targets.get(pod.key) if pod.uid not in arrived else None  # its twin holds the room already
+        target, method = targets.get(pod.key, (None, ""))
+        if pod.uid in arrived or (pod.is_terminating and method == MigrationMethod.EVICT):
+            target = None  # its twin holds that room already, or its replacement waits for it
         for at in {row} if target is None else {row, target}:
             if at != row:
                 rows.append(at)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from time import perf_counter
+from time import perf_counter, sleep
 from urllib.parse import quote, urlencode
 
 import msgspec
 import urllib3
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 from urllib3.connection import HTTPConnection
 
 from htas.adapters.kubernetes.access import Access
@@ -23,6 +24,10 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+
+READS = 3
+"""How often a read is asked for in all. Writes are tried again by the next cycle, which knows if they still hold."""
+LONGEST_PAUSE_S = 1.0
 
 Query = Mapping[str, str | int]
 OnCall = Callable[[str, int, float], None]
@@ -66,7 +71,20 @@ class ApiServer:
     connection) or PermanentError (other refusals), with the server's own message.
     """
 
-    def __init__(self, access: Access, limit: RateLimit, on_call: OnCall = _ignore) -> None:
+    def __init__(
+        self,
+        access: Access,
+        limit: RateLimit,
+        on_call: OnCall = _ignore,
+        pause: Callable[[float], None] = sleep,
+    ) -> None:
+        self._retrying = Retrying(
+            sleep=pause,
+            wait=_pause_s,
+            stop=stop_after_attempt(READS),
+            retry=retry_if_exception(_may_pass),
+            reraise=True,
+        )
         self._access = access
         self._limit = limit
         self.on_call = on_call
@@ -78,7 +96,8 @@ class ApiServer:
         return self._access.namespace
 
     def get(self, path: str, query: Query | None = None) -> bytes:
-        return self._call("GET", path, query)
+        """Read; asked again at once where that may help, since one lost answer would cost a whole cycle."""
+        return self._retrying(self._call, "GET", path, query)
 
     def post(self, path: str, body: object, query: Query | None = None) -> bytes:
         return self._call("POST", path, query, msgspec.json.encode(body))
@@ -144,6 +163,17 @@ class ApiServer:
             raise TransientError(f"{method} {path}: {_words(error)}") from error
         self.on_call(method, answer.status, perf_counter() - began)
         return answer
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, TransientError) and not isinstance(error, GoneError)
+
+
+def _pause_s(state: RetryCallState) -> float:
+    """As long as the server wishes, within reason; else 0.1 s, then 0.2 s."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    stated = error.retry_after_s if isinstance(error, TransientError) else None
+    return min(stated if stated is not None else 0.1 * state.attempt_number, LONGEST_PAUSE_S)
 
 
 def translated(code: int, body: bytes, headers: Mapping[str, str], what: str) -> HTASError:

@@ -63,7 +63,7 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
 def _is_ready(raw: wire.Node) -> bool:
     """Whether the node says so, and what its start taints it with is gone.
 
-    The condition turns True a moment before the taint goes: pods that fit would be refused, and a second machine bought.
+    The condition turns True a moment before the taint goes: pods that fit would be refused, and another machine bought.
     """
     if any(taint.key in STARTING for taint in raw.spec.taints or ()):
         return False

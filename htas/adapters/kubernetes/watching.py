@@ -27,8 +27,8 @@ WATCH_S = (300, 600)
 """How long a watch lasts; a random length, as client-go's reflectors have, so that not all end at once."""
 IDLE_S = 660.0
 """Longer than any watch: a silent one is broken off by then, a dead connection by TCP long before."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
-"""Between attempts; doubling. An API server that is back is noticed after ten seconds at the latest."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+"""Between attempts; doubling. An API server that is back is noticed after six seconds at the latest."""
 
 
 class _ListMeta(msgspec.Struct):

@@ -16,7 +16,7 @@ UNLIMITED = RateLimit(1e9, 10**9)
 
 
 def calling(server: FakeApiServer, **options: object) -> ApiServer:
-    return ApiServer(server.access(), UNLIMITED, **options)  # type: ignore[arg-type] # as given
+    return ApiServer(server.access(), UNLIMITED, pause=lambda _: None, **options)  # type: ignore[arg-type] # as given
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,27 @@ def test_an_answer_that_breaks_off_is_transient() -> None:
         calling(server).get("/x")
 
 
+@pytest.mark.parametrize(
+    ("answers", "pauses"),
+    [
+        pytest.param([refusal(500), None, Answer()], [0.1, 0.2], id="two failures, then an answer"),
+        pytest.param([refusal(429, details={"retryAfterSeconds": 30}), Answer()], [1.0], id="asked for a longer pause"),
+    ],
+)
+def test_a_read_is_asked_for_again(answers: list[Answer | None], pauses: list[float]) -> None:
+    paused: list[float] = []
+    with FakeApiServer(lambda _: answers.pop(0)) as server:
+        ApiServer(server.access(), UNLIMITED, pause=paused.append).get("/x")
+    assert paused == pauses
+
+
+def test_a_write_is_not_sent_again_by_itself() -> None:
+    with FakeApiServer(lambda _: refusal(500)) as server:
+        with pytest.raises(TransientError):
+            calling(server).post("/x", {})
+        assert len(server.requests) == 1
+
+
 def test_no_answer_at_all_is_transient() -> None:
     with FakeApiServer(lambda _: None) as server, pytest.raises(TransientError):
         calling(server).get("/x")
@@ -103,8 +124,8 @@ def test_after_a_broken_connection_the_next_call_makes_a_new_one() -> None:
         api = calling(server)
         api.get("/x")
         with pytest.raises(TransientError):
-            api.get("/x")
-        api.get("/x")
+            api.post("/x", {})
+        api.post("/x", {})
 
 
 def test_every_call_is_told_with_its_status() -> None:
@@ -119,7 +140,7 @@ def test_every_call_is_told_with_its_status() -> None:
         for path in ("/bad", "/silent"):
             with pytest.raises(HTASError):
                 api.get(path)
-    assert told == [("GET", 200), ("GET", 409), ("GET", 0)]
+    assert told == [("GET", 200), ("GET", 409), ("GET", 0), ("GET", 0), ("GET", 0)]
 
 
 def test_lines_come_one_by_one_and_blank_ones_are_left_out() -> None:

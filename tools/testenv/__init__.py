@@ -1,0 +1,1 @@
+"""Real services and daemons for tests and benches: started, looked at, broken and stopped."""

@@ -1,0 +1,116 @@
+"""A real control plane with KWOK, by the scripts beside this file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from htas.adapters.kubernetes.access import load_access
+from htas.adapters.kubernetes.api import ApiServer
+from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.ports import NotFoundError
+
+ROOT = Path(__file__).parents[2]
+TESTENV = ROOT / "tools" / "testenv"
+CORE, APPS, BATCH, POLICY = "/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/policy/v1"
+PODS, NODES = f"{CORE}/pods", f"{CORE}/nodes"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+CONFIG_MAPS = f"{CORE}/namespaces/default/configmaps"
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T], within_s: float, what: str) -> T:
+    """What `look` returns, as soon as it is true; fails after so long, saying what it last was."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"{what}: not within {within_s:g} s (last: {found!r})"
+        time.sleep(0.1)
+
+
+class Cluster:
+    """etcd, API server, controller manager, scheduler and KWOK in `directory`."""
+
+    def __init__(self, directory: Path, binaries: Path, **options: str) -> None:
+        self.directory, self.binaries = directory, binaries
+        self.env = {**os.environ, "HTAS_KUBE_BIN": str(binaries), "HTAS_KUBE_DIR": str(directory), **options}
+        self.kubeconfig = directory / "admin.kubeconfig"
+        self.start()
+        self.api = ApiServer(load_access(self.kubeconfig, None, 16), RateLimit(10_000, 10_000))
+
+    def start(self) -> None:
+        """Start what does not run."""
+        self._script("kube-up.sh")
+
+    def stop(self, *names: str, kill: bool = False) -> None:
+        """Stop some of the processes, or all."""
+        self._script("kube-down.sh", *(["--kill"] if kill else []), *names)
+
+    def purge(self) -> None:
+        self._script("kube-down.sh", "--purge")
+
+    def _script(self, name: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [TESTENV / name, *arguments], env=self.env, capture_output=True, text=True, timeout=180, check=False
+        )
+        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:
+        command = [self.binaries / "kubectl", f"--kubeconfig={self.kubeconfig}", *arguments]
+        done = subprocess.run(command, input=input, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def items(self, path: str, **query: str) -> list[Json]:
+        found: list[Json] = msgspec.json.decode(self.api.get(path, query))["items"]
+        return found
+
+    def pods(self, **query: str) -> list[Json]:
+        return self.items(PODS, **query)
+
+    def nodes(self, **query: str) -> list[Json]:
+        return self.items(NODES, **query)
+
+    def create(self, *manifests: Json) -> None:
+        for manifest in manifests:
+            self.api.post(_collection(manifest), manifest)
+
+    def delete(self, path: str) -> None:
+        with suppress(NotFoundError):
+            self.api.delete(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+
+    def wipe(self) -> None:
+        """Leave nothing of a test behind: controllers first, or they would make their pods anew."""
+        space = "namespaces/default"
+        for path in (f"{APPS}/{space}/deployments", f"{APPS}/{space}/replicasets", f"{BATCH}/{space}/jobs"):
+            self.delete(path)
+        self.delete(f"{POLICY}/{space}/poddisruptionbudgets")
+        eventually(lambda: self._is_swept(), 90, "the cluster is swept")
+
+    def _is_swept(self) -> bool:
+        self.delete(f"{CORE}/namespaces/default/pods")
+        self.delete(NODES)
+        for path in (LEASES, CONFIG_MAPS):
+            for item in self.items(path):
+                if item["metadata"]["name"] != "kube-root-ca.crt":
+                    self.delete(f"{path}/{item['metadata']['name']}")
+        return not self.pods() and not self.nodes() and not self.items(f"{APPS}/replicasets")
+
+
+def _collection(manifest: Json) -> str:
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
+    plural = f"{kind.lower()}s" if not kind.endswith("ss") else f"{kind.lower()}es"
+    if kind in ("Node", "PriorityClass", "Namespace"):
+        return f"{root}/{plural}"
+    return f"{root}/namespaces/{manifest['metadata'].get('namespace', 'default')}/{plural}"
