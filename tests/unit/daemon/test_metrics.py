@@ -1,0 +1,142 @@
+"""Metrics of a story that the sandbox plays, and their list in the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from htas.daemon.metrics import Metrics
+from htas.daemon.status import StatusBoard
+from htas.model.reasons import Kept, Unplaced
+from htas.profiler import accounts
+from htas.profiler.meter import Meter
+from tests.stories.play import Story, job
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+class Played:
+    """A day of two jobs, observed by everything that `htas run` has observe it."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.story = Story(None, job("a"), job("b", runs_s=300.0), startup_s=30.0)
+        meter = Meter(self.story.store)
+        self.metrics.state.policy = lambda: self.story.policy
+        self.metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(self.billing, now)
+        board = StatusBoard(self.story.ports.announcer, "me")
+        self.story.daemon.listeners += [self.metrics.observe, board.observe]
+
+    @property
+    def billing(self):  # type: ignore[no-untyped-def] # of the catalogue
+        return self.story.policy.catalogue.billing
+
+    def __getitem__(self, name: str) -> float:
+        """The sum of a metric's samples."""
+        return sum(value for sample, _, value in self.samples() if sample == name)
+
+    def of(self, name: str, **labels: str) -> float:
+        return sum(value for sample, has, value in self.samples() if sample == name and labels.items() <= has.items())
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        for family in text_string_to_metric_families(self.metrics.render().decode()):
+            yield from ((sample.name, sample.labels, sample.value) for sample in family.samples)
+
+
+@pytest.fixture
+def played() -> Played:
+    return Played()
+
+
+def test_a_story_in_numbers(played: Played) -> None:
+    played.story.play(100)
+    assert (played["htas_nodes"], played.of("htas_claims", state="Ready"), played["htas_pods"]) == (1, 1, 2)
+    assert played.of("htas_actions_total", verb="bind", status="done") == 2
+    assert played["htas_nodes_bought_total"] == 1
+    assert played["htas_node_startup_seconds_sum"] == pytest.approx(30.0, abs=5.0)
+    assert played["htas_pod_bind_wait_seconds_count"] == 2
+    assert played.of("htas_requested", resource="cpu") == 1.0
+    assert played["htas_cost_per_hour"] >= played["htas_lower_bound_per_hour"] > 0
+    played.story.play(4000)
+    assert (played["htas_nodes"], played["htas_cost_per_hour"], played["htas_nodes_released_total"]) == (0, 0, 1)
+    assert played["htas_released_cost_per_hour_total"] > 0
+    played.story.assert_over(2)
+
+
+def test_the_total_is_the_sum_of_the_bills_whenever_it_is_asked_for(played: Played) -> None:
+    for until in (50, 100, 130, 400, 700, 4000):
+        played.story.play(until)
+        now = played.story.seen[-1].snapshot.taken_at
+        bills = accounts.total(played.story.store.bills(), played.billing, now)
+        assert played["htas_cost_total"] == pytest.approx(bills / 3600e9)
+
+
+def test_before_the_first_cycle_it_says_nothing_of_the_cluster() -> None:
+    text = Metrics().render().decode()
+    assert "htas_nodes{" not in text
+    assert "htas_build_info" in text
+
+
+def test_calls_and_failures_are_counted() -> None:
+    metrics = Metrics()
+    metrics.called("GET", 200, 0.1)
+    metrics.called("GET", 0, 0.1)
+    metrics.failed("why")
+    metrics.dropped(3)
+    metrics.restarted("Pod")
+    metrics.reloaded(False)
+    metrics.leads(True)
+    text = metrics.render().decode()
+    for line in (
+        'htas_apiserver_requests_total{code="200",method="GET"} 1.0',
+        'htas_apiserver_requests_total{code="none",method="GET"} 1.0',
+        'htas_cycles_total{result="failed"} 1.0',
+        "htas_events_dropped_total 3.0",
+        'htas_watch_restarts_total{kind="Pod"} 1.0',
+        'htas_config_reloads_total{result="refused"} 1.0',
+        "htas_leader 1.0",
+    ):
+        assert line in text
+
+
+def test_every_metric_is_documented_and_every_documented_one_exists(played: Played) -> None:
+    played.story.play(100)
+    families = text_string_to_metric_families(played.metrics.render().decode())
+    exist = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    table_rows = [line for line in (DOCS / "metrics.md").read_text().splitlines() if line.startswith("| `htas_")]
+    documented = {name for line in table_rows for name in re.findall(r"`(htas_\w+)`", line.split("|")[1])}
+    assert documented == exist
+
+
+def test_the_runbook_knows_the_reasons() -> None:
+    text = (DOCS / "runbook.md").read_text()
+    silent = {Unplaced.AUTOSCALING_NOT_DUE, Unplaced.NOMINATED, Kept.BLOCKED_BY_ON_COMPLETION_POD}
+    missing = [
+        reason.value for reason in (*Unplaced, *Kept) if reason not in silent and f"`{reason.value}`" not in text
+    ]
+    assert missing == []
+
+
+def test_the_status_is_yaml_that_people_can_read(played: Played) -> None:
+    import yaml
+
+    played.story.play(100)
+    status = yaml.safe_load(played.story.world.announcer.status)
+    assert status["leader"] == "me"
+    assert status["nodes"]["batch"]["ready"] == 1
+    assert status["pods"]["running"] == 2
+    assert "launch" in status["last"]
+    assert next(iter(status)) == "time"
+
+
+def test_the_status_is_not_written_at_every_cycle_but_never_grows_old(played: Played) -> None:
+    written: list[str] = []
+    publish = played.story.world.announcer.publish
+    played.story.world.announcer.publish = lambda status: (written.append(status), publish(status))  # type: ignore[method-assign, assignment, func-returns-value] # listens in
+    played.story.play(600)
+    cycles = len(played.story.seen)
+    assert 600 / 60 - 2 <= len(written) < cycles

@@ -1,0 +1,136 @@
+"""What is told of which object, in whose words, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from htas.execution.announcing import Announcing
+from htas.model.news import News
+from htas.model.plan import Launch, Plan, UnplacedPod
+from htas.model.pods import Pod
+from htas.model.reasons import Unplaced
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from tests.builders import NOW, make_node, make_pod, make_policy
+
+POLICY = make_policy()
+OURS, THEIRS = make_pod("ours"), make_pod("theirs", scheduler="other", is_unschedulable=True)
+
+
+class Listening:
+    """AnnouncerPort that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.news: list[News] = []
+        self.marks: list[tuple[str, str]] = []
+
+    def tell(self, news: Iterable[News]) -> None:
+        self.news += news
+
+    def mark_waiting(self, pod: Pod, message: str) -> None:
+        self.marks.append((pod.name, message))
+
+    def publish(self, status: str) -> None:
+        pass
+
+    def reasons(self, name: str) -> list[str]:
+        return [news.reason for news in self.news if news.name.rpartition("/")[2] == name]
+
+
+@pytest.fixture
+def listening() -> Listening:
+    return Listening()
+
+
+@pytest.fixture
+def announcing(listening: Listening) -> Announcing:
+    return Announcing(listening, POLICY)
+
+
+def snapshot(at: float = NOW) -> ClusterSnapshot:
+    return ClusterSnapshot(at, ClusterView((make_node("n"),), (OURS, THEIRS)))
+
+
+def unplaced(pod: Pod, reason: Unplaced = Unplaced.NO_FLAVOUR_FITS, message: str = "too big") -> Plan:
+    return Plan(NOW, unplaced=(UnplacedPod(pod.key, reason, message),))
+
+
+def done(verb: str, subject: str, message: str = "", status: OutcomeStatus = OutcomeStatus.DONE) -> list[Outcome]:
+    return [Outcome(verb, subject, status, message)]
+
+
+def test_a_waiting_pod_of_ours_is_told_and_marked_in_the_peers_words(
+    announcing: Announcing, listening: Listening
+) -> None:
+    announcing.announce(snapshot(), unplaced(OURS), [])
+    assert listening.reasons("ours") == ["FailedScheduling", "NotTriggerScaleUp"]
+    assert listening.marks == [("ours", "too big")]
+
+
+def test_another_schedulers_pod_is_not_ours_to_mark(announcing: Announcing, listening: Listening) -> None:
+    announcing.announce(snapshot(), unplaced(THEIRS), [])
+    assert (listening.reasons("theirs"), listening.marks) == (["NotTriggerScaleUp"], [])
+
+
+@pytest.mark.parametrize("reason", [Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED])
+def test_of_some_pods_nothing_is_said_yet(reason: Unplaced, announcing: Announcing, listening: Listening) -> None:
+    announcing.announce(snapshot(), unplaced(OURS, reason), [])
+    assert (listening.news, listening.marks) == ([], [])
+
+
+def test_the_same_is_said_once_in_five_minutes(announcing: Announcing, listening: Listening) -> None:
+    for at in (0.0, 10.0, 299.0):
+        announcing.announce(snapshot(NOW + at), unplaced(OURS), [])
+    assert len(listening.reasons("ours")) == 2
+    announcing.announce(snapshot(NOW + 300.0), unplaced(OURS), [])
+    assert len(listening.reasons("ours")) == 4
+    assert listening.marks == [("ours", "too big")], "a mark stays until the reason changes"
+
+
+def test_a_cycle_that_did_not_ask_for_machines_does_not_change_the_mark(
+    announcing: Announcing, listening: Listening
+) -> None:
+    announcing.announce(snapshot(), unplaced(OURS), [])
+    announcing.announce(snapshot(), unplaced(OURS, Unplaced.AUTOSCALING_NOT_DUE, "waits"), [])
+    announcing.announce(snapshot(), unplaced(OURS), [])
+    assert listening.marks == [("ours", "too big")]
+    announcing.announce(snapshot(), unplaced(OURS, Unplaced.LIMIT_REACHED, "limit"), [])
+    assert listening.marks[1:] == [("ours", "limit")]
+
+
+def test_a_purchase_is_told_to_the_pods_it_is_for(announcing: Announcing, listening: Listening) -> None:
+    launch = Launch("c1", "any", "medium", None, 1, (OURS.key, THEIRS.key))
+    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done("launch", "c1"))
+    assert listening.reasons("ours") == listening.reasons("theirs") == ["TriggeredScaleUp"]
+
+
+def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: Listening) -> None:
+    launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
+    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done("launch", "c1", "quota", OutcomeStatus.FAILED))
+    assert "FailedToScaleUp" in listening.reasons("ours")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "name", "reason"),
+    [
+        pytest.param(done("bind", OURS.key, "n"), "ours", "Scheduled", id="bound"),
+        pytest.param(done("bind", OURS.key, "gone", OutcomeStatus.FAILED), "ours", "FailedScheduling", id="not bound"),
+        pytest.param(done("evict", OURS.key), "ours", "ScaleDown", id="evicted"),
+        pytest.param(done("migrate", OURS.key, "to m"), "ours", "ScaleDown", id="moved"),
+        pytest.param(done("drain", "n", "empty"), "n", "ScaleDown", id="a node is emptied"),
+        pytest.param(done("undo-drain", "n", "why"), "n", "ScaleDownFailed", id="a node is given back"),
+    ],
+)
+def test_what_was_done_is_told(
+    outcome: list[Outcome], name: str, reason: str, announcing: Announcing, listening: Listening
+) -> None:
+    announcing.announce(snapshot(), Plan(NOW), outcome)
+    assert listening.reasons(name) == [reason]
+
+
+def test_warnings_come_first_in_case_some_are_dropped(announcing: Announcing, listening: Listening) -> None:
+    plan = unplaced(OURS)
+    announcing.announce(snapshot(), plan, done("drain", "n", "empty"))
+    assert listening.news[0].is_warning
