@@ -14,7 +14,7 @@ def pod(universe: Universe, start: str) -> Pod:
 def test_it_shows_what_waits(universe: Universe) -> None:
     view = universe.cluster.observe()
     assert [node.name for node in view.nodes] == ["a", "b"]
-    assert sorted(pod.name for pod in view.pods) == ["job-1", "web-1", "web-2"]
+    assert sorted(pod.name.partition("-")[0] for pod in view.pods) == ["job", "web", "web"]
     assert all(pod.node is None for pod in view.pods)
 
 
@@ -52,14 +52,15 @@ def test_changes_grow_when_room_frees(universe: Universe) -> None:
 
 
 def test_an_evicted_pod_is_replaced_by_its_controller(universe: Universe) -> None:
-    first = pod(universe, "web-1")
+    first = pod(universe, "web")
     universe.cluster.bind(first, "a")
     universe.wait(5)
-    universe.cluster.evict(pod(universe, "web-1"))
+    universe.cluster.evict(first)
     universe.cluster.evict(first)  # evicting again is no error
     universe.wait(60)
-    names = sorted(p.name for p in universe.cluster.observe().pods if p.name.startswith("web"))
-    assert names == ["web-2", "web-3"]
+    names = [p.name for p in universe.cluster.observe().pods if p.name.startswith("web")]
+    assert len(names) == 2
+    assert first.name not in names
 
 
 def test_evicting_what_is_gone_is_done(universe: Universe) -> None:
