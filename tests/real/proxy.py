@@ -127,7 +127,7 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
             self.close_connection = True
             proxy.streams(self.connection)
             with suppress(OSError, urllib3.exceptions.HTTPError):
-                for chunk in answer.stream(1 << 16):
+                while chunk := answer.read1(1 << 16):
                     self.wfile.write(chunk)
                     self.wfile.flush()
             answer.close()

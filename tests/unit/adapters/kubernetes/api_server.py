@@ -35,6 +35,7 @@ class Answer:
     body: Json = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     lines: Iterable[Json | bytes] | None = None
+    is_chunked: bool = True
     is_cut: bool = False
 
 
@@ -122,15 +123,16 @@ def _handler(server: FakeApiServer) -> type[BaseHTTPRequestHandler]:
 
         def _stream(self, answer: Answer) -> None:
             self.send_response(answer.status)
-            self.send_header("Transfer-Encoding", "chunked")
+            self.send_header(*(("Transfer-Encoding", "chunked") if answer.is_chunked else ("Connection", "close")))
             self.end_headers()
             self.close_connection = True
             with suppress(OSError):
                 for line in answer.lines or ():
                     content = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
-                    self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+                    framed = f"{len(content):x}\r\n".encode() + content + b"\r\n"
+                    self.wfile.write(framed if answer.is_chunked else content)
                     self.wfile.flush()
-                if not answer.is_cut:
+                if answer.is_chunked and not answer.is_cut:
                     self.wfile.write(b"0\r\n\r\n")
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _any  # noqa: N815 # the server's own names

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Event
 
 import pytest
 
@@ -149,6 +150,21 @@ def test_lines_come_one_by_one_and_blank_ones_are_left_out() -> None:
     with FakeApiServer(lambda _: Answer(lines=lines)) as server:
         found = list(calling(server).lines("/w", {"watch": 1}, 5.0, on_open=lambda: opened.append(True)))
     assert (found, opened) == ([b'{"a":1}', b'{"a":2}', b'{"a":3}'], [True])
+
+
+def test_a_stream_without_chunks_is_not_waited_for_by_the_megabyte() -> None:
+    may_go_on = Event()
+
+    def lines() -> Iterator[bytes]:
+        yield b'{"a":1}\n'
+        may_go_on.wait(10.0)
+        yield b'{"a":2}\n'
+
+    with FakeApiServer(lambda _: Answer(lines=lines(), is_chunked=False)) as server:
+        stream = calling(server).lines("/w", {}, 5.0)
+        assert next(stream) == b'{"a":1}'
+        may_go_on.set()
+        assert list(stream) == [b'{"a":2}']
 
 
 def test_a_stream_that_is_cut_is_transient_after_what_came() -> None:
