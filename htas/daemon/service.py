@@ -107,8 +107,8 @@ class Service:
         )
         stack.callback(calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls)
-        if leadership is not None and not self._led_last(leadership):
-            daemon.take_over()
+        if leadership is not None:
+            self._take_over(daemon, leadership)
         world.lead()
         stack.callback(world.rest)
         self._cycle(daemon, leadership, leadership.identity if leadership is not None else identity())
@@ -161,12 +161,17 @@ class Service:
         self._metrics.leads(True)
         return True
 
-    def _led_last(self, leadership: Leadership) -> bool:
-        """Whether nobody has led since this journal's daemon did; from now on it is ours."""
+    def _take_over(self, daemon: Daemon, leadership: Leadership) -> None:
+        """Unless nobody has led since this journal's daemon did, what the journal still intends is dropped.
+
+        The term is noted last: a crash in between leaves it to be done again.
+        """
         path = Path(f"{store_path(self._loaded)}.term")
         last = path.read_text().strip() if path.exists() else ""
+        if last != str(leadership.previous_term):
+            for outcome in daemon.take_over():
+                log.info(outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
         path.write_text(f"{leadership.term}\n")
-        return last == str(leadership.previous_term)
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
         def may_go_on() -> bool:
