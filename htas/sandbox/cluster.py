@@ -24,7 +24,7 @@ from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task
 START_S = 1.0
 """From bind to running: the image is there already."""
 CONTROLLER_S = 1.0
-"""Until a controller replaces a pod that is gone."""
+"""Until a controller replaces a pod that is gone, or on its way out."""
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that the API server gives each namespace: its name."""
 
@@ -101,6 +101,7 @@ class SandboxCluster:
         self._budgets.check_eviction(record.pod)
         self._ledger.evictions += 1
         self._put(record, msgspec.structs.replace(record.pod, deleted_at=self._clock.now()))
+        self._replace_early(record)
         # A pod without a node has nobody to end it: the API server deletes it at once.
         stated_s = record.pod.grace_s if grace_s is None else grace_s
         self._queue.after(
@@ -191,8 +192,7 @@ class SandboxCluster:
     def rescale(self, rescale: Rescale) -> None:
         controller = self._controllers[f"{rescale.namespace}/{rescale.name}"]
         controller.wanted = rescale.replicas
-        for pod in controller.surplus(self._records[key].pod for key in sorted(controller.pods)):
-            self._remove(self._records[pod.key], fails=False)
+        self._remove_surplus(controller)
         self._refill(controller)
 
     # Moves (the MigrationPort changes pods through these).
@@ -308,6 +308,15 @@ class SandboxCluster:
         if record.controller is not None:
             record.controller.wanted -= 1
         self._remove(record, fails=False)
+        if record.controller is not None:  # it ended well while it was to be stopped: its replacement is one too many
+            self._remove_surplus(record.controller)
+
+    def _replace_early(self, record: _Record) -> None:
+        """ReplicaSets and Jobs count a pod on its way out as gone, and start another; a StatefulSet needs its name."""
+        controller = record.controller
+        if controller is not None and controller.kind in (ControllerKind.REPLICA_SET, ControllerKind.JOB):
+            controller.pods.discard(record.pod.key)
+            self._queue.after(CONTROLLER_S, partial(self._refill, controller))
 
     def _gone(self, key: str, uid: str) -> None:
         """An evicted pod's grace is over."""
@@ -340,6 +349,10 @@ class SandboxCluster:
         else:
             self._ledger.restarts += 1
             self._queue.after(CONTROLLER_S, partial(self._refill, controller))
+
+    def _remove_surplus(self, controller: Controller) -> None:
+        for pod in controller.surplus(self._records[key].pod for key in sorted(controller.pods)):
+            self._remove(self._records[pod.key], fails=False)
 
     def _refill(self, controller: Controller) -> None:
         while len(controller.pods) < controller.wanted:

@@ -217,6 +217,29 @@ def test_a_drain_that_cannot_finish_gives_the_node_back() -> None:
     assert not any(node.is_unschedulable for node in story.world.cluster.observe().nodes)
 
 
+def test_a_drain_that_no_budget_lets_begin_gives_the_node_back_sooner() -> None:
+    policy = make_policy([cleaning()], PLAIN, timeouts=Timeouts(eviction_s=60))
+    story = Story(policy, *stragglers())
+    for _ in range(200):
+        story.world.cluster.faults.arrange("evict", TransientError("429: a budget forbids it"))
+    story.play(3000)
+    assert any("none of its pods could be evicted for 60 s" in line for line in story.messages)
+    assert not any("not empty after" in line for line in story.messages)
+    assert not any(node.is_unschedulable for node in story.world.cluster.observe().nodes)
+
+
+def test_no_machine_is_bought_for_a_pod_whose_room_is_kept() -> None:
+    """Its controller starts another as soon as it is evicted, while it still takes its time to stop."""
+    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60)
+    policy = make_policy([NodeGroup("any", cleaning=rules)], PLAIN)
+    moves = {"htas.io/migrate": "true"}
+    story = Story(policy, service("large", 4), service("single", 1, 100, disruption=moves))
+    story.world.load(Workload("less", (), (Rescale(600, "default", "large", 2),)))
+    story.play(3600)
+    assert story.world.ledger.evictions == 1
+    assert len(story.store.bills()) == 2
+
+
 def test_a_taint_that_nobody_remembers_is_taken_away() -> None:
     story = Story(None, job("long", runs_s=3000)).play(200)
     node = story.nodes[0]

@@ -23,6 +23,8 @@ from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError
 
 log = structlog.get_logger()
 
+PREFIX = "kwok-"
+"""Before the claim's id in a machine's."""
 RETRY_S = 1.0
 """Until a boot that the API server refused is tried again."""
 
@@ -84,7 +86,7 @@ class KwokProvider:
         now = self._clock()
         delay_s = self._startup_s + (self._faults.late_s if fate is Fate.REGISTERS_LATE else 0.0)
         machine = Machine(
-            id=f"kwok-{claim.id}",
+            id=f"{PREFIX}{claim.id}",
             claim=claim.id,
             group=claim.group,
             flavour=flavour.name,
@@ -92,7 +94,7 @@ class KwokProvider:
             created_at=now,
             active_at=now + self._startup_s,
             boots_at=None if fate is Fate.NEVER_REGISTERS else now + delay_s,
-            node=node_manifest(node, flavour, f"kwok-{claim.id}"),
+            node=node_manifest(node, flavour, f"{PREFIX}{claim.id}"),
         )
         try:
             self._api.post(self._path, self._manifest(machine))
@@ -103,14 +105,20 @@ class KwokProvider:
         return self._instance(machine, self._cluster)
 
     def delete(self, instance_id: str) -> None:
-        """The ConfigMap goes first: without it nothing boots any more. Then the Node, which KWOK would keep Ready."""
+        """The ConfigMap goes first: without it nothing boots any more. Then the Node, which KWOK would keep Ready.
+
+        Repeated after half of it failed, it finishes the other half, and says that the machine is gone.
+        """
         with self._wake:
             self._boots.pop(instance_id, None)
-        found = msgspec.json.decode(self._api.get(f"{self._path}/{part(instance_id)}"), type=_ConfigMap)
-        machine = _machine(found)
-        self._api.delete(f"{self._path}/{part(instance_id)}")
+        claim = instance_id.removeprefix(PREFIX)
+        try:
+            self._api.delete(f"{self._path}/{part(instance_id)}")
+        except NotFoundError:
+            self._delete_node(claim)
+            raise
         self._reached("kwok.machine-deleted")
-        self._delete_node(machine)
+        self._delete_node(claim)
         self._reached("kwok.node-deleted")
 
     def instances(self) -> Sequence[Instance]:
@@ -186,7 +194,7 @@ class KwokProvider:
             self._api.post("/api/v1/nodes", machine.node)
             self._reached("kwok.node-created")
             if not self._still_there(machine):  # deleted while it booted
-                self._delete_node(machine)
+                self._delete_node(machine.claim)
         except (NotFoundError, ConflictError):
             pass  # deleted, or booted already
         except HTASError as error:
@@ -205,12 +213,12 @@ class KwokProvider:
             return False
         return True
 
-    def _delete_node(self, machine: Machine) -> None:
-        """The Node object of a machine, if it is ours by its label."""
-        path = f"/api/v1/nodes/{part(machine.node['metadata']['name'])}"
+    def _delete_node(self, claim: str) -> None:
+        """The Node object of a machine, which bears its claim's name; if it is ours by its label."""
+        path = f"/api/v1/nodes/{part(claim)}"
         try:
             found = msgspec.json.decode(self._api.get(path), type=_ConfigMap)
-            if found.metadata.labels.get(CLAIM_LABEL) == machine.claim:
+            if found.metadata.labels.get(CLAIM_LABEL) == claim:
                 self._api.delete(path)
         except NotFoundError:
             return
