@@ -29,7 +29,7 @@ class FaultyProxy:
     """Listens at `url` from its making to `stop`. `refuse` is asked for each request; `cut` breaks the open watches."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._access = load_access(kubeconfig, None, 64)
+        self._access = load_access(kubeconfig, None, 512)
         self.refuse: Rule = lambda method, path: None
         self.refused: Counter[int] = Counter()
         self._lock = Lock()
@@ -122,14 +122,14 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
         def _stream(self, answer: urllib3.BaseHTTPResponse) -> None:
             self.send_response(answer.status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Connection", "close")
+            self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.close_connection = True
             proxy.streams(self.connection)
             with suppress(OSError, urllib3.exceptions.HTTPError):
                 while chunk := answer.read1(1 << 16):
-                    self.wfile.write(chunk)
-                    self.wfile.flush()
+                    self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+                self.wfile.write(b"0\r\n\r\n")
             answer.close()
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass_on  # noqa: N815 # the server's own names
