@@ -18,7 +18,7 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.model.claims import Instance
-from htas.model.plan import Plan
+from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome
 from htas.model.snapshot import ClusterSnapshot, Memory
@@ -59,6 +59,7 @@ class Daemon:
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None
+        self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
     def has_answers(self) -> bool:
@@ -135,7 +136,7 @@ class Daemon:
         """Profile rows on the five events; the cycle itself where something was done or waits."""
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
-        if self._keeps_history and (result.outcomes or not result.plan.is_empty or result.plan.unplaced):
+        if self._keeps_history and self._is_news(result):
             self.ports.store.add_cycle(
                 CycleRecord(
                     id=0,
@@ -147,3 +148,14 @@ class Daemon:
                     planning_s=result.planning_s,
                 )
             )
+
+    def _is_news(self, result: CycleResult) -> bool:
+        """Whether something was done, or other pods wait or for other reasons. One that waits for days is told once."""
+        unplaced, before = result.plan.unplaced, self._last_unplaced
+        if Stage.AUTOSCALING in result.stages:  # else the reason is only that nobody asked
+            self._last_unplaced = unplaced
+        return (
+            bool(result.outcomes)
+            or not result.plan.is_empty
+            or (unplaced != before and Stage.AUTOSCALING in result.stages)
+        )

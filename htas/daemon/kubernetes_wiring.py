@@ -28,6 +28,9 @@ WATCHES = 16
 """Connections beside those for calls: each kind is watched over one of its own."""
 
 
+LEASE_CALLS = 10.0
+
+
 class WallClock:
     """Implements Clock with the machine's time."""
 
@@ -55,6 +58,8 @@ class KubernetesWorld:
         kubeconfig = loaded.directory / setting.kubeconfig if setting.kubeconfig is not None else None
         access = load_access(kubeconfig, setting.context, setting.connections + WATCHES)
         self.api = ApiServer(access, RateLimit(setting.requests_per_second, setting.burst), hooks.on_call)
+        # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
+        self.lease_api = ApiServer(access, RateLimit(LEASE_CALLS, 10), hooks.on_call)
         self.namespace = setting.namespace or self.api.namespace
         self.clock = WallClock()
         self.cluster = KubernetesCluster(
@@ -94,12 +99,12 @@ class KubernetesWorld:
 
     def rest(self) -> None:
         """End what only a leader does; before the lease is given up."""
+        if self._announcer is not None:
+            self._announcer.close()
         self.migration.close()
         self.provider.close()
 
     def close(self) -> None:
-        if self._announcer is not None:
-            self._announcer.close()
         self.rest()
         self.cluster.close()
 

@@ -102,9 +102,12 @@ class Service:
             stack.callback(leadership.stop)
         if not self._is_synced(world) or not self._leads(leadership):
             return
-        calls = ParallelCalls(
-            loaded.settings.kubernetes.connections, lambda: leadership is None or leadership.is_leader
-        )
+
+        def may_act() -> bool:
+            return leadership is None or leadership.is_leader
+
+        world.api.may_write = may_act
+        calls = ParallelCalls(loaded.settings.kubernetes.connections, may_act)
         stack.callback(calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls)
         if leadership is not None:
@@ -117,7 +120,7 @@ class Service:
         setting = self._loaded.settings.leader_election
         if not setting.enabled:
             return None
-        lease = KubernetesLease(world.api, world.namespace, f"htas-{self._loaded.policy.cluster}")
+        lease = KubernetesLease(world.lease_api, world.namespace, f"htas-{self._loaded.policy.cluster}")
         timing = Timing(setting.lease_duration, setting.renew_deadline, setting.retry_period)
         leadership = Leadership(lease, f"{identity()}_{token_hex(4)}", timing)
         leadership.start()

@@ -68,7 +68,8 @@ class ApiServer:
     """The API server behind an `Access`. Safe from several threads.
 
     Every call raises NotFoundError (404), ConflictError (409, 412), GoneError (410), TransientError (429, 5xx, 401, no
-    connection) or PermanentError (other refusals), with the server's own message.
+    connection) or PermanentError (other refusals), with the server's own message. Nothing is written while `may_write`
+    says no: a daemon whose lease may have run out in the middle of a cycle changes nothing any more.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class ApiServer:
         limit: RateLimit,
         on_call: OnCall = _ignore,
         pause: Callable[[float], None] = sleep,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        self.may_write = may_write
         self._retrying = Retrying(
             sleep=pause,
             wait=_pause_s,
@@ -132,6 +135,8 @@ class ApiServer:
 
     def _call(self, method: str, path: str, query: Query | None, body: bytes | None = None, form: str = JSON) -> bytes:
         self._limit.wait()
+        if method != "GET" and not self.may_write():
+            raise TransientError(f"{method} {path}: not sent, this daemon leads no more")
         answer = self._send(method, path, query, body, form, urllib3.Timeout(connect=CONNECT_S, read=READ_S), True)
         if answer.status >= 300:
             raise translated(answer.status, answer.data, answer.headers, f"{method} {path}")

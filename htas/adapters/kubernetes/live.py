@@ -316,8 +316,8 @@ class LiveView:
 
         return put
 
-    def _owner_says(self, key: Key, wanted: int, deadline_s: float | None) -> None:
-        """A controller changed, or was told of after its pods."""
+    def _owner_says(self, key: Key, wanted: int | None, deadline_s: float | None) -> None:
+        """A controller changed, or was told of after its pods; None: it is gone."""
         pod = self._pods.items[key]
         assert pod.owner is not None
         run_length = pod.run_length
@@ -334,6 +334,8 @@ class LiveView:
             replicas.pop((kind, *key), None)
             if kind == "Job":
                 deadlines.pop(key, None)
+            for pod_key in tuple(self._pods_of.get((kind, *key), ())):
+                self._owner_says(pod_key, None, None)
 
         return drop
 

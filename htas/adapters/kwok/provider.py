@@ -19,7 +19,7 @@ from htas.adapters.kwok.machines import MARK, Fate, Faults, Machine, fate_of, no
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.flavours import Flavour
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, Node
-from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError
+from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError, TransientError
 
 log = structlog.get_logger()
 
@@ -191,12 +191,12 @@ class KwokProvider:
     def _boot(self, machine: Machine) -> None:
         try:
             self._api.get(f"{self._path}/{part(machine.id)}")  # deleted meanwhile: no boot
-            self._api.post("/api/v1/nodes", machine.node)
+            self._create_node(machine)
             self._reached("kwok.node-created")
             if not self._still_there(machine):  # deleted while it booted
                 self._delete_node(machine.claim)
-        except (NotFoundError, ConflictError):
-            pass  # deleted, or booted already
+        except NotFoundError:
+            pass  # deleted
         except HTASError as error:
             log.warning("simulated boot failed, tried again", machine=machine.id, error=str(error))
             with self._wake:
@@ -205,6 +205,16 @@ class KwokProvider:
             return
         with self._wake:
             self._boots.pop(machine.id, None)
+
+    def _create_node(self, machine: Machine) -> None:
+        """Register the node; a conflict is good news only if it is there already."""
+        try:
+            self._api.post("/api/v1/nodes", machine.node)
+        except ConflictError as error:
+            try:
+                self._api.get(f"/api/v1/nodes/{part(machine.claim)}")
+            except NotFoundError:
+                raise TransientError(str(error)) from error
 
     def _still_there(self, machine: Machine) -> bool:
         try:

@@ -19,19 +19,36 @@ _T = TypeVar("_T")
 
 KEPT_CYCLES = 20_000
 KEPT_SECONDS = 7 * 86_400.0
+KEPT_BYTES = 512 * 2**20
+"""A cycle of 50,000 pods is 2 MB when compressed: then a few hundred are kept, and not 40 GB of them."""
+
+
+BEYOND = """DELETE FROM cycles WHERE id <= (
+    SELECT max(id) FROM (SELECT id, sum(length(body)) OVER (ORDER BY id DESC) AS total FROM cycles) WHERE total > ?)"""
+"""Removes the oldest cycles beyond so many bytes."""
 
 
 class SqliteStore:
     """Implements StorePort in one file (`:memory:`: in none).
 
     Safe from several threads; other processes may read and write beside it. Of the cycles the newest `kept_cycles`
-    are kept, and none that is `kept_s` older than the newest. Raises PermanentError where the file cannot be used.
+    are kept, none that is `kept_s` older than the newest, and no more than `kept_bytes` of them in all (looked at each
+    time a sixteenth of that has come). Raises PermanentError where the file cannot be used.
     """
 
-    def __init__(self, path: str, *, kept_cycles: int = KEPT_CYCLES, kept_s: float = KEPT_SECONDS) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        kept_cycles: int = KEPT_CYCLES,
+        kept_s: float = KEPT_SECONDS,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
         self._database = Database(path)
         self._kept_cycles = kept_cycles
         self._kept_s = kept_s
+        self._kept_bytes = kept_bytes
+        self._unweighed = kept_bytes  # what earlier processes left has not been weighed
 
     # The journal.
 
@@ -123,6 +140,10 @@ class SqliteStore:
             connection.execute(
                 "DELETE FROM cycles WHERE id <= ? OR at < ?", (number - self._kept_cycles, record.at - self._kept_s)
             )
+            self._unweighed += len(body)
+            if self._unweighed > self._kept_bytes // 16:
+                connection.execute(BEYOND, (self._kept_bytes,))
+                self._unweighed = 0
         return number
 
     def cycle(self, cycle_id: int) -> CycleRecord | None:

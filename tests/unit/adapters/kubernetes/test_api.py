@@ -107,6 +107,19 @@ def test_a_write_is_not_sent_again_by_itself() -> None:
         assert len(server.requests) == 1
 
 
+def test_who_may_not_write_any_more_still_reads() -> None:
+    may = [True]
+    with FakeApiServer(lambda _: Answer()) as server:
+        api = calling(server, may_write=lambda: may[0])
+        api.post("/x", {})
+        may[0] = False
+        for write in (api.post, api.put, api.patch, api.delete):
+            with pytest.raises(TransientError, match="leads no more"):
+                write("/x", {})
+        api.get("/x")
+        assert [request.method for request in server.requests] == ["POST", "GET"]
+
+
 def test_no_answer_at_all_is_transient() -> None:
     with FakeApiServer(lambda _: None) as server, pytest.raises(TransientError):
         calling(server).get("/x")

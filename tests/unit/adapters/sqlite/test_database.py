@@ -82,6 +82,16 @@ def test_what_another_version_wrote_is_named(tmp_path: Path) -> None:
     store.close()
 
 
+def test_cycles_are_kept_within_bounds_of_bytes_too() -> None:
+    store = SqliteStore(":memory:", kept_bytes=1 << 14)
+    for number in range(300):
+        store.add_cycle(cycle(NOW + number))
+    kept = store.cycles(limit=1000)
+    assert 10 < len(kept) < 290
+    assert kept[-1].at == NOW + 299
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("kept_cycles", "kept_s", "left"),
     [
