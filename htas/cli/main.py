@@ -33,7 +33,7 @@ app.add_typer(explain_app, name="explain")
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
     Path | None,
-    typer.Option("--from", help="A dump: kubectl get nodes,pods,… -A -o json. Else the sandbox that runs."),
+    typer.Option("--from", help="A dump: kubectl get nodes,pods,… -A -o json. Else the cluster as it is now."),
 ]
 At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
 Steady = Annotated[
@@ -152,7 +152,7 @@ def demo(
 
 @app.command()
 def top(config: Config, watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False) -> None:
-    """The cluster as the daemon last saw it: nodes, utilisation, queue, price."""
+    """The cluster now (of a sandbox within a daemon: as that last saw it): nodes, utilisation, queue, price."""
     with told():
         reports.top(load_configuration(config), watch)
 

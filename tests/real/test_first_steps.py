@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 from tests.real.conftest import Tell
@@ -59,3 +60,18 @@ def test_plan_and_explain_change_nothing(cluster: Cluster, config: Path, tmp_pat
     assert why_kept.returncode == 0, why_kept.stderr
     tell(plan.stdout + why_pending.stdout + why_kept.stdout)
     assert versions() == before
+
+
+def test_a_changed_configuration_is_adopted_or_refused_as_a_whole(config: Path, tmp_path: Path) -> None:
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads")
+        right = config.read_text()
+        config.write_text(right.replace("maxNodes: 100", "maxNodes: 7"))
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.says("configuration adopted")
+        eventually(lambda: daemon.metric("htas_limit", group="", resource="nodes") == 7, 20, "it holds")
+        config.write_text(right.replace("maxNodes: 100", "maxNodes: 8").replace("cluster: trial", "cluster: other"))
+        daemon.says("configuration refused, the old one stays", where="cluster")
+        assert daemon.metric("htas_limit", group="", resource="nodes") == 7
+        assert daemon.metric("htas_config_reloads_total", result="refused") == 1
+        assert daemon.stop() == 0
