@@ -129,12 +129,16 @@ class Leadership:
         self._seen_at = self._clock()
 
     def _run(self) -> None:
+        told = ""
         while not self._stopping.is_set():
             was_leader = self._renewed_at is not None
             try:
                 self.attempt()
+                told = ""
             except HTASError as error:
-                log.warning("lease cannot be renewed" if was_leader else "lease cannot be read", error=str(error))
+                if str(error) != told:  # the same is not told at every attempt of an outage
+                    told = str(error)
+                    log.warning("lease cannot be renewed" if was_leader else "lease cannot be read", error=told)
             except Exception:
                 log.exception("leader election failed on a defect of htas")
             if was_leader and not self.is_leader:

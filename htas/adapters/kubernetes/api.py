@@ -165,7 +165,7 @@ class ApiServer:
             )
         except urllib3.exceptions.HTTPError as error:
             self.on_call(method, 0, perf_counter() - began)
-            raise TransientError(f"{method} {path}: {_words(error)}") from error
+            raise TransientError(f"{method} {self._access.server}{path}: {_words(error)}") from error
         self.on_call(method, answer.status, perf_counter() - began)
         return answer
 

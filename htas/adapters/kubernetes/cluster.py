@@ -20,6 +20,8 @@ from htas.ports import ConflictError, NotFoundError, TransientError
 
 STALE_S = 15.0
 """With a kind unwatched for longer the view may be wrong, and nothing is planned on it."""
+MOST_TOLD = 2
+"""Of kinds that cannot be listed: mostly all fail for one reason."""
 CONFLICTS = 5
 """How often a node is read again when somebody else changed it meanwhile (kubelets write to it all the time)."""
 
@@ -65,6 +67,8 @@ class KubernetesCluster:
         """Which kinds are not listed yet, and why."""
         failing = [f"{watch.resource.kind}: {watch.error}" for watch in self._watches if watch.error]
         what = f"not synced yet: {', '.join(self.live.missing)}"
+        if len(failing) > MOST_TOLD:
+            failing[MOST_TOLD:] = [f"and {len(failing) - MOST_TOLD} more"]
         return f"{what} ({'; '.join(failing)})" if failing else what
 
     # The port.

@@ -128,7 +128,7 @@ def test_no_answer_at_all_is_transient() -> None:
 def test_nobody_there_is_transient_and_says_what_was_asked_for() -> None:
     with FakeApiServer(lambda _: Answer()) as server:
         access = server.access()
-    with pytest.raises(TransientError, match=r"GET /x: .*refused"):
+    with pytest.raises(TransientError, match=r"GET http://127\.0\.0\.1:\d+/x: .*refused"):
         ApiServer(access, UNLIMITED).get("/x")
 
 
