@@ -32,6 +32,7 @@ test: $(STAMP) ## unit tables, laws, stories and contracts (needs only Python pa
 .PHONY: test-real
 test-real: $(STAMP) ## stories on a real API server (needs Go; the first time it builds Kubernetes, 10 minutes)
 	tools/testenv/kube-build.sh
+	tools/testenv/helm-build.sh
 	$(BIN)/python -m pytest tests/real
 
 .PHONY: check
