@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import urllib3
+import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
@@ -53,8 +54,9 @@ def load_access(kubeconfig: Path | None, context: str | None, connections: int) 
             context=context,
             client_configuration=configuration,
         )
-    except (ConfigException, OSError, TypeError, ValueError) as error:
-        what = f"{where}: no credentials: {error}; name a file in kubernetes.kubeconfig, or run in a cluster"
+    except (ConfigException, yaml.YAMLError, OSError, AttributeError, TypeError, ValueError) as error:
+        told = " ".join(str(error).split())  # a YAML error is of many lines
+        what = f"{where}: no credentials: {told}; name a file in kubernetes.kubeconfig, or run in a cluster"
         raise PermanentError(what) from error
     return Access(configuration, "default", connections)
 
