@@ -70,10 +70,11 @@ def _buy(
         message = f"a node ends its batch work within {policy.cycles.autoscaling_s:g} s, sooner than a purchase"
         buying.unplaced += _told(cls, cls.pods[len(cls.pods) - wait.count :], Unplaced.CAPACITY_FREES_SOON, message, {})
         del cls.pods[len(cls.pods) - wait.count :]
+    there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
     buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer)
     for demand in demands:
         if demand.count:
-            refusals, nodes = opening.sim.diagnose(demand.cls), opening.sim.open_rows
+            refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
             reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
             left = demand.cls.pods[len(demand.cls.pods) - demand.count :]
             buying.unplaced += _told(demand.cls, left, reason, message, refusals)
@@ -85,7 +86,7 @@ def _explained(opening: Opening, demands: Iterable[Demand], reason: Unplaced, me
     for demand in demands:
         refusals = opening.sim.diagnose(demand.cls)
         left = demand.cls.pods[len(demand.cls.pods) - demand.count :]
-        told += _told(demand.cls, left, reason, f"{message}; {summary(refusals, opening.sim.open_rows)}", refusals)
+        told += _told(demand.cls, left, reason, f"{message}; {summary(refusals, opening.sim.open_rows())}", refusals)
     return told
 
 

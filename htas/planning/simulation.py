@@ -80,9 +80,9 @@ class Simulation:
             ok &= accepted(self.world, PLACEMENT_FILTERS, cls, rows)
         return ok
 
-    def diagnose(self, cls: PodClass) -> dict[str, int]:
+    def diagnose(self, cls: PodClass, rows: slice | None = None) -> dict[str, int]:
         """Why each open node refuses a class, counted as kube-scheduler counts: by the first filter that refuses."""
-        rows = self.all_rows
+        rows = rows or self.all_rows
         left = self.table.is_open[rows].copy()
         counts: dict[str, int] = {}
         for refuse in FILTERS:
@@ -95,10 +95,9 @@ class Simulation:
             left &= ~refused
         return counts
 
-    @property
-    def open_rows(self) -> int:
+    def open_rows(self, rows: slice | None = None) -> int:
         """How many rows take pods: the number of nodes in kube-scheduler's "0/N nodes are available"."""
-        return int(self.table.is_open[self.all_rows].sum())
+        return int(self.table.is_open[rows or self.all_rows].sum())
 
     @property
     def all_rows(self) -> slice:

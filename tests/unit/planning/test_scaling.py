@@ -315,6 +315,15 @@ def test_a_shortage_counts_nodes_not_reasons() -> None:
     assert "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory." in result.unplaced[0].message
 
 
+def test_machines_bought_in_the_same_plan_are_no_nodes_that_refused() -> None:
+    made = plan(
+        make_snapshot([make_node("full", "1")], [make_pod("huge", "900"), make_pod("fits", "2")]), make_policy(), NOW
+    )
+    assert len(made.launch) == 1
+    (huge,) = made.unplaced
+    assert "0/1 nodes are available: 1 Insufficient cpu." in huge.message
+
+
 def test_attach_limits_are_learned_from_a_flavours_first_node() -> None:
     """A machine that attaches one volume is not taken for one that attaches two."""
     node = owned_node("n", flavour="t3.xsmall", cpu="1", memory="1Gi", attach_limits=(("cinder", 1),))
