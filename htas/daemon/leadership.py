@@ -57,6 +57,8 @@ class Leadership:
         self._stopping = Event()
         self._leading = Event()
         self._thread: Thread | None = None
+        self.error = ""
+        """Why the last attempt could not be made; empty: it could."""
         self.checked_at: float | None = None
         """When (by the clock) the lease was last read or written with success."""
 
@@ -97,6 +99,8 @@ class Leadership:
         record = self._lease.read()
         self.checked_at = self._clock()
         if record is None:
+            if self._may_still_lead(self.checked_at):
+                return False
             record = LeaseRecord("", 0.0, 0.0, 0.0)
         elif self._record is None or _content(record) != _content(self._record):
             self._seen_at = self.checked_at
@@ -114,6 +118,11 @@ class Leadership:
         self._leading.set()
         return True
 
+    def _may_still_lead(self, now: float) -> bool:
+        """Whether the holder of a lease that somebody deleted may not have noticed yet."""
+        last = self._record
+        return last is not None and last.holder not in ("", self.identity) and now < self._seen_at + last.duration_s
+
     def _write(self, holder: str, duration_s: float, over: LeaseRecord) -> None:
         now = self._wall()
         is_new = holder != over.holder
@@ -129,16 +138,15 @@ class Leadership:
         self._seen_at = self._clock()
 
     def _run(self) -> None:
-        told = ""
         while not self._stopping.is_set():
             was_leader = self._renewed_at is not None
             try:
                 self.attempt()
-                told = ""
+                self.error = ""
             except HTASError as error:
-                if str(error) != told:  # the same is not told at every attempt of an outage
-                    told = str(error)
-                    log.warning("lease cannot be renewed" if was_leader else "lease cannot be read", error=told)
+                if str(error) != self.error:  # the same is not told at every attempt of an outage
+                    self.error = str(error)
+                    log.warning("lease cannot be renewed" if was_leader else "lease cannot be had", error=self.error)
             except Exception:
                 log.exception("leader election failed on a defect of htas")
             if was_leader and not self.is_leader:

@@ -150,11 +150,16 @@ class Service:
         if leadership is None:
             self._metrics.leads(True)
             return True
-        told, seen = "", None
+        told, seen, waited = "", None, 0
         while not leadership.wait(LOOK_S):
             if self._stopping.is_set():
                 return False
-            if leadership.checked_at != seen:
+            waited += 1
+            if leadership.error:
+                self._health.failed(leadership.error)
+                if waited % int(SYNC_LOG_S / LOOK_S) == 0:
+                    log.warning("waits to lead", why=leadership.error)
+            elif leadership.checked_at != seen:
                 seen = leadership.checked_at
                 self._health.succeeded("a look at the lease")
             if leadership.holder not in ("", told):

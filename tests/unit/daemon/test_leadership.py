@@ -101,6 +101,28 @@ def test_an_answer_that_was_lost_is_found_by_the_next_look(clock: Clock) -> None
     assert one.is_leader
 
 
+def test_a_lease_that_is_deleted_is_no_invitation_while_its_holder_may_still_lead(clock: Clock) -> None:
+    lease = InMemoryLease()
+    one, other = candidate(lease, "one", clock), candidate(lease, "other", clock)
+    one.attempt()
+    assert not other.attempt()
+    lease.record = None
+    clock.now += 14.9
+    assert not other.attempt()
+    clock.now += 0.1
+    assert other.attempt()
+
+
+def test_a_leader_whose_lease_is_deleted_writes_it_anew(clock: Clock) -> None:
+    lease = InMemoryLease()
+    one = candidate(lease, "one", clock)
+    one.attempt()
+    lease.record = None
+    clock.now += 2.0
+    assert one.attempt()
+    assert one.is_leader
+
+
 def test_who_ends_gives_the_lease_up_and_the_next_need_not_wait(clock: Clock) -> None:
     lease = InMemoryLease()
     one, other = candidate(lease, "one", clock), candidate(lease, "other", clock)
