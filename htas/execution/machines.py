@@ -195,6 +195,8 @@ class Machines:
             outcomes.append(self.delete_machine(msgspec.structs.replace(claim, instance=instance.id)))
         else:
             self._close_bill(claim)
+            if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
+                outcomes.append(Outcome("release", claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             outcomes.append(self._delete_node(node.name, claim.message))
         return outcomes

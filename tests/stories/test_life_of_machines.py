@@ -107,6 +107,9 @@ def test_a_machine_that_vanishes_is_cleaned_up_and_its_work_done_again() -> None
     assert story.world.ledger.finished == 1
     assert story.world.ledger.restarts == 1
     assert not story.nodes
+    assert (
+        sum("the machine vanished from the cloud" in line for line in story.messages if line.startswith("release")) == 1
+    )
 
 
 def cleaning(**rules: object) -> NodeGroup:
