@@ -6,6 +6,7 @@ One worker runs the cycles one after another; triggers only say which stages are
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Condition, Event, Thread
 from time import monotonic
 
@@ -70,6 +71,8 @@ class Triggers:
 
     def run(self) -> None:
         """Run cycles until `stop`; the cycle under way is finished."""
+        with suppress(HTASError):  # from before the first cycle on: what it did not see must bring the next
+            self._seen = self._daemon.ports.cluster.changes()
         self._scheduler.start()
         watcher = Thread(target=self._watch, name="changes", daemon=True)
         watcher.start()
@@ -145,7 +148,7 @@ class Triggers:
             self._stopping.wait(1.0)
             return
         now = monotonic()
-        if self._seen is not None and changes != self._seen:
+        if changes != self._seen:
             self._last_change = now
             if self._first_change is None:
                 self._first_change = now

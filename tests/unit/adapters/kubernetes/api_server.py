@@ -125,7 +125,7 @@ def _handler(server: FakeApiServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(answer.status)
             self.send_header(*(("Transfer-Encoding", "chunked") if answer.is_chunked else ("Connection", "close")))
             self.end_headers()
-            self.close_connection = True
+            self.close_connection = answer.is_cut or not answer.is_chunked
             with suppress(OSError):
                 for line in answer.lines or ():
                     content = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.api import ApiServer
-from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.news import News
-from htas.ports import LeaseRecord
 from tests.builders import make_pod
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
 
@@ -95,39 +93,3 @@ def test_a_server_that_refuses_holds_nobody_up() -> None:
         announcer.tell([News("Pod", "default/p", "Scheduled", "")])
         announcer.publish("x")
         until(lambda: len(server.requests) == 2)
-
-
-def test_a_lease_is_written_over_the_version_it_was_read_with() -> None:
-    stored = {
-        "metadata": {"name": "htas-x", "resourceVersion": "7"},
-        "spec": {
-            "holderIdentity": "one",
-            "leaseDurationSeconds": 15,
-            "acquireTime": "2026-01-01T00:00:00.000000Z",
-            "renewTime": "2026-01-01T00:00:05.500000Z",
-            "leaseTransitions": 3,
-        },
-    }
-    with FakeApiServer(lambda request: Answer(body=stored)) as server:
-        lease = KubernetesLease(ApiServer(server.access(), RateLimit(1e9, 10**9)), "space", "htas-x")
-        record = lease.read()
-        assert record == LeaseRecord("one", 15.0, 1767225600.0, 1767225605.5, 3, "7")
-        lease.write(record)
-        _, put = server.requests
-    assert (put.method, put.body["metadata"]["resourceVersion"]) == ("PUT", "7")
-    assert put.body["spec"] == stored["spec"]
-
-
-def test_the_first_lease_is_made() -> None:
-    with FakeApiServer(
-        lambda request: (
-            refusal(404)
-            if request.method == "GET"
-            else Answer(201, {"metadata": {"name": "l", "resourceVersion": "1"}})
-        )
-    ) as server:
-        lease = KubernetesLease(ApiServer(server.access(), RateLimit(1e9, 10**9)), "space", "l")
-        assert lease.read() is None
-        assert lease.write(LeaseRecord("one", 15.0, 1.0, 1.0)).version == "1"
-        assert server.requests[1].method == "POST"
-        assert "resourceVersion" not in server.requests[1].body["metadata"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Event
 
 import pytest
@@ -193,41 +193,3 @@ def test_a_stream_that_is_refused_never_opens() -> None:
     with FakeApiServer(lambda _: refusal(410)) as server, pytest.raises(GoneError):
         next(calling(server).lines("/w", {}, 5.0, on_open=lambda: opened.append(True)))
     assert opened == []
-
-
-def bucket(per_second: float, burst: int) -> tuple[RateLimit, Callable[[float], None], list[float]]:
-    """A limit on a clock that pauses move, and the list of those pauses."""
-    now, pauses = [0.0], []
-
-    def advance(seconds: float) -> None:
-        now[0] += seconds
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        advance(seconds)
-
-    return RateLimit(per_second, burst, clock=lambda: now[0], pause=pause), advance, pauses
-
-
-def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
-    limit, _, pauses = bucket(10.0, 3)
-    for _ in range(5):
-        limit.wait()
-    assert pauses == pytest.approx([0.1, 0.1])
-
-
-def test_tokens_come_back_with_time_but_no_more_than_the_burst() -> None:
-    limit, advance, pauses = bucket(10.0, 3)
-    for _ in range(3):
-        limit.wait()
-    advance(3600.0)
-    for _ in range(4):
-        limit.wait()
-    assert len(pauses) == 1
-
-
-def test_who_does_not_wait_is_refused() -> None:
-    limit, advance, _ = bucket(10.0, 2)
-    assert [limit.try_take() for _ in range(3)] == [True, True, False]
-    advance(0.1)
-    assert limit.try_take()

@@ -1,0 +1,86 @@
+"""When cycles run in real time: at once, on changes, and no longer than allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import msgspec
+import pytest
+
+from htas.daemon.triggers import Triggers
+from htas.model.policy import Cycles
+from htas.model.stages import ALL_STAGES
+from htas.ports import TransientError
+from tests.builders import batch_group, make_policy
+from tests.stories.play import Story, job
+
+RARE = Cycles(scheduling_s=3600, autoscaling_s=3600, cleaning_s=3600, batch_idle_s=0.05, batch_max_s=0.2)
+"""Periodic cycles do not come into play."""
+
+
+def until(look: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10.0
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story(make_policy([batch_group()], cycles=RARE))
+
+
+@contextmanager
+def running(triggers: Triggers) -> Iterator[Thread]:
+    thread = Thread(target=triggers.run, daemon=True)
+    thread.start()
+    yield thread
+    triggers.stop()
+    thread.join(10.0)
+    assert not thread.is_alive()
+
+
+def test_the_first_cycle_is_of_every_stage_and_comes_at_once(story: Story) -> None:
+    with running(Triggers(story.daemon)):
+        until(lambda: story.seen)
+    assert story.seen[0].stages == ALL_STAGES
+
+
+def test_work_that_arrives_brings_a_cycle_forward(story: Story) -> None:
+    with running(Triggers(story.daemon)):
+        until(lambda: story.seen)
+        story.world.cluster.arrive(job("a"))
+        until(lambda: any(result.plan.launch for result in story.seen))
+
+
+def test_a_cycle_that_fails_is_told_and_ends_nothing(story: Story) -> None:
+    why: list[str] = []
+    story.world.cluster.faults.arrange("observe", TransientError("the API server is away"))
+    triggers = Triggers(story.daemon, on_failure=why.append)
+    with running(triggers):
+        until(lambda: why)
+        triggers.request(ALL_STAGES)
+        until(lambda: story.seen)
+    assert why == ["the API server is away"]
+
+
+def test_who_may_not_go_on_ends_by_himself(story: Story) -> None:
+    may = [True]
+    with running(Triggers(story.daemon, may_go_on=lambda: may[0])) as thread:
+        until(lambda: story.seen)
+        may[0] = False
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
+def test_a_new_policy_holds_from_the_next_cycle_on(story: Story) -> None:
+    triggers = Triggers(story.daemon)
+    with running(triggers):
+        until(lambda: story.seen)
+        policy = msgspec.structs.replace(story.policy, max_wait_for_capacity_s=7.0)
+        triggers.adopt(policy)
+        until(lambda: len(story.seen) == 2)
+    assert story.daemon.policy is policy
