@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 
@@ -16,16 +15,10 @@ from htas.model.stages import ALL_STAGES
 from htas.ports import TransientError
 from tests.builders import batch_group, make_policy
 from tests.stories.play import Story, job
+from tests.waiting import until
 
 RARE = Cycles(scheduling_s=3600, autoscaling_s=3600, cleaning_s=3600, batch_idle_s=0.05, batch_max_s=0.2)
 """Periodic cycles do not come into play."""
-
-
-def until(look: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10.0
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture

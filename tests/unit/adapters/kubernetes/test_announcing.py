@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.news import News
 from tests.builders import make_pod
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
+from tests.waiting import until
 
 
 @contextmanager
@@ -25,13 +25,6 @@ def announcing(
         announcer = KubernetesAnnouncer(api, "space", "htas-x-status", "pod-1", limit, dropped.append)
         yield announcer, server, dropped
         announcer.close()
-
-
-def until(look: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10.0
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_an_event_says_who_what_and_of_which_object() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from typing import Any
@@ -16,6 +15,7 @@ from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
+from tests.waiting import until
 
 Json = dict[str, Any]
 NODES = next(resource for resource in RESOURCES if resource.kind == "Node")
@@ -62,13 +62,6 @@ def watching(script: Script) -> Iterator[tuple[LiveView, FakeApiServer, Watching
         script.ended.set()
         watch.join(10.0)
         assert not watch.is_alive()
-
-
-def until(look: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10.0
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def names(view: LiveView) -> list[str]:
