@@ -11,6 +11,7 @@ import htas
 from htas.daemon.cycle import CycleResult
 from htas.daemon.state_metrics import StateCollector
 from htas.model.claims import ClaimState
+from htas.model.reasons import Removal
 from htas.model.record import Outcome, OutcomeStatus
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -118,7 +119,7 @@ class Metrics:
                 self._bought.labels(launch.group, launch.flavour).inc()
             elif outcome.verb == "release":
                 claim = claims.get(outcome.subject)
-                self._released.labels(claim.group if claim is not None else "", outcome.message).inc()
+                self._released.labels(claim.group if claim is not None else "", _why(outcome)).inc()
         for item in removals.values():
             if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
                 self._saved.inc(item.savings_nanos_per_hour / 1e9)
@@ -140,6 +141,11 @@ class Metrics:
                 self._started.observe(max(0.0, claim.since - claim.created_at))
             if claim_id not in just_bought and (claim is None or claim.state in SETTLED):
                 self._awaited.discard(claim_id)
+
+
+def _why(outcome: Outcome) -> str:
+    """Cleaning's reason; what clouds say of machines that failed is without end, and no label."""
+    return outcome.message if outcome.message in set(Removal) else "Failed"
 
 
 def _is_drain_of(outcome: Outcome, node: str) -> bool:

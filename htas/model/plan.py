@@ -90,7 +90,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """One cycle's decisions. Actions are carried out in the order of the fields."""
+    """One cycle's decisions. Binds come first, then purchases, then drains with their moves."""
 
     taken_at: float
     cost: Cost = Cost()
