@@ -16,7 +16,7 @@ from htas.adapters.kubernetes.resources import RESOURCES, Resource
 from htas.adapters.kubernetes.view import decode
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import Node
-from htas.model.pods import Pod, RunLength, RunLengthSource
+from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView, Problem
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 
@@ -75,6 +75,7 @@ class LiveView:
         self._limits: dict[Key, AttachLimits] = {}
         self._priority_classes: dict[Key, wire.PriorityClass] = {}
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
+        self._length_is_own: dict[Key, bool] = {}
         self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {})
         self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
             "Node": self._put_node,
@@ -254,6 +255,7 @@ class LiveView:
         pod = self._sharing(pod)
         before = self._pods.items.get(key)
         self._pods.put(key, pod)
+        self._length_is_own[key] = pods.states_its_length(raw)
         if before is None or before.owner is not pod.owner:
             self._unlist(key, before)
             if pod.owner is not None and pod.owner.kind in CONTROLLERS:
@@ -268,6 +270,7 @@ class LiveView:
         if pod is None:
             return
         self._unlist(key, pod)
+        del self._length_is_own[key]
         if pod.node is not None:
             self._note_change()
 
@@ -309,7 +312,7 @@ class LiveView:
             if replicas.get((kind, *key)) == wanted and (kind != "Job" or deadlines.get(key) == deadline_s):
                 return
             replicas[(kind, *key)] = wanted
-            if kind == "Job" and deadline_s is not None:
+            if kind == "Job":
                 deadlines[key] = deadline_s
             for pod_key in tuple(self._pods_of.get((kind, *key), ())):
                 self._owner_says(pod_key, wanted, deadline_s if kind == "Job" else None)
@@ -320,9 +323,7 @@ class LiveView:
         """A controller changed, or was told of after its pods; None: it is gone."""
         pod = self._pods.items[key]
         assert pod.owner is not None
-        run_length = pod.run_length
-        if run_length is None and deadline_s is not None and deadline_s > 0:
-            run_length = RunLength(deadline_s, RunLengthSource.DEADLINE)
+        run_length = pod.run_length if self._length_is_own[key] else pods.ended_by(deadline_s)
         owner = msgspec.structs.replace(pod.owner, replicas=wanted)
         changed = msgspec.structs.replace(pod, owner=owner, run_length=run_length)
         self._pods.put(key, self._sharing(changed))

@@ -55,7 +55,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     priorities: Mapping[str, PriorityClass]
     default_priority: PriorityClass
     replicas: Mapping[tuple[str, str, str], int]
-    deadlines_s: Mapping[tuple[str, str], float]
+    deadlines_s: Mapping[tuple[str, str], float | None]
 
 
 def namespace(meta: wire.Metadata) -> str:
@@ -167,7 +167,18 @@ def _run_length(raw: wire.Pod, owner: Owner | None, around: Surroundings, doubts
     deadline = raw.spec.active_deadline_seconds
     if deadline is None and owner is not None and owner.kind == "Job":
         deadline = around.deadlines_s.get((namespace(raw.metadata), owner.name))
-    return RunLength(deadline, RunLengthSource.DEADLINE) if deadline is not None and deadline > 0 else None
+    return ended_by(deadline)
+
+
+def states_its_length(raw: wire.Pod) -> bool:
+    """Whether the pod says itself how long it runs, so that its Job's deadline does not count."""
+    stated = (raw.metadata.annotations or {}).get(RUNTIME)
+    return raw.spec.active_deadline_seconds is not None or (stated is not None and duration_s(stated) is not None)
+
+
+def ended_by(deadline_s: float | None) -> RunLength | None:
+    """The run length of a pod that is ended after so many seconds; None: it is not."""
+    return RunLength(deadline_s, RunLengthSource.DEADLINE) if deadline_s is not None and deadline_s > 0 else None
 
 
 def duration_s(text: str) -> float | None:

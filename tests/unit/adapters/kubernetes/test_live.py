@@ -9,7 +9,7 @@ import pytest
 
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
-from htas.model.pods import RunLengthSource
+from htas.model.pods import RunLength, RunLengthSource
 from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
 
 Json = dict[str, Any]
@@ -119,19 +119,38 @@ def test_an_object_that_makes_no_sense_is_told_until_it_is_mended_or_goes(live: 
     assert live.view().problems == ()
 
 
+def job(**spec: Any) -> Json:
+    return manifest("Job", "j", {"namespace": "default"}, spec={"parallelism": 3, **spec})
+
+
+def of_the_job(**spec: Any) -> Json:
+    owner = {"kind": "Job", "name": "j", "uid": "j", "controller": True}
+    return pod("p", {"namespace": "default", "uid": "1", "ownerReferences": [owner]}, schedulerName="htas", **spec)
+
+
 def test_a_controller_told_of_after_its_pods_still_counts(live: LiveView) -> None:
-    owned = {
-        "namespace": "default",
-        "uid": "1",
-        "ownerReferences": [{"kind": "Job", "name": "j", "uid": "j", "controller": True}],
-    }
-    put(live, pod("p", owned, schedulerName="htas"))
-    put(live, manifest("Job", "j", {"namespace": "default"}, spec={"parallelism": 3, "activeDeadlineSeconds": 90}))
+    put(live, of_the_job())
+    put(live, job(activeDeadlineSeconds=90))
     (found,) = live.view().pods
     assert found.owner is not None
     assert found.owner.replicas == 3
-    assert found.run_length is not None
-    assert (found.run_length.seconds, found.run_length.source) == (90.0, RunLengthSource.DEADLINE)
+    assert found.run_length == RunLength(90.0, RunLengthSource.DEADLINE)
+
+
+def test_a_jobs_deadline_counts_as_it_is_now_and_goes_with_the_job(live: LiveView) -> None:
+    put(live, of_the_job())
+    put(live, job(activeDeadlineSeconds=90))
+    put(live, job(activeDeadlineSeconds=60))
+    assert live.view().pods[0].run_length == RunLength(60.0, RunLengthSource.DEADLINE)
+    remove(live, job())
+    assert live.view().pods[0].run_length is None
+
+
+def test_a_pods_own_deadline_outlives_what_its_job_says(live: LiveView) -> None:
+    put(live, of_the_job(activeDeadlineSeconds=30))
+    put(live, job(activeDeadlineSeconds=90))
+    remove(live, job())
+    assert live.view().pods[0].run_length == RunLength(30.0, RunLengthSource.DEADLINE)
 
 
 def test_a_nodes_limits_may_come_before_it_or_after(live: LiveView) -> None:
