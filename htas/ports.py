@@ -7,12 +7,13 @@ grants none: back the flavour off and take the next-cheapest).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.news import News
 from htas.model.nodes import Node
@@ -36,6 +37,10 @@ class TransientError(HTASError):
 
 class PermanentError(HTASError):
     """The call will not succeed as it stands."""
+
+
+class RefusedError(PermanentError):
+    """The cloud would refuse any machine: a credential, a right, the image or the network is wrong."""
 
 
 class NotFoundError(PermanentError):
@@ -93,6 +98,10 @@ class ClusterPort(Protocol):
         """Taint and cordon a node (or undo both); NotFoundError if it is gone."""
         ...
 
+    def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
+        """Give a node labels and taints beside its own; NotFoundError if it is gone."""
+        ...
+
     def delete_node(self, node: str) -> None:
         """Remove the Node object; gone already is done."""
         ...
@@ -105,7 +114,7 @@ class ProviderPort(Protocol):
         """Ask for the machine of a claim; repeated with the same claim it returns the first.
 
         `node` is the node as it should register (name, labels, taints).
-        Raises CapacityError, TransientError or PermanentError.
+        Raises CapacityError, TransientError or PermanentError; RefusedError where no other flavour would be granted.
         """
         ...
 
@@ -119,6 +128,10 @@ class ProviderPort(Protocol):
 
     def headroom(self) -> Headroom:
         """What would still be granted."""
+        ...
+
+    def changes(self) -> int:
+        """A number that grows whenever a machine fails or goes unasked: the trigger of an early cycle."""
         ...
 
 

@@ -45,7 +45,7 @@ class TimeoutsSetting(Section):
     drain: Seconds = Field(
         default=600.0,
         gt=0,
-        description="Until a node is empty, else it is given back; 10m (max-graceful-termination-sec).",
+        description="Until a node is empty, else the drain is undone; 10m (max-graceful-termination-sec).",
     )
     eviction: Seconds = Field(
         default=120.0,
@@ -54,6 +54,9 @@ class TimeoutsSetting(Section):
     )
     missing: Seconds = Field(
         default=60.0, gt=0, description="Until a machine missing from the cloud's list, which lags, counts as gone; 1m."
+    )
+    release: Seconds = Field(
+        default=300.0, gt=0, description="Until a machine that does not go is asked for its end again; 5m."
     )
     backoff_initial: Seconds = Field(
         default=300.0, gt=0, description="How long a flavour that failed is not asked for; 5m (Cluster Autoscaler's)."
@@ -77,6 +80,7 @@ class TimeoutsSetting(Section):
             drain_s=self.drain,
             eviction_s=self.eviction,
             missing_s=self.missing,
+            release_s=self.release,
             backoff_initial_s=self.backoff_initial,
             backoff_max_s=self.backoff_max,
         )

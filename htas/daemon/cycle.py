@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -17,7 +17,7 @@ from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
-from htas.model.claims import Instance
+from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome
@@ -25,7 +25,16 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
 from htas.planning.scaling.offers import learned_allocatable
+from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
+
+
+class Cloud(msgspec.Struct, frozen=True):
+    """What the cloud showed last. `problem` tells why it does not answer now; empty: it does."""
+
+    instances: tuple[Instance, ...] = ()
+    headroom: Headroom = Headroom()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +52,26 @@ class CycleResult:
 class Daemon:
     """Runs cycles. What it keeps between them could be lost: it is found again in the journal and the world."""
 
-    def __init__(self, ports: Ports, policy: Policy, *, calls: Calls | None = None, keeps_history: bool = True) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        policy: Policy,
+        *,
+        calls: Calls | None = None,
+        cloud_calls: Calls | None = None,
+        keeps_history: bool = True,
+    ) -> None:
         self.ports = ports
         self.policy = policy
         self.listeners: list[Callable[[CycleResult], None]] = []
-        calls = calls or DirectCalls()
+        calls, cloud_calls = calls or DirectCalls(), cloud_calls or DirectCalls()
         self._calls = calls
+        self._cloud_calls = cloud_calls
+        self._cloud = Cloud()
         self._keeps_history = keeps_history
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
-        self._machines = Machines(ports, calls, policy, self._backoffs)
+        self._machines = Machines(ports, cloud_calls, policy, self._backoffs)
         self._draining = Draining(ports, calls, policy, self._machines)
         self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
         self._announcing = Announcing(ports.announcer, policy)
@@ -64,7 +83,11 @@ class Daemon:
     @property
     def has_answers(self) -> bool:
         """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
-        return self._calls.has_done()
+        return self._calls.has_done() or self._cloud_calls.has_done()
+
+    def changes(self) -> int:
+        """A number that changes with news that a cycle should come early for."""
+        return self.ports.cluster.changes() + self.ports.provider.changes()
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
@@ -81,11 +104,12 @@ class Daemon:
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
         """Observe and repair, plan, execute, record.
 
-        Raises TransientError where the world or the journal cannot be read: nothing has been planned then.
+        Raises TransientError where the cluster or the journal cannot be read: nothing has been planned then. A cloud
+        that does not answer stops purchases and releases alone.
         """
         started = perf_counter()
-        instances, repairs = self._repair()
-        snapshot = self._snapshot(instances)
+        cloud, repairs = self._repair()
+        snapshot = self._snapshot(cloud)
         began = perf_counter()
         decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
@@ -98,19 +122,29 @@ class Daemon:
             listener(result)
         return result
 
-    def _repair(self) -> tuple[Sequence[Instance], list[Outcome]]:
-        """Bring the journal, the cloud and the cluster to agree; take drains further. Returns the cloud's machines."""
+    def _repair(self) -> tuple[Cloud, list[Outcome]]:
+        """Bring the journal, the cloud and the cluster to agree; take drains further. Returns what the cloud shows."""
         view = self.ports.cluster.observe()
-        instances = self.ports.provider.instances()
-        outcomes = self._machines.reconcile(view, instances)
-        outcomes += self._draining.advance(view, instances)
-        return (self.ports.provider.instances() if outcomes else instances), outcomes
+        cloud, asked = self._look_at_the_cloud(), self._machines.asked
+        outcomes = self._machines.reconcile(view, cloud.instances) if not cloud.problem else []
+        outcomes += self._draining.advance(view, cloud.instances)
+        has_changed = bool(outcomes) or self._machines.asked != asked
+        return (self._look_at_the_cloud() if has_changed else cloud), outcomes
+
+    def _look_at_the_cloud(self) -> Cloud:
+        """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
+        provider = self.ports.provider
+        try:
+            self._cloud = Cloud(tuple(provider.instances()), provider.headroom())
+        except HTASError as error:
+            self._cloud = msgspec.structs.replace(self._cloud, problem=str(error) or type(error).__name__)
+        return self._cloud
 
     def observe(self) -> ClusterSnapshot:
         """The snapshot of this moment."""
-        return self._snapshot(self.ports.provider.instances())
+        return self._snapshot(self._look_at_the_cloud())
 
-    def _snapshot(self, instances: Sequence[Instance]) -> ClusterSnapshot:
+    def _snapshot(self, cloud: Cloud) -> ClusterSnapshot:
         ports, now = self.ports, self.ports.clock.now()
         self._generation += 1
         view = ports.cluster.observe()
@@ -120,13 +154,14 @@ class Daemon:
             cluster=view,
             generation=self._generation,
             claims=tuple(ports.store.claims()),
-            instances=tuple(instances),
+            instances=cloud.instances,
             drains=tuple(ports.store.drains()),
             moves=tuple(ports.migration.moving()),
             expected_binds=self._expectations.binds,
             held_back=self._expectations.held_back(now),
             backoffs=self._backoffs.current(now),
-            headroom=ports.provider.headroom(),
+            headroom=cloud.headroom,
+            cloud_problem=cloud.problem,
             learned=ports.store.learned(),
             memory=self._memory,
         )

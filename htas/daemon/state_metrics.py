@@ -85,7 +85,7 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     yield _gauge("htas_drains", "Nodes being emptied.", [], [((), float(len(snapshot.drains)))])
     kept = ((item.reason.value,) for item in result.plan.kept)
     yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
-    waits = ((each.flavour, each.zone or "") for each in snapshot.backoffs)
+    waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
 
 

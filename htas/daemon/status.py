@@ -74,8 +74,16 @@ def status_of(result: CycleResult) -> dict[str, Any]:
         },
         "draining": {drain.node: drain.reason for drain in snapshot.drains[:MOST]},
         "kept": dict(sorted(Counter(item.reason.value for item in plan.kept).items())),
+        "leaving": {
+            claim.id: f"asked {instant_text(claim.leaving_since)}: machine {claim.instance}"
+            for claim in snapshot.claims
+            if claim.leaving_since is not None
+        },
+        "cloud": snapshot.cloud_problem or "answers",
         "backingOff": {
-            "/".join(filter(None, (each.flavour, each.zone))): f"until {instant_text(each.until)}: {each.reason}"
+            "/".join(
+                filter(None, (each.flavour or "every flavour", each.zone))
+            ): f"until {instant_text(each.until)}: {each.reason}"
             for each in snapshot.backoffs[:MOST]
         },
         "problems": [f"{each.where}: {each.what}" for each in snapshot.cluster.problems[:MOST]],

@@ -14,10 +14,9 @@ import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.virtual import EVENT_STAGES
 from htas.model.policy import Policy
 from htas.model.record import OutcomeStatus
-from htas.model.stages import Stage
+from htas.model.stages import EVENT_STAGES, Stage
 from htas.ports import HTASError
 
 log = structlog.get_logger()
@@ -72,7 +71,7 @@ class Triggers:
     def run(self) -> None:
         """Run cycles until `stop`; the cycle under way is finished."""
         with suppress(HTASError):  # from before the first cycle on: what it did not see must bring the next
-            self._seen = self._daemon.ports.cluster.changes()
+            self._seen = self._daemon.changes()
         self._scheduler.start()
         watcher = Thread(target=self._watch, name="changes", daemon=True)
         watcher.start()
@@ -142,7 +141,7 @@ class Triggers:
     def _look(self, idle_s: float, longest_s: float) -> None:
         """Open a batching window when something changed, and ask for a cycle when it ends."""
         try:
-            changes = self._daemon.ports.cluster.changes()
+            changes = self._daemon.changes()
         except HTASError as error:
             log.warning("cannot ask for changes", error=str(error))
             self._stopping.wait(1.0)

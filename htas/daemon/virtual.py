@@ -12,13 +12,11 @@ from typing import Protocol
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
 from htas.model.snapshot import Memory
-from htas.model.stages import Stage
+from htas.model.stages import EVENT_STAGES, Stage
 from htas.ports import TransientError
 
 SETTLED_S = 600.0
 """While nothing changes and no timer runs, periodic cycles come no closer than this: they would decide the same."""
-
-EVENT_STAGES = frozenset({Stage.SCHEDULING, Stage.AUTOSCALING})
 
 
 class MovableWorld(Protocol):
@@ -43,7 +41,7 @@ class VirtualDriver:
             Stage.CLEANING: cycles.cleaning_s,
         }
         self._next = dict.fromkeys(self._every, now)
-        self._seen = daemon.ports.cluster.changes()
+        self._seen = daemon.changes()
         self._first_change: float | None = None
         self._last_change = now
         self._settled_at: float | None = None
@@ -64,7 +62,7 @@ class VirtualDriver:
         target = min(instant for instant in instants if instant is not None)
         now = max(target, self.daemon.ports.clock.now())
         self.world.advance_to(now)
-        changes = self.daemon.ports.cluster.changes()
+        changes = self.daemon.changes()
         if changes != self._seen:
             self._seen = changes
             self._settled_at = None

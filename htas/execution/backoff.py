@@ -14,12 +14,12 @@ from htas.model.snapshot import Backoff
 
 @dataclass(slots=True)
 class Backoffs:
-    """Current waits by flavour and zone."""
+    """Current waits by flavour and zone; flavour None: by what ails every flavour."""
 
     timeouts: Timeouts
-    _waits: dict[tuple[str, str | None], tuple[Backoff, float]] = field(default_factory=dict)
+    _waits: dict[tuple[str | None, str | None], tuple[Backoff, float]] = field(default_factory=dict)
 
-    def failed(self, flavour: str, zone: str | None, reason: str, now: float) -> None:
+    def failed(self, flavour: str | None, zone: str | None, reason: str, now: float) -> None:
         known = self._waits.get((flavour, zone))
         if known is not None and now < known[0].until:
             return
@@ -29,7 +29,8 @@ class Backoffs:
         self._waits[flavour, zone] = Backoff(flavour, zone, now + length, reason), length
 
     def worked(self, flavour: str, zone: str | None) -> None:
-        self._waits.pop((flavour, zone), None)
+        for key in ((flavour, zone), (None, None)):
+            self._waits.pop(key, None)
 
     def current(self, now: float) -> tuple[Backoff, ...]:
-        return tuple(backoff for backoff, _ in self._waits.values() if now < backoff.until)
+        return tuple(backoff for backoff, _ in tuple(self._waits.values()) if now < backoff.until)

@@ -32,7 +32,7 @@ class Step:
 def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, now: float, timeouts: Timeouts) -> Step:
     """Where a claim stands, given its machine and node (None: there is none)."""
     if instance is not None and instance.state is InstanceState.DELETING:
-        return Step(claim.state)
+        return _leaving(claim, now, timeouts)
     match claim.state:
         case ClaimState.WANTED if instance is None:
             if now - claim.since < timeouts.launch_s:
@@ -51,6 +51,13 @@ def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, no
     if claim.state is ClaimState.DRAINING:
         return Step(claim.state)
     return _waiting(claim, _shown(instance, node), now, timeouts)
+
+
+def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> Step:
+    """The machine is on its way out. Clouds forget such a wish when a host or a message queue dies meanwhile."""
+    if claim.leaving_since is None or now - claim.leaving_since < timeouts.release_s:
+        return Step(claim.state)
+    return Step(claim.state, Then.CLEAN_UP, f"not gone within {timeouts.release_s:g} s: asked for its end again")
 
 
 def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> Step:

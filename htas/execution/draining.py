@@ -1,4 +1,4 @@
-"""Draining: a node is closed, emptied and released; or given back whole, with the reason.
+"""Draining: a node is closed, emptied and released; or opened again, with the reason.
 
 Order: journal → taint and cordon → move or evict → machine deleted → Node object deleted → journal cleared. Whatever
 step a crash falls on, the next cycle finds the drain in the journal and goes on, or undoes it.
@@ -105,9 +105,11 @@ class Draining:
         """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
         outcomes: list[Outcome] = []
         calls: list[Call] = []
+        under_way = self.machines.under_way
         drains = {drain.node: drain for drain in self.ports.store.drains()}
         self._refused_since = {node: at for node, at in self._refused_since.items() if node in drains}
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
+        going |= under_way
         for drain in drains.values():
             if drain.claim not in going:
                 told, begun = self._step(drain, view)
@@ -115,7 +117,7 @@ class Draining:
                 calls += begun
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
-                outcomes.append(self._give_back(node.name, None, "a drain that nobody remembers"))
+                outcomes.append(self._undo(node.name, None, "a drain that nobody remembers"))
         return outcomes + self.calls.all(calls)
 
     def _step(self, drain: Drain, view: ClusterView) -> tuple[list[Outcome], list[Call]]:
@@ -128,16 +130,18 @@ class Draining:
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)], []
         if node is None:  # somebody deleted the Node object: its machine must go all the same
-            return [], [partial(self.machines.delete_machine, claim)]
+            self.machines.release(claim)
+            return [], []
         if not node.is_draining or not node.is_unschedulable:
             return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
-            return [], [partial(self.machines.delete_machine, claim)]
+            self.machines.release(claim)
+            return [], []
         why = self._hopeless(drain, node, held, view)
         if why is not None:
-            return [self._give_back(drain.node, claim, why)], []
+            return [self._undo(drain.node, claim, why)], []
         return [], self._moves_on(drain, node, held)
 
     def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> str | None:
@@ -168,7 +172,7 @@ class Draining:
     def _resume(self, drain: Drain, claim: NodeClaim) -> Outcome:
         """A crash fell between the drain's journal entry and its claim's."""
         if claim.state is not ClaimState.READY:
-            return self._give_back(drain.node, None, f"its machine is {claim.state}")
+            return self._undo(drain.node, None, f"its machine is {claim.state}")
         return self._do("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
     def _moves_on(self, drain: Drain, node: Node, held: Sequence[Pod]) -> list[Call]:
@@ -210,7 +214,7 @@ class Draining:
             return Outcome(verb, subject, OutcomeStatus.FAILED, str(error))
         return Outcome(verb, subject, OutcomeStatus.DONE, message)
 
-    def _give_back(self, node: str, claim: NodeClaim | None, why: str) -> Outcome:
+    def _undo(self, node: str, claim: NodeClaim | None, why: str) -> Outcome:
         """Open a node again and forget its drain."""
         try:
             self.ports.cluster.set_draining(node, False)
@@ -224,6 +228,6 @@ class Draining:
                 self.machines.put(claim, ClaimState.READY, f"drain given up: {why}")
         except (TransientError, ConflictError) as error:
             return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
-        reached("drain.given-back")
+        reached("drain.undone")
         self.ports.store.delete_drain(node)
         return Outcome("undo-drain", node, OutcomeStatus.DONE, why)

@@ -1,25 +1,37 @@
-"""Machines: keeps the journal of claims, the cloud and the cluster in agreement, one machine at a time."""
+"""Machines: keeps the journal of claims, the cloud and the cluster in agreement, one machine at a time.
+
+What the cloud is asked for is not waited for: its answer comes with a later cycle, and until then the claim is left
+alone (`under_way`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.calls import Calls
+from htas.execution.calls import Call, Calls
 from htas.execution.claim_life import Step, Then, in_state, next_step
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
-from htas.model.nodes import Node
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
 from htas.model.plan import Launch
 from htas.model.policy import Policy
 from htas.model.record import Bill, Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView
 from htas.planning.scaling.offers import machine_node, offers_what_it_promised
-from htas.ports import CapacityError, ConflictError, HTASError, NotFoundError, PermanentError, TransientError
+from htas.ports import (
+    CapacityError,
+    ConflictError,
+    HTASError,
+    NotFoundError,
+    PermanentError,
+    RefusedError,
+    TransientError,
+)
 
 _SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
 
@@ -32,17 +44,44 @@ class Machines:
         self._ports = ports
         self._calls = calls
         self._backoffs = backoffs
+        self._under_way: set[str] = set()
+        self.asked = 0
+        """How many calls to the cloud have been begun."""
+
+    @property
+    def under_way(self) -> frozenset[str]:
+        """Claims (and doubles' machines) that the cloud is being asked about at this moment."""
+        return frozenset(self._under_way)
+
+    def _later(self, claim_id: str, call: Call) -> None:
+        """Make a call to the cloud beside the cycle."""
+        self._under_way.add(claim_id)
+        self.asked += 1
+
+        def made() -> Outcome:
+            try:
+                return call()
+            finally:
+                self._under_way.discard(claim_id)
+
+        self._calls.later(made)
+
+    def answers(self) -> list[Outcome]:
+        """What has come of calls to the cloud since the last time."""
+        return self._calls.done()
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
-        """Journal the claims, then ask the cloud for their machines, several at a time."""
-        outcomes, claims = [], []
+        """Journal the claims, then have the cloud asked for their machines, several at a time."""
+        outcomes = []
         for launch in launches:
             try:
-                claims.append(self._journal(launch))
+                claim = self._journal(launch)
             except ConflictError:
                 what = "another writer has this claim already"
                 outcomes.append(Outcome("launch", launch.claim, OutcomeStatus.DROPPED, what))
-        return outcomes + self._calls.all(partial(self._ask, claim) for claim in claims)
+            else:
+                self._later(claim.id, partial(self._ask, claim))
+        return outcomes
 
     def _journal(self, launch: Launch) -> NodeClaim:
         now = self._ports.clock.now()
@@ -62,32 +101,36 @@ class Machines:
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
+        under_way = self.under_way  # before the journal is read: an answer may be written down at any moment
         claims = {claim.id: claim for claim in self._ports.store.claims()}
-        ours, outcomes = self._one_for_each_claim(claims, instances)
-        nodes = {n.claim: n for n in view.nodes if n.cluster == self.policy.cluster and n.claim is not None}
+        ours = self._one_for_each_claim(claims, instances, under_way)
+        nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         is_partition = _too_many_unready(list(nodes.values()))
+        outcomes: list[Outcome] = []
         for claim in claims.values():
-            outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
+            if claim.id not in under_way:
+                outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
         for claim_id, instance in ours.items():
-            if claim_id not in claims and instance.state is not InstanceState.DELETING:
-                outcomes.append(self._adopt(instance))
+            is_open = claim_id not in claims and claim_id not in under_way
+            if is_open and instance.state is not InstanceState.DELETING:
+                outcomes += self._adopt(instance)
         for claim_id, node in nodes.items():
-            if claim_id not in claims and claim_id not in ours:
+            if claim_id not in claims and claim_id not in ours and claim_id not in under_way:
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         return outcomes
 
     def _one_for_each_claim(
-        self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance]
-    ) -> tuple[dict[str, Instance], list[Outcome]]:
+        self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
+    ) -> dict[str, Instance]:
         """Our machines by claim. A second one (a create repeated while its answer was lost) is deleted by its id."""
         ours: dict[str, Instance] = {}
-        outcomes = []
         mine = [i for i in instances if i.cluster == self.policy.cluster and i.claim is not None]
         for instance in sorted(mine, key=lambda i: (not _is_known(i, claims), i.created_at, i.id)):
             first = ours.setdefault(instance.claim or "", instance)
-            if first is not instance and instance.state is not InstanceState.DELETING:
-                outcomes.append(self._delete_double(instance))
-        return ours, outcomes
+            is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
+            if first is not instance and not is_settled and instance.claim not in under_way:
+                self._later(instance.id, partial(self._delete_double, instance))
+        return ours
 
     def _delete_double(self, instance: Instance) -> Outcome:
         try:
@@ -100,16 +143,23 @@ class Machines:
         """Journal a claim's new state."""
         return self._ports.store.put_claim(in_state(claim, Step(state, message=message), self._ports.clock.now()))
 
-    def delete_machine(self, claim: NodeClaim) -> Outcome:
-        """Ask for a machine's end and close its bill; whether it is gone shows in the next listing."""
+    def release(self, claim: NodeClaim) -> None:
+        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing."""
+        self._later(claim.id, partial(self._delete, claim))
+
+    def _delete(self, claim: NodeClaim) -> Outcome:
+        try:
+            return self._deleted(claim)
+        except HTASError as error:
+            return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+
+    def _deleted(self, claim: NodeClaim) -> Outcome:
         try:
             if claim.instance is not None:
                 self._ports.provider.delete(claim.instance)
         except NotFoundError:
             pass
-        except HTASError as error:
-            return Outcome("release", claim.id, OutcomeStatus.FAILED, str(error))
-        reached("drain.machine-deleted")
+        reached("release.asked")
         self._close_bill(claim)
         reached("release.recorded")
         return Outcome("release", claim.id, OutcomeStatus.DONE, claim.message)
@@ -119,6 +169,8 @@ class Machines:
             return self._asked(claim)
         except ConflictError as error:
             return Outcome("launch", claim.id, OutcomeStatus.DROPPED, str(error))
+        except HTASError as error:
+            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
 
     def _asked(self, claim: NodeClaim) -> Outcome:
         group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
@@ -131,7 +183,11 @@ class Machines:
         except TransientError as error:
             return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"asked again next cycle: {error}")
         except (CapacityError, PermanentError) as error:
-            self._backoffs.failed(claim.flavour, claim.zone, str(error), self._ports.clock.now())
+            now = self._ports.clock.now()
+            if isinstance(error, RefusedError):  # another flavour would fare no better
+                self._backoffs.failed(None, None, str(error), now)
+            else:
+                self._backoffs.failed(claim.flavour, claim.zone, str(error), now)
             self.put(claim, ClaimState.FAILED, str(error))
             return Outcome("launch", claim.id, OutcomeStatus.FAILED, str(error))
         reached("launch.created")
@@ -158,7 +214,8 @@ class Machines:
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
-            return [self._ask(claim)]
+            self._later(claim.id, partial(self._ask, claim))
+            return []
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
             return [Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
         if step.state is not claim.state:
@@ -167,16 +224,43 @@ class Machines:
             )
             self._note(claim, step, node)
         if step.then is Then.CLEAN_UP:
-            return self._clean_up(claim, instance, node)
-        return []
+            return self._clean_up(claim, step, instance, node)
+        return self._set_up(claim, node) if node is not None else []
 
     def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
-        """Note since when the cloud has not listed a claim's machine, and that it does again."""
+        """Note since when the cloud has not listed a claim's machine, or lists it as going."""
+        now = self._ports.clock.now()
         is_missing = instance is None and claim.instance is not None
-        if is_missing == (claim.missing_since is not None):
+        is_leaving = instance is not None and instance.state is InstanceState.DELETING
+        missing = (claim.missing_since or now) if is_missing else None
+        leaving = (claim.leaving_since or now) if is_leaving else None
+        if (missing, leaving) == (claim.missing_since, claim.leaving_since):
             return claim
-        since = self._ports.clock.now() if is_missing else None
-        return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=since))
+        return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))
+
+    def _set_up(self, claim: NodeClaim, node: Node) -> list[Outcome]:
+        """Labels that a node came without: a kubelet may not give itself all of them, some give themselves none.
+
+        Taints only to a node that came with nothing of ours: one that had them may have lost them on purpose.
+        """
+        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
+        if claim.state not in (ClaimState.REGISTERED, ClaimState.READY) or group is None or flavour is None:
+            return []
+        meant = machine_node(self.policy, group, flavour, claim.zone, claim.id)
+        is_bare = node.claim != claim.id
+        own = {HOSTNAME_LABEL: node.name}  # the kubelet's word counts where the node has another name
+        missing = {key: text for key, text in (dict(meant.labels) | own).items() if key not in node.labels}
+        if is_bare:
+            missing |= {key: meant.labels[key] for key in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
+        elif claim.state is ClaimState.READY:
+            return []  # it was set up when it registered; what was taken off since was taken off by somebody
+        if not missing:
+            return []
+        try:
+            self._ports.cluster.set_up_node(node.name, missing, meant.taints if is_bare else ())
+        except HTASError as error:
+            return [Outcome("set-up", node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
+        return [Outcome("set-up", node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
     def _note(self, claim: NodeClaim, step: Step, node: Node | None) -> None:
         """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers."""
@@ -189,10 +273,14 @@ class Machines:
             if is_complete and self._ports.store.learned().get(claim.flavour) != node.allocatable:
                 self._ports.store.put_learned(claim.flavour, node.allocatable)
 
-    def _clean_up(self, claim: NodeClaim, instance: Instance | None, node: Node | None) -> list[Outcome]:
+    def _clean_up(self, claim: NodeClaim, step: Step, instance: Instance | None, node: Node | None) -> list[Outcome]:
         outcomes = []
         if instance is not None:
-            outcomes.append(self.delete_machine(msgspec.structs.replace(claim, instance=instance.id)))
+            if claim.leaving_since is not None:  # asked for its end anew, and waited for anew
+                renewed = msgspec.structs.replace(claim, leaving_since=self._ports.clock.now())
+                claim = self._ports.store.put_claim(renewed)
+            message = step.message or claim.message
+            self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
         else:
             self._close_bill(claim)
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
@@ -208,7 +296,7 @@ class Machines:
             return Outcome("delete-node", name, OutcomeStatus.FAILED, str(error))
         return Outcome("delete-node", name, OutcomeStatus.DONE, why)
 
-    def _adopt(self, instance: Instance) -> Outcome:
+    def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
         now, claim_id = self._ports.clock.now(), instance.claim or ""
         flavour = self.policy.catalogue.named(instance.flavour)
@@ -226,11 +314,12 @@ class Machines:
         try:
             self._ports.store.put_claim(claim)
         except ConflictError:
-            return self.delete_machine(msgspec.structs.replace(claim, message="it had been released already"))
+            self.release(msgspec.structs.replace(claim, message="it had been released already"))
+            return []
         self._ports.store.put_bill(
             Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
         )
-        return Outcome("adopt", claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")
+        return [Outcome("adopt", claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
     def _close_bill(self, claim: NodeClaim) -> None:
         for bill in self._ports.store.bills(claim.created_at):
@@ -245,6 +334,18 @@ UNREADY_SHARE, UNREADY_COUNT = 0.45, 3
 def _too_many_unready(nodes: Sequence[Node]) -> bool:
     unready = sum(not node.is_ready for node in nodes)
     return unready > UNREADY_COUNT and unready > UNREADY_SHARE * len(nodes)
+
+
+def nodes_of_claims(cluster: str, nodes: Iterable[Node], machines: Mapping[str, Instance]) -> dict[str, Node]:
+    """Our nodes by claim: by their label, or by the machine they say they run on where they came without it."""
+    claim_of = {instance.id: claim for claim, instance in machines.items()}
+    found: dict[str, Node] = {}
+    for node in nodes:
+        if node.cluster == cluster and node.claim is not None:
+            found[node.claim] = node
+        elif node.cluster is None and node.machine in claim_of:
+            found.setdefault(claim_of[node.machine], node)
+    return found
 
 
 def _is_known(instance: Instance, claims: Mapping[str, NodeClaim]) -> bool:

@@ -50,7 +50,8 @@ COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, 
 class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     """A machine wanted. `since` is when the present state began; `version` counts the journal's writes of it.
 
-    `missing_since`: since when the cloud has not listed its machine, which proves little at first.
+    `missing_since`: since when the cloud has not listed its machine, which proves little at first. `leaving_since`:
+    since when it lists it as being deleted, or was last asked to delete it.
     """
 
     id: str
@@ -65,6 +66,7 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     nanos_per_hour: int = 0
     message: str = ""
     missing_since: float | None = None
+    leaving_since: float | None = None
     version: int = 0
 
     @property
@@ -95,8 +97,9 @@ class Instance(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Headroom(msgspec.Struct, frozen=True):
-    """What the cloud would still grant; None: unlimited or unknown."""
+    """What the cloud would still grant; None: unlimited or unknown. `sold` names the flavours that it has at all."""
 
     instances: int | None = None
     cpu_m: int | None = None
     memory_bytes: int | None = None
+    sold: tuple[str, ...] | None = None

@@ -52,5 +52,10 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.labels.get(INSTANCE_TYPE_LABEL)
 
     @property
+    def machine(self) -> str:
+        """The id of its machine: what stands last in `openstack:///ID`, `kwok://ID` or `openstack://REGION/ID`."""
+        return self.provider_id.rpartition("/")[2]
+
+    @property
     def is_draining(self) -> bool:
         return DRAINING_TAINT in self.taints

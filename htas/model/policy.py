@@ -143,9 +143,11 @@ class Timeouts(msgspec.Struct, frozen=True):
     ready_s: float = 900.0
     drain_s: float = 600.0
     eviction_s: float = 120.0
-    """How long budgets may refuse every eviction of a node before it is given back (max-pod-eviction-time)."""
+    """How long budgets may refuse every eviction of a node before its drain is undone (max-pod-eviction-time)."""
     missing_s: float = 60.0
     """How long a machine may be missing from the cloud's list, which lags behind, before it is taken for gone."""
+    release_s: float = 300.0
+    """How long a machine may take to go before its end is asked for again."""
     backoff_initial_s: float = 300.0
     backoff_max_s: float = 1800.0
 

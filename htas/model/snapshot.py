@@ -22,9 +22,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """A flavour (in a zone, or in all: None) not to be asked for again before `until`."""
+    """A flavour (None: all of them) in a zone (None: in all) not to be asked for again before `until`."""
 
-    flavour: str
+    flavour: str | None
     zone: str | None
     until: float
     reason: str
@@ -78,8 +78,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A dated view: the cluster's, the cloud's and HTAS's own open business.
 
     `expected_binds` (pod key to node) are binds issued and not yet observed; `held_back` tells until when pods whose
-    bind failed are not bound again; `learned` is what a flavour's first
-    Ready node really offered (allocatable).
+    bind failed are not bound again; `learned` is what a flavour's first Ready node really offered (allocatable).
+    `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     """
 
     taken_at: float
@@ -93,5 +93,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     held_back: Mapping[str, float] = {}
     backoffs: tuple[Backoff, ...] = ()
     headroom: Headroom = Headroom()
+    cloud_problem: str = ""
     learned: Mapping[str, Resources] = {}
     memory: Memory = Memory()

@@ -14,3 +14,5 @@ class Stage(StrEnum):
 
 
 ALL_STAGES = frozenset(Stage)
+EVENT_STAGES = frozenset({Stage.SCHEDULING, Stage.AUTOSCALING})
+"""What news of the cluster brings forward: work is placed and bought for at once, cleaning keeps its own time."""

@@ -12,7 +12,7 @@ import msgspec
 
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.flavours import Flavour
-from htas.model.nodes import CLUSTER_LABEL, Node
+from htas.model.nodes import CLUSTER_LABEL, HOSTNAME_LABEL, Node
 from htas.ports import CapacityError, NotFoundError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cluster import SandboxCluster
@@ -36,6 +36,8 @@ class Boot(StrEnum):
     FAILS = "fails"
     NEVER_REGISTERS = "never registers"
     REGISTERS_LATE = "registers late"
+    REGISTERS_BARE = "registers bare"
+    """Its kubelet gives the node none of the labels and taints it was meant to have."""
 
 
 class Chances(msgspec.Struct, frozen=True):
@@ -85,6 +87,10 @@ class SandboxCloud:
         self._rentals: dict[str, Rental] = {}
         self._boots: deque[Boot] = deque()
         self._serial = 0
+        self._changes = 0
+        self._deletes_to_forget = 0
+        self.sold: tuple[str, ...] | None = None
+        """Names of the flavours it has; None: whatever is asked for."""
 
     def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
         self.faults.strike("create")
@@ -137,6 +143,9 @@ class SandboxCloud:
         after(ACTIVE_SHARE * startup_s, partial(self._activate, instance_id))
         if boot is Boot.NEVER_REGISTERS:
             return
+        if boot is Boot.REGISTERS_BARE:
+            known = self._nodes[instance_id]
+            self._nodes[instance_id] = msgspec.structs.replace(known, labels={HOSTNAME_LABEL: known.name}, taints=())
         ready_s = startup_s * LATE_TIMES if boot is Boot.REGISTERS_LATE else startup_s
         after(REGISTERED_SHARE * ready_s, partial(self._register, instance_id))
         after(ready_s, partial(self._report, instance_id, node))
@@ -147,6 +156,7 @@ class SandboxCloud:
         if instance is None:
             raise NotFoundError(f"machine {instance_id} is gone")
         if instance.state is InstanceState.DELETING:
+            self._queue.after(DELETE_S, partial(self._gone, instance_id))
             return
         self._instances[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
         self._end_rental(instance_id)
@@ -154,7 +164,10 @@ class SandboxCloud:
         if node is not None:
             self._ledger.killed_by_release += self._cluster.lose_pods(node.name)
             self._cluster.set_ready(node.name, False)
-        self._queue.after(DELETE_S, partial(self._gone, instance_id))
+        if self._deletes_to_forget:
+            self._deletes_to_forget -= 1
+        else:
+            self._queue.after(DELETE_S, partial(self._gone, instance_id))
 
     def instances(self) -> Sequence[Instance]:
         self.faults.strike("instances")
@@ -163,6 +176,9 @@ class SandboxCloud:
     def headroom(self) -> Headroom:
         self.faults.strike("headroom")
         return self._room()
+
+    def changes(self) -> int:
+        return self._changes
 
     def _room(self) -> Headroom:
         """What the quota leaves: every machine listed counts, be it failed, being deleted or somebody else's."""
@@ -175,6 +191,7 @@ class SandboxCloud:
             left(self.quota.instances, len(self._instances)),
             left(self.quota.cpu_m, sum(flavour.capacity.cpu_m for flavour in alive)),
             left(self.quota.memory_bytes, sum(flavour.capacity.memory_bytes for flavour in alive)),
+            self.sold,
         )
 
     def add_foreign(self, instance: Instance) -> None:
@@ -185,9 +202,14 @@ class SandboxCloud:
         """Let the next machine that is rented boot like this, whatever the chances; may be arranged for several."""
         self._boots.append(boot)
 
+    def forget_deletes(self, count: int) -> None:
+        """Let the next machines whose end is asked for stay as they are: a host died with the wish."""
+        self._deletes_to_forget += count
+
     def vanish(self, instance_id: str) -> None:
         """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""
         self._instances.pop(instance_id)
+        self._changes += 1
         self._flavours.pop(instance_id, None)
         self._end_rental(instance_id)
         node = self._nodes.pop(instance_id, None)
@@ -225,6 +247,7 @@ class SandboxCloud:
             self._instances[instance_id] = msgspec.structs.replace(
                 instance, state=InstanceState.ERROR, fault="the machine failed to boot"
             )
+            self._changes += 1
 
     def _register(self, instance_id: str) -> None:
         instance = self._instances.get(instance_id)

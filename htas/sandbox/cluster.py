@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
+from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT, Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import NOTHING, Resources
@@ -115,6 +116,12 @@ class SandboxCluster:
         if draining:
             taints += (DRAINING_TAINT,)
         self._set_node(msgspec.structs.replace(known, taints=taints, is_unschedulable=draining))
+
+    def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
+        self.faults.strike("set_up_node")
+        known = self._node(node)
+        new = tuple(taint for taint in taints if taint not in known.taints)
+        self._set_node(msgspec.structs.replace(known, labels={**known.labels, **labels}, taints=known.taints + new))
 
     def delete_node(self, node: str) -> None:
         self.faults.strike("delete_node")

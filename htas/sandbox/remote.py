@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.news import News
 from htas.model.nodes import Node
@@ -125,6 +126,9 @@ class RemoteCluster:
     def set_draining(self, node: str, draining: bool) -> None:
         self._call("cluster.set_draining", node, draining)
 
+    def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
+        self._call("cluster.set_up_node", node, dict(labels), list(taints))
+
     def delete_node(self, node: str) -> None:
         self._call("cluster.delete_node", node)
 
@@ -149,6 +153,9 @@ class RemoteCloud:
     def headroom(self) -> Headroom:
         room: Headroom = self._call("cloud.headroom")
         return room
+
+    def changes(self) -> int:
+        return int(self._call("cloud.changes"))
 
 
 class RemoteMigration:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.news import News
 from htas.model.nodes import Node
@@ -23,6 +24,7 @@ from htas.ports import (
     HTASError,
     NotFoundError,
     PermanentError,
+    RefusedError,
     TransientError,
 )
 from htas.sandbox.ledger import Ledger
@@ -36,6 +38,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
     "cluster.evict": (lambda world: world.cluster.evict, (Pod, float | None), None),
     "cluster.set_draining": (lambda world: world.cluster.set_draining, (str, bool), None),
+    "cluster.set_up_node": (lambda world: world.cluster.set_up_node, (str, dict[str, str], list[Taint]), None),
     "cluster.delete_node": (lambda world: world.cluster.delete_node, (str,), None),
     "announcer.tell": (lambda world: world.announcer.tell, (list[News],), None),
     "announcer.mark_waiting": (lambda world: world.announcer.mark_waiting, (Pod, str), None),
@@ -45,6 +48,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
     "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
+    "cloud.changes": (lambda world: world.cloud.changes, (), int),
     "migration.start": (lambda world: world.migration.start, (Pod, str), None),
     "migration.moving": (lambda world: world.migration.moving, (), list[Move]),
     "world.advance_to": (lambda world: world.advance_to, (float,), None),
@@ -54,7 +58,8 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
 """Every call: where to find it, its arguments' types, its result's type."""
 
 ERRORS: dict[str, type[HTASError]] = {
-    kind.__name__: kind for kind in (TransientError, PermanentError, NotFoundError, ConflictError, CapacityError)
+    kind.__name__: kind
+    for kind in (TransientError, PermanentError, RefusedError, NotFoundError, ConflictError, CapacityError)
 }
 
 

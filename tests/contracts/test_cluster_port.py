@@ -1,5 +1,6 @@
 import pytest
 
+from htas.model.constraints import Effect, Taint
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.pods import Phase, Pod
 from htas.ports import ConflictError, NotFoundError
@@ -85,3 +86,20 @@ def test_deleting_a_node_twice_is_deleting_it_once(universe: Universe) -> None:
     universe.cluster.delete_node("b")
     universe.cluster.delete_node("b")
     assert [node.name for node in universe.cluster.observe().nodes] == ["a"]
+
+
+def test_setting_up_a_node_adds_to_what_it_has_and_may_be_repeated(universe: Universe) -> None:
+    taint = Taint("dedicated", Effect.NO_SCHEDULE, "batch")
+    universe.cluster.set_draining("a", True)
+    for _ in range(2):
+        universe.cluster.set_up_node("a", {"team": "x"}, (taint,))
+    found = next(node for node in universe.cluster.observe().nodes if node.name == "a")
+    assert found.labels["team"] == "x"
+    assert found.labels["kubernetes.io/hostname"] == "a"
+    assert found.is_draining
+    assert [each for each in found.taints if each.key == "dedicated"] == [taint]
+
+
+def test_a_node_that_is_gone_cannot_be_set_up(universe: Universe) -> None:
+    with pytest.raises(NotFoundError):
+        universe.cluster.set_up_node("nobody", {"team": "x"})

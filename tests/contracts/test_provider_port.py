@@ -56,10 +56,18 @@ def test_a_machine_being_deleted_is_no_longer_active(universe: Universe) -> None
     assert all(i.state is InstanceState.DELETING for i in universe.provider.instances())
 
 
+def test_a_machine_that_is_well_is_no_news(universe: Universe) -> None:
+    before = universe.provider.changes()
+    create(universe)
+    universe.wait(LONG_S)
+    assert universe.provider.changes() == before
+
+
 def test_headroom_never_grows_by_buying(universe: Universe) -> None:
     before = universe.provider.headroom()
     create(universe)
     after = universe.provider.headroom()
-    for name in before.__struct_fields__:
+    assert before.sold == after.sold
+    for name in ("instances", "cpu_m", "memory_bytes"):
         granted, left = getattr(before, name), getattr(after, name)
         assert granted is None or left < granted

@@ -33,7 +33,7 @@ RELEASE = (
     "drain.emptied",
     "kwok.machine-deleted",
     "kwok.node-deleted",
-    "drain.machine-deleted",
+    "release.asked",
     "release.recorded",
 )
 MIGRATION = (
@@ -46,11 +46,11 @@ MIGRATION = (
 EVICTION = ("drain.evicted", "drain.tainted", "drain.claimed")
 SMALL = "256Mi"
 """So that cpu decides how full the smallest machine (1 core, 1 GiB) is."""
-GIVING_BACK = ("drain.given-back",)
+UNDOING = ("drain.undone",)
 
 
 def test_every_step_has_its_kill() -> None:
-    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *GIVING_BACK} == set(POINTS)
+    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING} == set(POINTS)
 
 
 class Trial:
@@ -152,7 +152,7 @@ def test_a_drain_goes_on_with_its_evictions(point: str, cluster: Cluster, tmp_pa
         assert trial.daemon.stop() == 0
 
 
-@pytest.mark.parametrize("point", GIVING_BACK)
+@pytest.mark.parametrize("point", UNDOING)
 def test_a_drain_that_is_forbidden_midway_is_undone(point: str, cluster: Cluster, tmp_path: Path) -> None:
     with killed_at(point, cluster, tmp_path) as trial:
         two_half_empty_nodes(trial, slow_to_stop)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Event
 from time import monotonic
 
@@ -13,6 +14,7 @@ from htas.adapters.kubernetes.api import MERGE_PATCH, ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
+from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView
@@ -125,10 +127,16 @@ class KubernetesCluster:
             return ""
 
     def set_draining(self, node: str, draining: bool) -> None:
+        self._change(node, partial(_draining_change, draining=draining))
+
+    def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
+        self._change(node, partial(_setting_up, labels=labels, taints=taints))
+
+    def _change(self, node: str, change_of: Callable[[dict[str, object]], dict[str, object] | None]) -> None:
         """Read, change and write with the version that was read: others' taints are never lost."""
         for attempt in range(CONFLICTS):
             found = msgspec.json.decode(self._api.get(_node_path(node)))
-            change = _draining_change(found, draining)
+            change = change_of(found)
             if change is None:
                 return
             try:
@@ -157,12 +165,38 @@ def _draining_change(found: dict[str, object], draining: bool) -> dict[str, obje
         taints.append(taint)
     if bool(spec.get("unschedulable")) == draining and len(taints) == len(spec.get("taints") or ()):
         return None
+    return {"metadata": _as_read(found), "spec": {"unschedulable": draining or None, "taints": taints or None}}
+
+
+def _setting_up(
+    found: dict[str, object], labels: Mapping[str, str], taints: Sequence[Taint]
+) -> dict[str, object] | None:
+    """The merge patch that adds labels and taints; None: they are there already."""
+    spec, metadata = found.get("spec") or {}, found["metadata"]
+    assert isinstance(spec, dict)
+    assert isinstance(metadata, dict)
+    has = metadata.get("labels") or {}
+    borne = list(spec.get("taints") or ())
+    there = {(each["key"], each["effect"]) for each in borne}
+    new = [
+        {"key": taint.key, "effect": taint.effect.value, **({"value": taint.value} if taint.value else {})}
+        for taint in taints
+        if (taint.key, taint.effect.value) not in there
+    ]
+    missing = {key: value for key, value in labels.items() if has.get(key) != value}
+    if not missing and not new:
+        return None
+    return {
+        "metadata": {**_as_read(found), "labels": missing},
+        **({"spec": {"taints": borne + new}} if new else {}),
+    }
+
+
+def _as_read(found: dict[str, object]) -> dict[str, object]:
+    """The metadata of a patch that must find the object as it was read."""
     metadata = found["metadata"]
     assert isinstance(metadata, dict)
-    return {
-        "metadata": {"resourceVersion": metadata["resourceVersion"], "uid": metadata["uid"]},
-        "spec": {"unschedulable": draining or None, "taints": taints or None},
-    }
+    return {"resourceVersion": metadata["resourceVersion"], "uid": metadata["uid"]}
 
 
 def _pod_path(pod: Pod) -> str:

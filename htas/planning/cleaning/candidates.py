@@ -52,6 +52,7 @@ class Question:
         self.memory = memory
         self.is_due = is_due
         self.needed = needed
+        self.cloud_problem = snapshot.cloud_problem
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
         self.receiving = {move.target for move in snapshot.moves}
@@ -94,6 +95,8 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
     if claim.is_coming:
         return KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
+    if question.cloud_problem:
+        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
     if node.name in question.needed:
         return KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
     if node.name in question.receiving:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from htas.model.claims import ClaimState
+from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL
 from htas.model.policy import Limits, Policy
@@ -33,11 +35,13 @@ class _Used:
     memory_bytes: int = 0
     nanos: int = 0
 
-    def add(self, offer: Offer, count: int) -> None:
+    def add(self, flavour: Flavour | None, count: int = 1) -> None:
+        """Machines of a flavour; None: of one that the catalogue no longer has."""
         self.nodes += count
-        self.cpu_m += count * offer.flavour.capacity.cpu_m
-        self.memory_bytes += count * offer.flavour.capacity.memory_bytes
-        self.nanos += count * offer.price
+        if flavour is not None:
+            self.cpu_m += count * flavour.capacity.cpu_m
+            self.memory_bytes += count * flavour.capacity.memory_bytes
+            self.nanos += count * flavour.nanos_per_hour
 
 
 class Allowance:
@@ -46,6 +50,7 @@ class Allowance:
     def __init__(self, policy: Policy, snapshot: ClusterSnapshot) -> None:
         self._policy = policy
         self._headroom = snapshot.headroom
+        self._cloud_problem = snapshot.cloud_problem
         self._backoffs = [backoff for backoff in snapshot.backoffs if backoff.until > snapshot.taken_at]
         self._cluster = _Used()
         self._groups = {group.name: _Used() for group in policy.groups}
@@ -54,19 +59,17 @@ class Allowance:
         self._zones: Counter[tuple[str, str | None]] = Counter()
         for group, flavour, zone in owned_machines(policy, snapshot):
             self._count(group, flavour, zone)
+        for claim in snapshot.claims:
+            if claim.state is ClaimState.WANTED and claim.instance is None:  # in nobody's quota yet, but soon
+                self._bought.add(policy.catalogue.named(claim.flavour))
 
     def _count(self, group: str, flavour_name: str, zone: str | None) -> None:
         flavour = self._policy.catalogue.named(flavour_name)
         self._flavours[flavour_name] += 1
         self._zones[group, zone] += 1
-        for used in (self._cluster, self._groups.get(group)):
-            if used is None:
-                continue
-            used.nodes += 1
-            if flavour is not None:
-                used.cpu_m += flavour.capacity.cpu_m
-                used.memory_bytes += flavour.capacity.memory_bytes
-                used.nanos += flavour.nanos_per_hour
+        self._cluster.add(flavour)
+        if group in self._groups:
+            self._groups[group].add(flavour)
 
     def nodes_of(self, group: str) -> int:
         """Machines of a group, those on their way and those bought here included."""
@@ -78,7 +81,7 @@ class Allowance:
     def take(self, offer: Offer, count: int) -> None:
         """Count machines as bought (negative: given back)."""
         for used in (self._cluster, self._groups[offer.group.name], self._bought):
-            used.add(offer, count)
+            used.add(offer.flavour, count)
         self._flavours[offer.flavour.name] += count
         self._zones[offer.group.name, offer.zone] += count
 
@@ -94,10 +97,14 @@ class Allowance:
     def _cloud(self, offer: Offer) -> list[Bound]:
         flavour, headroom, bought = offer.flavour, self._headroom, self._bought
         bounds = [
-            Bound(0, Unplaced.BACKING_OFF, f"{flavour.name} failed: {backoff.reason}")
+            Bound(0, Unplaced.BACKING_OFF, f"{backoff.flavour or 'every flavour'} failed: {backoff.reason}")
             for backoff in self._backoffs
-            if backoff.flavour == flavour.name and backoff.zone in (None, offer.zone)
+            if backoff.flavour in (None, flavour.name) and backoff.zone in (None, offer.zone)
         ]
+        if self._cloud_problem:
+            bounds.append(
+                Bound(0, Unplaced.CLOUD_UNREACHABLE, f"the cloud, which does not answer ({self._cloud_problem}),")
+            )
         if flavour.stock is not None:
             left = flavour.stock - self._flavours[flavour.name]
             bounds.append(Bound(max(0, left), Unplaced.QUOTA_REACHED, f"the stock of {flavour.name} ({flavour.stock})"))

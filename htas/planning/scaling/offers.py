@@ -132,6 +132,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
         (group, flavour, zone)
         for group in policy.groups
         for flavour in policy.flavours_of(group)
+        if snapshot.headroom.sold is None or flavour.name in snapshot.headroom.sold
         for zone in (flavour.zones or (None,))
     ]
     kinds.sort(key=lambda kind: (kind[1].nanos_per_hour, kind[1].name, kind[0].name, kind[2] or ""))

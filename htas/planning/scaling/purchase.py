@@ -109,6 +109,10 @@ def _settle(
     return tuple(Bought(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
 
 
+_PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE})
+"""Reasons that end by themselves: told before those that somebody has to change something about."""
+
+
 def explain_shortage(
     sim: Simulation, policy: Policy, cls: PodClass, bought: Purchase, refusals: dict[str, int], nodes: int
 ) -> tuple[Unplaced, str]:
@@ -128,7 +132,7 @@ def explain_shortage(
     open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
     if open_offers:
         return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
-    blocking = max(bounds, key=lambda bound: (bound.reason is Unplaced.BACKING_OFF, bound.what))
+    blocking = max(bounds, key=lambda bound: (bound.reason in _PASSING, bound.what))
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
 
 
