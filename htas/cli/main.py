@@ -111,6 +111,35 @@ def check(config: Config) -> None:
 
 
 @app.command()
+def flavours(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The configuration file.")] = None,
+    cloud: Annotated[str | None, typer.Option("--cloud", help="An entry of clouds.yaml; else the configured.")] = None,
+    clouds_file: Annotated[Path | None, typer.Option("--clouds-file", help="That file, where it is elsewhere.")] = None,
+    region: Annotated[str | None, typer.Option("--region", help="A region of that cloud.")] = None,
+    write: Annotated[Path | None, typer.Option("--write", help="Write a first price file there.")] = None,
+    per_core: Annotated[str | None, typer.Option("--per-core", help="For --write: a core's price an hour.")] = None,
+    per_gib: Annotated[str, typer.Option("--per-gib", help="For --write: a GiB's price an hour.")] = "0",
+    form: Annotated[Form, typer.Option("-o", "--output", help="How to print them.")] = Form.TABLE,
+) -> None:
+    """What can be bought: the price file beside the cloud's own flavours, and what is never worth its price."""
+    from htas.cli.flavours import Question, flavours_json, flavours_view, rows_of, write_price_file
+
+    with told():
+        catalogue, sizes = Question(config, cloud, clouds_file, region).answer()
+        if write is not None:
+            stdout.print(write_price_file(write, catalogue, sizes, per_core, per_gib), soft_wrap=True)
+            return
+    rows, currency = rows_of(catalogue, sizes), catalogue.currency if catalogue is not None else "-"
+    match form:
+        case Form.TABLE:
+            stdout.print(flavours_view(rows, currency))
+        case Form.JSON:
+            typer.echo(msgspec.json.format(msgspec.json.encode(flavours_json(rows, currency)), indent=2))
+        case Form.YAML:
+            typer.echo(yaml.safe_dump(flavours_json(rows, currency), sort_keys=False), nl=False)
+
+
+@app.command()
 def run(
     config: Config,
     for_s: Annotated[float | None, typer.Option("--for", help="End after so many real seconds.")] = None,

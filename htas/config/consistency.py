@@ -14,7 +14,7 @@ from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.problems import near, parsed
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import price_text
-from htas.model.policy import Limits, NodeGroup
+from htas.model.policy import Limits, MigrationMethod, NodeGroup
 from htas.model.snapshot import Problem
 
 _MIB = 2**20
@@ -67,6 +67,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         if setting is None:
             continue
         group, steps = setting.model(), ("nodeGroups", i)
+        yield from _cannot_restore(document, group, steps)
         smallest += group.min_nodes
         if offers is None:
             continue
@@ -84,6 +85,15 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
             what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
             yield Problem(document.place(("limits", "maxNodes")), what)
         yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
+
+
+def _cannot_restore(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
+    """Checkpoints are restored by the simulated providers alone."""
+    provider = document.raw.get("provider")
+    is_real = isinstance(provider, dict) and "openstack" in provider
+    if is_real and group.cleaning.migration is MigrationMethod.CHECKPOINT:
+        what = "machines of openstack restore no checkpoints in this release; write evict"
+        yield Problem(document.place((*steps, "cleaning", "migration")), what)
 
 
 def _doubles(document: Document, items: Sequence[object]) -> Iterator[Problem]:

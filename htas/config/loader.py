@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from htas.config.catalogue import CatalogueSetting, FlavourSetting
 from htas.config.consistency import Offers, mismatches
 from htas.config.document import Document, Steps, read_document
 from htas.config.kwok import KwokSetting
+from htas.config.openstack import OpenStackSetting
 from htas.config.problems import ConfigurationError, parsed
 from htas.config.settings import Configuration, SandboxSetting, SqliteSetting
 from htas.model.flavours import Catalogue
@@ -28,7 +31,7 @@ class Loaded:
     path: Path
 
     @property
-    def provider(self) -> SandboxSetting | KwokSetting:
+    def provider(self) -> SandboxSetting | KwokSetting | OpenStackSetting:
         return self.settings.provider.chosen
 
     @property
@@ -111,9 +114,11 @@ def _doubles(document: Document, items: list[tuple[int, object]], steps: Steps) 
 
 
 def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
+    zones = settings.provider.openstack.availability_zones if settings.provider.openstack is not None else ()
+    flavours = tuple(f if f.zones else msgspec.structs.replace(f, zones=zones) for f in catalogue.flavours)
     return Policy(
         cluster=settings.cluster,
-        catalogue=catalogue,
+        catalogue=msgspec.structs.replace(catalogue, flavours=flavours),
         groups=tuple(group.model() for group in settings.node_groups),
         scheduler_name=settings.scheduler_name,
         limits=settings.limits.limits(),

@@ -15,7 +15,6 @@ from htas.ports import HTASError
 
 _M = TypeVar("_M", bound=BaseModel)
 LATER = {
-    ("provider", "openstack"): "provider openstack is not available in this release; write sandbox or kwok",
     (
         "store",
         "cassandra",

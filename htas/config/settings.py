@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
+from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
@@ -22,6 +23,7 @@ class ProviderSetting(Section):
 
     sandbox: SandboxSetting | None = Field(default=None, description="The embedded world: cluster and cloud in one.")
     kwok: KwokSetting | None = Field(default=None, description="Machines simulated by KWOK in a real cluster.")
+    openstack: OpenStackSetting | None = Field(default=None, description="Machines from OpenStack Nova.")
 
     @model_validator(mode="after")
     def _is_one(self) -> ProviderSetting:
@@ -33,8 +35,8 @@ class ProviderSetting(Section):
         return self
 
     @property
-    def chosen(self) -> SandboxSetting | KwokSetting:
-        chosen = self.sandbox or self.kwok
+    def chosen(self) -> SandboxSetting | KwokSetting | OpenStackSetting:
+        chosen = self.sandbox or self.kwok or self.openstack
         assert chosen is not None
         return chosen
 

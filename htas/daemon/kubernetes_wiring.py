@@ -8,27 +8,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from htas.adapters.kubernetes.access import load_access
+from htas.adapters.kubernetes.access import Access, load_access
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.api import ApiServer, OnCall
 from htas.adapters.kubernetes.cluster import KubernetesCluster
 from htas.adapters.kubernetes.rate_limit import RateLimit
-from htas.adapters.kwok.machines import Faults
-from htas.adapters.kwok.migration import KwokMigration
-from htas.adapters.kwok.provider import KwokProvider
+from htas.adapters.kubernetes.resources import RESOURCES
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
+from htas.config.openstack import OpenStackSetting
+from htas.daemon.supply import Supply, kwok_supply, openstack_supply
 from htas.execution.claims_seen import claims_seen
-from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import StorePort
 
-WATCHES = 16
-"""Connections beside those for calls: each kind is watched over one of its own."""
-
-
 LEASE_CALLS = 10.0
+"""Calls a second that may go to the lease."""
 
 
 class WallClock:
@@ -45,6 +41,7 @@ class Hooks:
     """Who is told of what the adapters do."""
 
     on_call: OnCall = lambda method, status, seconds: None
+    on_cloud_call: Callable[[str, str, int, float], None] = lambda method, service, status, seconds: None
     on_restart: Callable[[str], None] = lambda kind: None
     on_dropped: Callable[[int], None] = lambda count: None
 
@@ -52,11 +49,11 @@ class Hooks:
 class KubernetesWorld:
     """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these."""
 
-    def __init__(self, loaded: Loaded, provider: KwokSetting, hooks: Hooks | None = None) -> None:
+    def __init__(self, loaded: Loaded, hooks: Hooks | None = None) -> None:
         hooks = hooks or Hooks()
         setting = loaded.settings.kubernetes
         kubeconfig = loaded.directory / setting.kubeconfig if setting.kubeconfig is not None else None
-        access = load_access(kubeconfig, setting.context, setting.connections + WATCHES)
+        access = load_access(kubeconfig, setting.context, setting.connections + len(RESOURCES))
         self.api = ApiServer(access, RateLimit(setting.requests_per_second, setting.burst), hooks.on_call)
         # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
         self.lease_api = ApiServer(access, RateLimit(LEASE_CALLS, 10), hooks.on_call)
@@ -65,18 +62,24 @@ class KubernetesWorld:
         self.cluster = KubernetesCluster(
             self.api, loaded.policy.scheduler_name, page_size=setting.page_size, on_restart=hooks.on_restart
         )
-        self.provider = KwokProvider(
-            self.api,
-            loaded.policy.cluster,
-            self.namespace,
-            provider.startup_delay,
-            _faults(provider),
-            reached=reached,
-        )
-        self.migration = KwokMigration(self.api, self.cluster.live, reached=reached)
-        self._announcer: KubernetesAnnouncer | None = None
         self._loaded = loaded
         self._hooks = hooks
+        self.supply = self._supply(access)
+        self._announcer: KubernetesAnnouncer | None = None
+
+    def _supply(self, access: Access) -> Supply:
+        match self._loaded.provider:
+            case KwokSetting() as kwok:
+                return kwok_supply(self._loaded, kwok, self.api, self.namespace, self.cluster.live)
+            case OpenStackSetting() as openstack:
+                return openstack_supply(self._loaded, openstack, self.api, access, self._hooks.on_cloud_call)
+            case _:
+                raise AssertionError("the sandbox is a cluster itself")
+
+    def fence(self, may_act: Callable[[], bool]) -> None:
+        """Change nothing any more, in the cluster or the cloud, once this says no."""
+        self.api.may_write = may_act
+        self.supply.fence(may_act)
 
     def ports(self, store: StorePort) -> Ports:
         setting = self._loaded.settings.kubernetes
@@ -88,21 +91,19 @@ class KubernetesWorld:
             RateLimit(setting.events_per_second, setting.events_burst),
             self._hooks.on_dropped,
         )
-        return Ports(self.clock, self.cluster, self.provider, self.migration, store, self._announcer)
+        return Ports(self.clock, self.cluster, self.supply.provider, self.supply.migration, store, self._announcer)
 
     def watch(self) -> None:
         self.cluster.start()
 
     def lead(self) -> None:
-        self.provider.start()
-        self.migration.run()
+        self.supply.start()
 
     def rest(self) -> None:
         """End what only a leader does; before the lease is given up."""
         if self._announcer is not None:
             self._announcer.close()
-        self.migration.close()
-        self.provider.close()
+        self.supply.close()
 
     def close(self) -> None:
         self.rest()
@@ -111,14 +112,15 @@ class KubernetesWorld:
     def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they show themselves, read once, nothing changed."""
         self.cluster.read_once()
-        view = self.cluster.live.view()
-        instances = tuple(self.provider.instances())
+        self.supply.look()
+        view, provider = self.cluster.live.view(), self.supply.provider
+        instances = tuple(provider.instances())
         return ClusterSnapshot(
             taken_at=self.clock.now(),
             cluster=view,
             claims=claims_seen(view.nodes, instances, self._loaded.policy),
             instances=instances,
-            headroom=self.provider.headroom(),
+            headroom=provider.headroom(),
         )
 
 
@@ -127,15 +129,9 @@ def identity() -> str:
     return os.environ.get("POD_NAME") or socket.gethostname()
 
 
-def _faults(setting: KwokSetting) -> Faults:
-    faults = setting.faults
-    return Faults(setting.seed, faults.out_of_stock, faults.never_registers, faults.registers_late, faults.late)
-
-
 def live_snapshot(loaded: Loaded) -> ClusterSnapshot:
     """The configured cluster as it is, read once, nothing changed; raises what the API server answers."""
-    assert isinstance(loaded.provider, KwokSetting)
-    world = KubernetesWorld(loaded, loaded.provider)
+    world = KubernetesWorld(loaded)
     try:
         return world.snapshot()
     finally:

@@ -11,6 +11,7 @@ import htas
 from htas.daemon.cycle import CycleResult
 from htas.daemon.state_metrics import StateCollector
 from htas.model.claims import ClaimState
+from htas.model.plan import Launch
 from htas.model.reasons import Removal
 from htas.model.record import Outcome, OutcomeStatus
 
@@ -28,7 +29,11 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.state = StateCollector(self.registry)
+        self._asked: dict[str, Launch] = {}
+        """Launches that the cloud has not answered: it does so after the cycle that asked."""
         self._awaited: set[str] = set()
+        self._groups: dict[str, str] = {}
+        """The group of each claim, as the last cycle saw it."""
         make = self.registry
         info = Gauge("htas_build_info", "Always 1; the version that runs.", ["version"], registry=make)
         info.labels(htas.__version__).set(1)
@@ -57,6 +62,12 @@ class Metrics:
         )
         self._request_s = Histogram(
             "htas_apiserver_request_duration_seconds", "Those calls.", ["method"], buckets=SECONDS, registry=make
+        )
+        self._cloud_requests = Counter(
+            "htas_cloud_requests_total", "Calls to the cloud.", ["service", "method", "code"], registry=make
+        )
+        self._cloud_request_s = Histogram(
+            "htas_cloud_request_duration_seconds", "Those calls.", ["service", "method"], buckets=SECONDS, registry=make
         )
         self._restarts = Counter(
             "htas_watch_restarts_total", "Lists begun anew, after a failure or a 410.", ["kind"], registry=make
@@ -97,6 +108,11 @@ class Metrics:
         self._requests.labels(method, str(status) if status else "none").inc()
         self._request_s.labels(method).observe(seconds)
 
+    def called_cloud(self, method: str, service: str, status: int, seconds: float) -> None:
+        """A call to the cloud; status 0: there was no answer."""
+        self._cloud_requests.labels(service, method, str(status) if status else "none").inc()
+        self._cloud_request_s.labels(service, method).observe(seconds)
+
     def restarted(self, kind: str) -> None:
         self._restarts.labels(kind).inc()
 
@@ -107,19 +123,21 @@ class Metrics:
         self._reloads.labels("adopted" if is_adopted else "refused").inc()
 
     def _count_machines(self, result: CycleResult) -> None:
-        launches = {launch.claim: launch for launch in result.plan.launch}
-        claims = {claim.id: claim for claim in result.snapshot.claims}
+        self._asked |= {launch.claim: launch for launch in result.plan.launch}
+        groups = self._groups | {claim.id: claim.group for claim in result.snapshot.claims}
+        self._groups = {claim.id: claim.group for claim in result.snapshot.claims}
         removals = {item.claim: item for item in result.plan.remove}
         for outcome in result.outcomes:
             if outcome.status is not OutcomeStatus.DONE:
                 continue
-            if outcome.verb == "launch" and outcome.subject in launches:
-                launch = launches[outcome.subject]
+            launch = self._asked.pop(outcome.subject, None) if outcome.verb == "launch" else None
+            if launch is not None:
                 self._awaited.add(launch.claim)
                 self._bought.labels(launch.group, launch.flavour).inc()
             elif outcome.verb == "release":
-                claim = claims.get(outcome.subject)
-                self._released.labels(claim.group if claim is not None else "", _why(outcome)).inc()
+                self._released.labels(groups.get(outcome.subject, ""), _why(outcome)).inc()
+        planned = {launch.claim for launch in result.plan.launch}
+        self._asked = {key: each for key, each in self._asked.items() if key in self._groups or key in planned}
         for item in removals.values():
             if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
                 self._saved.inc(item.savings_nanos_per_hour / 1e9)
@@ -134,7 +152,7 @@ class Metrics:
     def _time_startups(self, result: CycleResult) -> None:
         """Machines that this daemon bought and that are Ready now."""
         claims = {claim.id: claim for claim in result.snapshot.claims}
-        just_bought = {launch.claim for launch in result.plan.launch}
+        just_bought = {outcome.subject for outcome in result.outcomes if outcome.verb == "launch"}
         for claim_id in tuple(self._awaited):
             claim = claims.get(claim_id)
             if claim is not None and claim.state is ClaimState.READY:

@@ -89,12 +89,10 @@ class Service:
 
     def _run_on_kubernetes(self, stack: ExitStack) -> None:
         loaded = self._loaded
-        provider = loaded.settings.provider.kwok
-        assert provider is not None
         store = open_store(loaded)
         stack.callback(store.close)
-        hooks = Hooks(self._metrics.called, self._metrics.restarted, self._metrics.dropped)
-        world = KubernetesWorld(loaded, provider, hooks)
+        told = self._metrics
+        world = KubernetesWorld(loaded, Hooks(told.called, told.called_cloud, told.restarted, told.dropped))
         stack.callback(world.close)
         world.watch()
         leadership = self._leadership(world)
@@ -106,10 +104,12 @@ class Service:
         def may_act() -> bool:
             return leadership is None or leadership.is_leader
 
-        world.api.may_write = may_act
+        world.fence(may_act)
         calls = ParallelCalls(loaded.settings.kubernetes.connections, may_act)
         stack.callback(calls.close)
-        daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls)
+        cloud_calls = ParallelCalls(world.supply.calls_at_once, may_act)
+        stack.callback(cloud_calls.close)
+        daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
         if leadership is not None:
             self._take_over(daemon, leadership)
         world.lead()

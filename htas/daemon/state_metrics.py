@@ -85,6 +85,8 @@ def _machines(result: CycleResult) -> Iterator[Metric]:
     yield _gauge("htas_drains", "Nodes being emptied.", [], [((), float(len(snapshot.drains)))])
     kept = ((item.reason.value,) for item in result.plan.kept)
     yield _counted("htas_kept_nodes", "Nodes that cleaning leaves, by reason.", ["reason"], kept)
+    away = float(bool(snapshot.cloud_problem))
+    yield _gauge("htas_cloud_away", "1 while the cloud does not answer.", [], [((), away)])
     waits = ((each.flavour or "all", each.zone or "") for each in snapshot.backoffs)
     yield _counted("htas_backoffs", "Flavours that are not asked for after a failure.", ["flavour", "zone"], waits)
 

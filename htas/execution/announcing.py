@@ -35,18 +35,25 @@ class Announcing:
         self._announcer = announcer
         self._said: dict[tuple[str, str, str, str], float] = {}
         self._marked: dict[str, tuple[str, str]] = {}
+        self._bought_for: dict[str, tuple[str, ...]] = {}
+        """The pods of each claim that the cloud has not answered for: it does so after the cycle that asked."""
 
     def announce(self, snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome]) -> None:
         """Tell what this cycle did, and why pods wait."""
         now = snapshot.taken_at
         told = list(outcomes)
-        pods = _pods(snapshot, plan, told)
+        self._bought_for |= {launch.claim: launch.pods for launch in plan.launch}
+        asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, ())]
+        pods = _pods(snapshot, plan, told, asked)
         news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
         self._said = {what: at for what, at in self._said.items() if now - at < REPEAT_S}
         fresh = [each for each in news if self._is_fresh(each, now)]
         fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
         self._announcer.tell(fresh)
         self._mark(plan, pods)
+        for outcome in told:
+            if outcome.verb == "launch":
+                self._bought_for.pop(outcome.subject, None)
 
     def _is_fresh(self, news: News, now: float) -> bool:
         what = (news.kind, news.uid or news.name, news.reason, news.message)
@@ -87,7 +94,6 @@ class Announcing:
         self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
     ) -> Iterator[News]:
         nodes = {node.name: node for node in snapshot.cluster.nodes}
-        bought_for = {launch.claim: launch.pods for launch in plan.launch}
         for outcome in outcomes:
             is_done = outcome.status is OutcomeStatus.DONE
             pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
@@ -98,7 +104,7 @@ class Announcing:
                 case "bind" if pod is not None:
                     yield _of_pod(pod, "FailedScheduling", f"bind refused: {outcome.message}", is_warning=True)
                 case "launch" if outcome.status is OutcomeStatus.FAILED:
-                    for key in bought_for.get(outcome.subject, ()):
+                    for key in self._bought_for.get(outcome.subject, ()):
                         if key in pods:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:
@@ -110,9 +116,9 @@ class Announcing:
                     yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
 
 
-def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome]) -> dict[str, Pod]:
+def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
     """The pods that something is to be said of."""
-    keys = {item.pod for item in plan.unplaced}
+    keys = {item.pod for item in plan.unplaced} | set(asked)
     keys.update(key for launch in plan.launch for key in launch.pods)
     keys.update(outcome.subject for outcome in outcomes)
     return {pod.key: pod for pod in snapshot.cluster.pods if pod.key in keys} if keys else {}

@@ -63,10 +63,11 @@ def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> Step:
 def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> Step:
     """The cloud does not list the machine.
 
-    A drained one whose node is not Ready has been released. Any other is given time: lists lag behind, and one
-    without the machine must not cost the pods of a healthy node.
+    A drained one that was seen leaving, or whose node is not Ready, has been released. Any other is given time: lists
+    lag behind, and one without the machine must not cost the pods of a healthy node.
     """
-    if claim.state is ClaimState.DRAINING and (node is None or not node.is_ready):
+    is_released = claim.leaving_since is not None or node is None or not node.is_ready
+    if claim.state is ClaimState.DRAINING and is_released:
         return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
     if claim.missing_since is None or now - claim.missing_since < timeouts.missing_s:
         return Step(claim.state)

@@ -22,6 +22,8 @@ POINTS = (
     "release.asked",
     "drain.undone",
     "release.recorded",
+    "openstack.server-created",
+    "openstack.server-deleted",
     "kwok.machine-recorded",
     "kwok.node-created",
     "kwok.machine-deleted",

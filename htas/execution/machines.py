@@ -233,7 +233,7 @@ class Machines:
         is_missing = instance is None and claim.instance is not None
         is_leaving = instance is not None and instance.state is InstanceState.DELETING
         missing = (claim.missing_since or now) if is_missing else None
-        leaving = (claim.leaving_since or now) if is_leaving else None
+        leaving = (claim.leaving_since or now) if is_leaving else claim.leaving_since if is_missing else None
         if (missing, leaving) == (claim.missing_since, claim.leaving_since):
             return claim
         return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -50,3 +50,42 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def named(self, name: str | None) -> Flavour | None:
         return next((flavour for flavour in self.flavours if flavour.name == name), None)
+
+
+def dominating(flavour: Flavour, others: Iterable[Flavour]) -> Flavour | None:
+    """The cheapest other flavour that is at least as large in everything for no more money; None: there is none.
+
+    One of the same size and price does not count, nor one that is not sold in all its zones, lacks a label, or bears
+    a taint that it does not.
+    """
+    better = [other for other in others if other is not flavour and _is_better(other, flavour)]
+    return min(better, key=lambda each: (each.nanos_per_hour, each.name), default=None)
+
+
+def _is_better(other: Flavour, flavour: Flavour) -> bool:
+    more, less = other.allocatable, flavour.allocatable
+    extended = dict(more.extended)
+    holds_as_much = (
+        more.cpu_m >= less.cpu_m
+        and more.memory_bytes >= less.memory_bytes
+        and more.ephemeral_bytes >= less.ephemeral_bytes
+        and more.pods >= less.pods
+        and all(extended.get(name, 0) >= amount for name, amount in less.extended)
+    )
+    stands_in = (
+        (not other.zones or (bool(flavour.zones) and set(flavour.zones) <= set(other.zones)))
+        and flavour.labels.items() <= other.labels.items()
+        and set(other.taints) <= set(flavour.taints)
+        and other.stock is None
+    )
+    is_same = (more, other.nanos_per_hour) == (less, flavour.nanos_per_hour)
+    return holds_as_much and stands_in and other.nanos_per_hour <= flavour.nanos_per_hour and not is_same
+
+
+class MachineSize(msgspec.Struct, frozen=True):
+    """A flavour as the cloud has it: a name and a size, without a price."""
+
+    name: str
+    cpu_m: int
+    memory_bytes: int
+    disk_bytes: int = 0

@@ -29,13 +29,16 @@ class Entry(msgspec.Struct, frozen=True):
 
 def entries(cycles: Iterable[CycleRecord], verb: str | None = None, since: float = 0.0) -> Iterator[Entry]:
     """Outcomes in the order of the cycles, with what the plan said of them; all verbs, or one."""
+    launches: dict[tuple[str, str], tuple[str, int]] = {}  # the cloud answers after the cycle that asked it
     for record in cycles:
+        planned = _planned(record.plan)
+        launches |= {key: said for key, said in planned.items() if key[0] == "launch"}
         if record.at < since:
             continue
-        planned = _planned(record.plan)
         for outcome in record.outcomes:
+            key = outcome.verb, outcome.subject
             if verb is None or outcome.verb == verb:
-                yield _entry(record, outcome, planned.get((outcome.verb, outcome.subject)))
+                yield _entry(record, outcome, planned.get(key) or launches.get(key))
 
 
 def _entry(record: CycleRecord, outcome: Outcome, planned: tuple[str, int] | None) -> Entry:

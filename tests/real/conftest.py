@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.real.harness import TESTENV, Cluster, configuration
+from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
+from tools.testenv.openstack import OpenStack
 
 Tell = Callable[[str], None]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "htas"
@@ -56,3 +58,50 @@ def helm() -> Path:
     """helm, built from its Go module where it is not there yet."""
     built = subprocess.run([TESTENV / "helm-build.sh"], capture_output=True, text=True, timeout=900, check=True)
     return Path(built.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def nova(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenStack]:
+    """A real OpenStack. HTAS_OS_DIR names one that stays when the tests are over, for those who run them often."""
+    kept = os.environ.get("HTAS_OS_DIR")
+    cloud = OpenStack(Path(kept or tmp_path_factory.mktemp("openstack")))
+    yield cloud
+    if kept is None:
+        cloud.purge()
+
+
+@pytest.fixture
+def openstack(nova: OpenStack) -> Iterator[OpenStack]:
+    """The cloud, its project empty before and after."""
+    nova.start()
+    nova.wipe()
+    yield nova
+    nova.start()
+    nova.wipe()
+
+
+@pytest.fixture
+def cloud_config(cluster: Cluster, openstack: OpenStack, tmp_path: Path) -> Callable[..., Path]:
+    """Makes a configuration for machines from that cloud; `poll` and `provider` change the provider, the rest sections."""
+
+    def make(name: str = "htas", poll: str = "2s", provider: Json | None = None, **changes: Any) -> Path:
+        machines: Json = {
+            "cloud": "htas",
+            "cloudsFile": str(openstack.clouds_file),
+            "image": "tiny",
+            "userData": {
+                "template": str(ROOT / "deploy" / "openstack" / "cloud-init.yaml"),
+                "kubeadm": {"apiServer": "127.0.0.1:6443"},
+            },
+            "pollInterval": poll,
+            **(provider or {}),
+        }
+        cleaning = {"underutilizedFor": "5s", "queueEmptyFor": "5s", "migrationTime": "2s"}
+        groups = [
+            {"name": "services", "workload": "service", "cleaning": cleaning},
+            {"name": "batch", "workload": "batch", "cleaning": cleaning},
+        ]
+        changes = {"nodeGroups": groups, **changes}
+        return configuration(tmp_path, cluster.kubeconfig, name, provider={"openstack": machines}, **changes)
+
+    return make

@@ -26,6 +26,7 @@ class Access:
     def __init__(self, configuration: Configuration, namespace: str, connections: int) -> None:
         self.server: str = configuration.host.rstrip("/")
         self.namespace = namespace
+        self.ca_file = Path(configuration.ssl_ca_cert) if configuration.ssl_ca_cert else None
         self._configuration = configuration
         self.pool = _pool(configuration, connections)
 

@@ -56,15 +56,50 @@ KEYS = [
     ),
 ]
 
-NOT_YET = [
+OPENSTACK = GOOD + "provider: {openstack: {image: x%s}}"
+OF_OPENSTACK = "htas.yaml:6 provider.openstack"
+MACHINES = [
     pytest.param(
         GOOD + "provider: {openstack: {cloud: x}}",
-        "htas.yaml:6 provider.openstack: provider openstack is not available in this release; write sandbox or kwok",
-        id="openstack",
+        f"{OF_OPENSTACK}.image: missing; this key is required",
+        id="machines of nothing",
     ),
     pytest.param(
+        OPENSTACK % ", metadata: {htas.claim: x}",
+        f"{OF_OPENSTACK}.metadata: 'htas.claim': keys that begin with htas. are written by HTAS itself; choose another",
+        id="metadata that is HTAS's own",
+    ),
+    pytest.param(
+        OPENSTACK % ", metadata: {a/b: x}",
+        f"{OF_OPENSTACK}.metadata: 'a/b' is no key that Nova takes; write up to 255 of A-Z a-z 0-9 . : _ -",
+        id="metadata that Nova refuses",
+    ),
+    pytest.param(
+        OPENSTACK % ", networks: [a, a]",
+        f"{OF_OPENSTACK}.networks: names one of them twice; remove it",
+        id="a network twice",
+    ),
+    pytest.param(
+        OPENSTACK % ", userData: {template: t, kubeadm: {apiServer: here}}",
+        f"{OF_OPENSTACK}.userData.kubeadm.apiServer: 'here' is no host:port, as in 192.0.2.10:6443",
+        id="an API server without its port",
+    ),
+    pytest.param(
+        group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x}}",
+        f"{GROUP}.cleaning.migration: machines of openstack restore no checkpoints in this release; write evict",
+        id="checkpoints that nobody restores",
+    ),
+    pytest.param(
+        OPENSTACK % ", userData: {template: t, values: {Token: x}}",
+        f"{OF_OPENSTACK}.userData.values: 'Token' is no name for a placeholder; write a-z 0-9 and _",
+        id="a placeholder that cannot be named",
+    ),
+]
+
+NOT_YET = [
+    pytest.param(
         GOOD + "provider: {kwok: {}, sandbox: {}}",
-        "htas.yaml:6 provider: names sandbox and kwok; write one, sandbox or kwok",
+        "htas.yaml:6 provider: names sandbox and kwok; write one, sandbox or kwok or openstack",
         id="kwok beside the sandbox",
     ),
     pytest.param(
@@ -80,7 +115,7 @@ NOT_YET = [
     ),
     pytest.param(
         GOOD + "provider: {}",
-        "htas.yaml:6 provider: names no provider; write one, sandbox or kwok",
+        "htas.yaml:6 provider: names no provider; write one, sandbox or kwok or openstack",
         id="no provider chosen",
     ),
     pytest.param(GOOD + "store: {}", "htas.yaml:6 store.sqlite: missing; this key is required", id="no store chosen"),
@@ -438,7 +473,7 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "want"), [*KEYS, *NOT_YET, *VALUES, *GROUPS, *NODES, *FILES])
+@pytest.mark.parametrize(("text", "want"), [*KEYS, *NOT_YET, *MACHINES, *VALUES, *GROUPS, *NODES, *FILES])
 def test_a_mistake_is_told_alone_with_its_place(tmp_path: Path, text: str | bytes, want: str) -> None:
     assert [line.replace(str(tmp_path), ".") for line in told(tmp_path, text)] == [want]
 

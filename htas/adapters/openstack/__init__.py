@@ -1,0 +1,1 @@
+"""OpenStack: machines from bare Nova."""

@@ -1,0 +1,136 @@
+"""What is asked of Nova, Glance and Neutron: each question or order one function, its answer decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import msgspec
+
+from htas.adapters.openstack import wire
+from htas.adapters.openstack.api import OpenStackApi
+from htas.model.claims import Headroom
+from htas.ports import NotFoundError
+
+PAGE = 1000
+"""Objects asked for in one answer; Nova's own limit (`max_limit`) may be lower, and pages follow."""
+MIB = 2**20
+
+
+class Nova:
+    """The project's servers, flavours and limits. Raises what OpenStackApi raises."""
+
+    def __init__(self, api: OpenStackApi) -> None:
+        self.api = api
+
+    def servers(self, **query: str) -> list[wire.Server]:
+        """Every server of the project, or those that a query selects."""
+        return self._servers({"limit": PAGE, **query})
+
+    def server(self, server_id: str) -> wire.Server | None:
+        """One server with its fault; None: there is none."""
+        try:
+            body = self.api.get("compute", f"/servers/{quote(server_id)}")
+        except NotFoundError:
+            return None
+        return msgspec.json.decode(body, type=wire.OneServer).server
+
+    def servers_named(self, name: str) -> list[wire.Server]:
+        """Servers of exactly this name; Nova reads its `name` as a regular expression."""
+        found = self.servers(name=f"^{name}$")
+        return [server for server in found if server.name == name]
+
+    def create(self, server: Mapping[str, object], hints: Mapping[str, str]) -> str:
+        """Order a server; returns its id."""
+        body: dict[str, object] = {"server": server}
+        if hints:
+            body["os:scheduler_hints"] = hints
+        return msgspec.json.decode(self.api.post("compute", "/servers", body), type=_Created).server.id
+
+    def delete(self, server_id: str) -> None:
+        self.api.delete("compute", f"/servers/{quote(server_id)}")
+
+    def flavours(self) -> list[wire.CloudFlavour]:
+        """Flavours that this project may use."""
+        found: list[wire.CloudFlavour] = []
+        query: Mapping[str, str | int] = {"limit": PAGE}
+        while True:
+            page = msgspec.json.decode(self.api.get("compute", "/flavors/detail", query), type=wire.CloudFlavours)
+            found += page.flavors
+            following = _next(page.flavors_links)
+            if not following or not page.flavors:
+                return [flavour for flavour in found if not flavour.is_disabled]
+            query = following
+
+    def headroom(self) -> Headroom:
+        """What the project's quota leaves (Nova counts -1 as unlimited)."""
+        told = msgspec.json.decode(self.api.get("compute", "/limits"), type=wire.Limits).limits.absolute
+
+        def left(granted: int, used: int) -> int | None:
+            return None if granted < 0 else max(0, granted - used)
+
+        cores, ram = (
+            left(told.max_total_cores, told.total_cores_used),
+            left(told.max_total_ram_size, told.total_ram_used),
+        )
+        return Headroom(
+            instances=left(told.max_total_instances, told.total_instances_used),
+            cpu_m=None if cores is None else cores * 1000,
+            memory_bytes=None if ram is None else ram * MIB,
+        )
+
+    def images(self, query: Mapping[str, str]) -> list[wire.Named]:
+        return msgspec.json.decode(self.api.get("image", "/images", query), type=wire.Images).images
+
+    def networks(self, query: Mapping[str, str]) -> list[wire.Named]:
+        return msgspec.json.decode(self.api.get("network", "/networks", query), type=wire.Networks).networks
+
+    def security_groups(self) -> list[wire.Named]:
+        body = self.api.get("network", "/security-groups", {"fields": "name"})
+        return msgspec.json.decode(body, type=_SecurityGroups).security_groups
+
+    def server_groups(self) -> list[wire.Named]:
+        body = self.api.get("compute", "/os-server-groups")
+        return msgspec.json.decode(body, type=wire.ServerGroups).server_groups
+
+    def has_key_pair(self, name: str) -> bool:
+        try:
+            self.api.get("compute", f"/os-keypairs/{quote(name)}")
+        except NotFoundError:
+            return False
+        return True
+
+    def ports_of(self, server_id: str) -> list[wire.Named]:
+        body = self.api.get("network", "/ports", {"device_id": server_id})
+        return msgspec.json.decode(body, type=wire.Ports).ports
+
+    def delete_port(self, port_id: str) -> None:
+        self.api.delete("network", f"/ports/{quote(port_id)}")
+
+    def _servers(self, query: Mapping[str, str | int]) -> list[wire.Server]:
+        found: list[wire.Server] = []
+        while True:
+            page = msgspec.json.decode(self.api.get("compute", "/servers/detail", query), type=wire.Servers)
+            found += page.servers
+            following = _next(page.servers_links)
+            if not following or not page.servers:
+                return found
+            query = following
+
+
+class _Id(msgspec.Struct):
+    id: str
+
+
+class _Created(msgspec.Struct):
+    server: _Id
+
+
+class _SecurityGroups(msgspec.Struct):
+    security_groups: list[wire.Named] = []
+
+
+def _next(links: list[wire.Link]) -> dict[str, str | int]:
+    """The query of the next page; empty: there is none."""
+    href = next((link.href for link in links if link.rel == "next"), "")
+    return dict(parse_qsl(urlsplit(href).query))

@@ -1,0 +1,210 @@
+"""`htas flavours`: what the price file sells, beside what the cloud has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+from rich.table import Table
+
+from htas.cli.console import InputError
+from htas.config.loader import Loaded, load_configuration
+from htas.config.openstack import OpenStackSetting
+from htas.daemon.supply import openstack_sizes
+from htas.model.flavours import Catalogue, Flavour, MachineSize, dominating
+from htas.model.money import NANOS, PriceError, parse_price, price_text
+
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: the price file of a configuration, a cloud of clouds.yaml, or both of a configuration."""
+
+    config: Path | None
+    cloud: str | None
+    clouds_file: Path | None
+    region: str | None
+
+    def answer(self) -> tuple[Catalogue | None, list[MachineSize] | None]:
+        """The price file and the cloud's flavours, as far as they are known."""
+        loaded = load_configuration(self.config) if self.config is not None else None
+        catalogue = loaded.policy.catalogue if loaded is not None else None
+        setting = self._setting(loaded)
+        if setting is None and catalogue is None:
+            raise InputError("name a configuration (--config) or a cloud of clouds.yaml (--cloud)")
+        folder = loaded.directory if loaded is not None else Path()
+        return catalogue, openstack_sizes(setting, folder) if setting is not None else None
+
+    def _setting(self, loaded: Loaded | None) -> OpenStackSetting | None:
+        if self.cloud is not None:
+            file = str(self.clouds_file.absolute()) if self.clouds_file is not None else None
+            # The image is not asked for: only flavours are.
+            return OpenStackSetting(cloud=self.cloud, clouds_file=file, region=self.region, image="-")
+        return loaded.settings.provider.openstack if loaded is not None else None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A flavour of the price file, of the cloud, or of both; `notes` say what is odd about it."""
+
+    name: str
+    cpu_m: int
+    memory_bytes: int
+    price_nanos: int | None
+    zones: tuple[str, ...] = ()
+    dominated_by: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def rows_of(catalogue: Catalogue | None, sizes: Sequence[MachineSize] | None) -> list[Row]:
+    """Priced ones first, cheapest first; then those that the cloud has and nobody priced. `sizes` None: no cloud."""
+    priced = sorted(catalogue.flavours, key=lambda each: (each.nanos_per_hour, each.name)) if catalogue else []
+    there = {size.name: size for size in sizes or ()}
+    sold = [flavour for flavour in priced if sizes is None or flavour.name in there]
+    rows = [_priced(flavour, sold, there.get(flavour.name), sizes is not None) for flavour in priced]
+    known = {flavour.name for flavour in priced}
+    unpriced = sorted((size for size in there.values() if size.name not in known), key=lambda each: each.name)
+    return rows + [
+        Row(size.name, size.cpu_m, size.memory_bytes, None, notes=("no price: never bought",)) for size in unpriced
+    ]
+
+
+def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None, has_cloud: bool) -> Row:
+    notes = []
+    if has_cloud and size is None:
+        notes.append("the cloud does not have it: never bought")
+    if size is not None and (size.cpu_m, size.memory_bytes) != _size(flavour):
+        notes.append(f"the cloud says {_cores(size.cpu_m)} cores, {_gib(size.memory_bytes)} GiB")
+    better = dominating(flavour, sold)
+    return Row(
+        flavour.name,
+        flavour.capacity.cpu_m,
+        flavour.capacity.memory_bytes,
+        flavour.nanos_per_hour,
+        flavour.zones,
+        better.name if better is not None else None,
+        tuple(notes),
+    )
+
+
+def _size(flavour: Flavour) -> tuple[int, int]:
+    return flavour.capacity.cpu_m, flavour.capacity.memory_bytes
+
+
+def flavours_view(rows: Sequence[Row], currency: str) -> Table:
+    """The rows as a table. Prices per core and GiB are the whole price over each: for comparing, not for adding up."""
+    title = f"prices in {currency} an hour" if currency != "-" else None
+    table = Table(title=title, title_justify="left", header_style="dim", box=None, pad_edge=False)
+    for column in ("flavour", "cores", "GiB", "price", "per core", "per GiB"):
+        table.add_column(column, justify="left" if column == "flavour" else "right", no_wrap=True)
+    table.add_column("notes")
+    for row in rows:
+        notes = [*row.notes, *([f"never better than {row.dominated_by}"] if row.dominated_by else [])]
+        price = row.price_nanos
+        table.add_row(
+            row.name,
+            _cores(row.cpu_m),
+            _gib(row.memory_bytes),
+            price_text(price) if price is not None else "-",
+            _share(price, Fraction(row.cpu_m, 1000)),
+            _share(price, Fraction(row.memory_bytes, GIB)),
+            "; ".join(notes),
+            style="dim" if price is None or row.dominated_by else "red" if row.notes else None,
+        )
+    return table
+
+
+def flavours_json(rows: Sequence[Row], currency: str) -> dict[str, object]:
+    """The rows as plain data; prices are texts, exact."""
+    return {
+        "currency": currency,
+        "flavours": [
+            {
+                "name": row.name,
+                "cpu": _cores(row.cpu_m),
+                "memoryBytes": row.memory_bytes,
+                "pricePerHour": price_text(row.price_nanos) if row.price_nanos is not None else None,
+                "zones": list(row.zones),
+                "dominatedBy": row.dominated_by,
+                "notes": list(row.notes),
+            }
+            for row in rows
+        ],
+    }
+
+
+def write_price_file(
+    path: Path, catalogue: Catalogue | None, sizes: Sequence[MachineSize] | None, per_core: str | None, per_gib: str
+) -> str:
+    """Write a first price file and say what is in it; one that is there already is never replaced."""
+    if sizes is None:
+        raise InputError("--write: the configured provider lists no flavours; name a cloud by --cloud")
+    core, gib = (_rate(text, option) for text, option in ((per_core, "--per-core"), (per_gib, "--per-gib")))
+    text = price_file(catalogue, sizes, core, gib or 0)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"--write: {path} is there already; name another file") from None
+    except OSError as error:
+        raise InputError(f"--write: {path}: {error.strerror}") from None
+    unpriced = text.count("\n#  - ")
+    rest = f"; {unpriced} wait for their price, which is yours to fill in" if unpriced else ""
+    return f"{path}: {len(sizes) - unpriced} flavours with a price{rest}"
+
+
+def _rate(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_price(text)
+    except PriceError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_core: int | None, per_gib: int) -> str:
+    """A price file with every flavour of the cloud: known prices stay, others come from rates or are left to fill in.
+
+    `per_core` and `per_gib` are in billionths of the currency an hour; without them unpriced flavours are comments.
+    """
+    currency = catalogue.currency if catalogue is not None else "USD"
+    lines = [
+        "# What your cloud calls its machines, and what they cost you an hour. One whose line begins with # is never",
+        "# bought: fill in its price and remove the sign.",
+        f"currency: {currency}",
+        "billing: {granularity: 60s, minimum: 60s}",
+        "flavours:",
+    ]
+    for size in sorted(sizes, key=lambda each: (each.cpu_m, each.memory_bytes, each.name)):
+        known = catalogue.named(size.name) if catalogue is not None else None
+        price = known.nanos_per_hour if known is not None else _by_rates(size, per_core, per_gib)
+        mark = "  - " if price is not None else "#  - "
+        shown = price_text(price) if price is not None else "…"
+        storage = f", ephemeralStorage: {size.disk_bytes // GIB}Gi" if size.disk_bytes >= GIB else ""
+        name = msgspec.json.encode(size.name).decode()
+        memory = f"{size.memory_bytes // 2**20}Mi"
+        lines.append(
+            f'{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: "{shown}"}}'
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _by_rates(size: MachineSize, per_core: int | None, per_gib: int) -> int | None:
+    if per_core is None:
+        return None
+    return round(Fraction(size.cpu_m, 1000) * per_core + Fraction(size.memory_bytes, GIB) * per_gib)
+
+
+def _cores(cpu_m: int) -> str:
+    return f"{cpu_m / 1000:g}"
+
+
+def _gib(memory_bytes: int) -> str:
+    return f"{memory_bytes / GIB:.4g}"
+
+
+def _share(price: int | None, amount: Fraction) -> str:
+    return "-" if price is None or not amount else f"{float(price / amount) / NANOS:.4f}"
