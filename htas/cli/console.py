@@ -43,13 +43,13 @@ def told() -> Iterator[None]:
         yield
     except (ConfigurationError, InputError) as error:
         for line in str(error).splitlines():
-            err.print(f"[bold red]error[/] {_escaped(line)}", soft_wrap=True)
+            err.print(f"[bold red]error[/] {escaped(line)}", soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
     except (PermanentError, HTASError) as error:
-        err.print(f"[bold red]error[/] {_escaped(str(error))}", soft_wrap=True)
+        err.print(f"[bold red]error[/] {escaped(str(error))}", soft_wrap=True)
         raise typer.Exit(FAILED) from None
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Brackets in messages are meant as they stand, not as markup."""
     return text.replace("[", r"\[")

@@ -13,7 +13,7 @@ from rich.table import Table
 from htas.cli.console import InputError
 from htas.config.loader import Loaded, load_configuration
 from htas.config.openstack import OpenStackSetting
-from htas.daemon.supply import openstack_sizes
+from htas.daemon.openstack_supply import openstack_sizes
 from htas.model.flavours import Catalogue, Flavour, MachineSize, dominating
 from htas.model.money import NANOS, PriceError, parse_price, price_text
 
@@ -77,7 +77,7 @@ def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None,
     if has_cloud and size is None:
         notes.append("the cloud does not have it: never bought")
     if size is not None and (size.cpu_m, size.memory_bytes) != _size(flavour):
-        notes.append(f"the cloud says {_cores(size.cpu_m)} cores, {_gib(size.memory_bytes)} GiB")
+        notes.append(f"the cloud says {size.text}")
     better = dominating(flavour, sold)
     return Row(
         flavour.name,

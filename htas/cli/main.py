@@ -12,8 +12,9 @@ import yaml
 
 import htas
 from htas.cli import reports
+from htas.cli.console import err as stderr
+from htas.cli.console import escaped, told
 from htas.cli.console import out as stdout
-from htas.cli.console import told
 from htas.cli.explain import explain_node, explain_pod
 from htas.cli.plan_view import plan_view
 from htas.cli.planning import plan_of, snapshot_of
@@ -104,10 +105,19 @@ def explain_a_node(name: str, config: Config, dump: Dump = None, at: At = None, 
 
 
 @app.command()
-def check(config: Config) -> None:
+def check(
+    config: Config,
+    live: Annotated[bool, typer.Option("--live", help="Ask the cloud, too: credential, image, flavours …")] = False,
+) -> None:
     """Check a configuration and its price file; every mistake is told at once."""
     with told():
-        stdout.print(reports.configuration_view(load_configuration(config)))
+        loaded = load_configuration(config)
+        stdout.print(reports.configuration_view(loaded))
+        problems = reports.cloud_problems_of(loaded) if live else []
+    for problem in problems:
+        stderr.print(f"[bold yellow]cloud[/] {escaped(problem)}", soft_wrap=True)
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -17,7 +17,7 @@ from htas.adapters.kubernetes.resources import RESOURCES
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
-from htas.daemon.supply import Supply, kwok_supply, openstack_supply
+from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
@@ -72,6 +72,8 @@ class KubernetesWorld:
             case KwokSetting() as kwok:
                 return kwok_supply(self._loaded, kwok, self.api, self.namespace, self.cluster.live)
             case OpenStackSetting() as openstack:
+                from htas.daemon.openstack_supply import openstack_supply
+
                 return openstack_supply(self._loaded, openstack, self.api, access, self._hooks.on_cloud_call)
             case _:
                 raise AssertionError("the sandbox is a cluster itself")

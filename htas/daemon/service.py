@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
-from threading import Event, Lock, Timer
+from threading import Event, Lock, Thread, Timer
 
 import structlog
 
@@ -23,7 +23,7 @@ from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import open_store, sandbox_daemon, store_path
 from htas.execution.calls import ParallelCalls
-from htas.ports import PermanentError
+from htas.ports import HTASError, PermanentError
 from htas.profiler.meter import Meter
 
 log = structlog.get_logger()
@@ -113,8 +113,17 @@ class Service:
         if leadership is not None:
             self._take_over(daemon, leadership)
         world.lead()
+        Thread(target=self._check_cloud, args=(world,), name="cloud check", daemon=True).start()
         stack.callback(world.rest)
         self._cycle(daemon, leadership, leadership.identity if leadership is not None else identity())
+
+    def _check_cloud(self, world: KubernetesWorld) -> None:
+        """Say what the configuration names that the cloud lacks: beside the cycles, and once."""
+        try:
+            for problem in world.supply.problems():
+                log.warning("the cloud is not as configured", problem=problem)
+        except HTASError as error:
+            log.warning("the cloud could not be checked", error=str(error))
 
     def _leadership(self, world: KubernetesWorld) -> Leadership | None:
         setting = self._loaded.settings.leader_election

@@ -89,3 +89,19 @@ class MachineSize(msgspec.Struct, frozen=True):
     cpu_m: int
     memory_bytes: int
     disk_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.cpu_m / 1000:g} cores, {self.memory_bytes / 2**30:.4g} GiB"
+
+
+def differences(catalogue: Catalogue, sizes: Iterable[MachineSize]) -> list[str]:
+    """Where a price file and the cloud's own flavours disagree, in words, flavour by flavour."""
+    there, told = {size.name: size for size in sizes}, []
+    for flavour in catalogue.flavours:
+        size = there.pop(flavour.name, None)
+        if size is None:
+            told.append(f"flavour {flavour.name}: the cloud does not have it, so it is never bought")
+        elif (size.cpu_m, size.memory_bytes) != (flavour.capacity.cpu_m, flavour.capacity.memory_bytes):
+            told.append(f"flavour {flavour.name}: the cloud says {size.text}; the price file's size is wrong")
+    return told + [f"flavour {name}: has no price, so it is never bought" for name in sorted(there)]

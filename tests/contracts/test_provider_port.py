@@ -3,7 +3,7 @@ import pytest
 from htas.model.claims import ClaimState, InstanceState, NodeClaim
 from htas.planning.scaling.offers import machine_node
 from htas.ports import NotFoundError
-from tests.builders import NECTAR, NOW, make_policy
+from tests.builders import NECTAR, make_policy
 from tests.contracts.conftest import Universe
 
 POLICY = make_policy()
@@ -12,13 +12,14 @@ LONG_S = 600.0
 """Longer than any implementation needs to bring a machine up or down."""
 
 
-def claim(name: str) -> NodeClaim:
-    return NodeClaim(name, "any", FLAVOUR.name, ClaimState.WANTED, NOW, NOW)
+def claim(universe: Universe, name: str) -> NodeClaim:
+    now = universe.clock.now()
+    return NodeClaim(name, "any", FLAVOUR.name, ClaimState.WANTED, now, now)
 
 
 def create(universe: Universe, name: str = "c1") -> str:
     node = machine_node(POLICY, POLICY.groups[0], FLAVOUR, None, name)
-    return universe.provider.create(claim(name), FLAVOUR, node).id
+    return universe.provider.create(claim(universe, name), FLAVOUR, node).id
 
 
 def test_a_machine_becomes_a_ready_node(universe: Universe) -> None:

@@ -85,20 +85,9 @@ class Nova:
     def networks(self, query: Mapping[str, str]) -> list[wire.Named]:
         return msgspec.json.decode(self.api.get("network", "/networks", query), type=wire.Networks).networks
 
-    def security_groups(self) -> list[wire.Named]:
-        body = self.api.get("network", "/security-groups", {"fields": "name"})
-        return msgspec.json.decode(body, type=_SecurityGroups).security_groups
-
     def server_groups(self) -> list[wire.Named]:
         body = self.api.get("compute", "/os-server-groups")
         return msgspec.json.decode(body, type=wire.ServerGroups).server_groups
-
-    def has_key_pair(self, name: str) -> bool:
-        try:
-            self.api.get("compute", f"/os-keypairs/{quote(name)}")
-        except NotFoundError:
-            return False
-        return True
 
     def ports_of(self, server_id: str) -> list[wire.Named]:
         body = self.api.get("network", "/ports", {"device_id": server_id})
@@ -124,10 +113,6 @@ class _Id(msgspec.Struct):
 
 class _Created(msgspec.Struct):
     server: _Id
-
-
-class _SecurityGroups(msgspec.Struct):
-    security_groups: list[wire.Named] = []
 
 
 def _next(links: list[wire.Link]) -> dict[str, str | int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from time import monotonic
 
@@ -21,9 +22,9 @@ from htas.adapters.openstack.nova import Nova
 from htas.adapters.openstack.settings import Recipe
 from htas.adapters.openstack.user_data import UserData
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
-from htas.model.flavours import Flavour
+from htas.model.flavours import Catalogue, Flavour, differences
 from htas.model.nodes import Node
-from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
+from htas.ports import HTASError, NotFoundError, PermanentError, RefusedError, TransientError
 
 SETTLE_S = 10.0
 """How long Nova must have answered again before a request whose answer was lost counts as never received."""
@@ -122,6 +123,20 @@ class OpenStackProvider:
 
     def changes(self) -> int:
         return self.listing.changes
+
+    def problems(self, catalogue: Catalogue) -> list[str]:
+        """What configuration and price file name that the cloud lacks, or has otherwise; raises what it answers."""
+        recipe, told = self._recipe, []
+        looks: list[Callable[[], object]] = [partial(self.names.image, recipe.image)]
+        looks += [partial(self.names.network, name) for name in recipe.networks]
+        if recipe.server_group is not None:
+            looks.append(partial(self.names.server_group, recipe.server_group))
+        for look in looks:
+            try:
+                look()
+            except RefusedError as error:
+                told.append(str(error))
+        return told + differences(catalogue, [wire.size_of(each) for each in self._nova.flavours()])
 
     # Its life.
 

@@ -105,10 +105,6 @@ class ServerGroups(msgspec.Struct):
     server_groups: list[Named] = []
 
 
-class KeyPair(msgspec.Struct):
-    name: str = ""
-
-
 class Ports(msgspec.Struct):
     ports: list[Named] = []
 
