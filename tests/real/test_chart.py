@@ -16,6 +16,16 @@ from tests.real.work import deployment, job
 CHART = ROOT / "deploy" / "helm" / "htas"
 SPACE = "htas-system"
 ACCOUNT = f"system:serviceaccount:{SPACE}:htas"
+OPENSTACK = {"image": "i", "userData": {"template": "cloud-init.yaml", "kubeadm": {"apiServer": "192.0.2.1:6443"}}}
+ON_OPENSTACK: Json = {
+    "config": {"provider": {"kwok": None, "openstack": OPENSTACK}},
+    "openstack": {
+        "credentialsSecret": "htas-cloud",
+        "userData": (ROOT / "deploy" / "openstack" / "cloud-init.yaml").read_text(),
+    },
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}],
+}
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
@@ -46,6 +56,7 @@ ODD: list[Any] = [
     pytest.param({"serviceMonitor": {"enabled": True, "labels": {"release": "p"}}}, id="watched by Prometheus"),
     pytest.param({"config": {"logging": {"level": "debug"}, "schedulerName": "packer"}}, id="another configuration"),
     pytest.param(WITHOUT_KWOK, id="another provider"),
+    pytest.param(ON_OPENSTACK, id="machines from OpenStack"),
     pytest.param(
         {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"x": "y"}},
         id="another account",
@@ -139,6 +150,19 @@ def test_its_account_may_do_what_it_must_and_no_more(is_kwok: bool, helm: Path, 
         if not is_kwok:
             assert not can(cluster, "get configmaps", SPACE)
             assert not can(cluster, "update leases.coordination.k8s.io/others", SPACE)
+
+
+def test_tokens_for_new_machines_are_made_in_one_place_and_read_in_none(
+    helm: Path, cluster: Cluster, space: str
+) -> None:
+    with applied_rights(cluster, rendered(helm, ON_OPENSTACK)):
+        assert can(cluster, "create secrets", "kube-system")
+        for right in ("get secrets", "list secrets", "update secrets", "delete secrets"):
+            assert not can(cluster, right, "kube-system"), right
+        for namespace in ("default", SPACE):
+            assert not can(cluster, "create secrets", namespace)
+        for right in (*NEVER, *WITH_KWOK):
+            assert not can(cluster, right, "default"), right
 
 
 def can(cluster: Cluster, right: str, namespace: str) -> bool:

@@ -92,14 +92,13 @@ class OpenStack:
         return list(self.user.compute.servers())
 
     def ever_bought(self, since: datetime) -> dict[str, int]:
-        """How many servers there ever were of each claim since an instant, those deleted included."""
+        """How many servers there ever were of each name since an instant, those deleted (without metadata) included."""
         project = self.user.current_project_id
         gone = self.admin.compute.servers(all_projects=True, project_id=project, deleted=True)
         counts: dict[str, int] = {}
         for server in {each.id: each for each in (*gone, *self.servers())}.values():
-            claim = server.metadata.get("htas.claim")
-            if claim is not None and datetime.fromisoformat(server.created_at) >= since:
-                counts[claim] = counts.get(claim, 0) + 1
+            if datetime.fromisoformat(server.created_at) >= since:
+                counts[server.name] = counts.get(server.name, 0) + 1
         return counts
 
     def flavours(self) -> dict[str, int]:

@@ -59,10 +59,15 @@ def machine_node(
     )
 
 
+MOST_OF_NAMES = 52
+"""Letters of cluster and group in a claim's id: with a hyphen and ten digits 63, as many as a label may have."""
+
+
 def claim_id(policy: Policy, snapshot: ClusterSnapshot, group: str, ordinal: int) -> str:
     """An id no other claim has: made from the snapshot, so that the same snapshot gives the same plan."""
     text = f"{policy.cluster}/{snapshot.taken_at!r}/{snapshot.generation}/{group}/{ordinal}"
-    return f"{policy.cluster}-{group}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
+    named = f"{policy.cluster}-{group}"[:MOST_OF_NAMES].rstrip("-")
+    return f"{named}-{blake2b(text.encode(), digest_size=5).hexdigest()}"
 
 
 def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:

@@ -106,6 +106,14 @@ def test_a_purchase_is_told_to_the_pods_it_is_for(announcing: Announcing, listen
     assert listening.reasons("ours") == listening.reasons("theirs") == ["TriggeredScaleUp"]
 
 
+def test_an_answer_that_comes_cycles_later_still_finds_its_pods(announcing: Announcing, listening: Listening) -> None:
+    launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
+    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), [])
+    announcing.announce(snapshot(), Plan(NOW), [])
+    announcing.announce(snapshot(), Plan(NOW), done("launch", "c1", "quota", OutcomeStatus.FAILED))
+    assert listening.reasons("ours") == ["TriggeredScaleUp", "FailedToScaleUp"]
+
+
 def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: Listening) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
     announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done("launch", "c1", "quota", OutcomeStatus.FAILED))

@@ -4,6 +4,7 @@ import pytest
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import Step, Then, in_state, next_step
 from htas.execution.expectations import PATIENCE_S, Expectations
+from htas.execution.machines import nodes_of_claims
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import Timeouts
@@ -105,3 +106,39 @@ def test_expectations_hold_until_seen_or_too_old() -> None:
 def test_a_list_without_the_machine_proves_little_at_first(state: ClaimState) -> None:
     for missing in (claim(state, missing_s=59.0), msgspec.structs.replace(claim(state), missing_since=None)):
         assert next_step(missing, None, READY, NOW, T) == Step(state)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "then"),
+    [pytest.param(299.0, Then.NOTHING, id="given time"), pytest.param(300.0, Then.CLEAN_UP, id="asked for again")],
+)
+def test_a_machine_that_does_not_go_is_asked_for_its_end_again(age_s: float, then: Then) -> None:
+    leaving = msgspec.structs.replace(claim(S.DRAINING), leaving_since=NOW - age_s)
+    step = next_step(leaving, vm(I.DELETING), None, NOW, T)
+    assert (step.state, step.then) == (S.DRAINING, then)
+
+
+def test_a_machine_that_was_seen_leaving_and_is_not_listed_is_released_whatever_its_node_says() -> None:
+    leaving = msgspec.structs.replace(claim(S.DRAINING, missing_s=0.0), leaving_since=NOW - 5)
+    assert next_step(leaving, None, READY, NOW, T).state is S.RELEASED
+
+
+def test_nodes_are_known_by_their_claim_or_else_by_their_machine() -> None:
+    ours = vm()
+    labels = {"htas.io/cluster": "test", "htas.io/claim": "c"}
+    labelled = make_node("labelled", labels=labels, provider_id="openstack:///vm")
+    bare = make_node("bare", provider_id="openstack://north/vm")
+    theirs = make_node("theirs", labels={"htas.io/cluster": "other"}, provider_id="openstack:///vm")
+    strange = make_node("strange", provider_id="openstack:///another")
+    assert nodes_of_claims("test", [bare, strange, theirs], {"c": ours}) == {"c": bare}
+    assert nodes_of_claims("test", [bare, labelled], {"c": ours}) == {"c": labelled}
+    assert nodes_of_claims("test", [strange, make_node("none")], {"c": ours}) == {}
+
+
+def test_a_failure_of_every_flavour_ends_when_a_machine_is_well() -> None:
+    backoffs = Backoffs(T)
+    backoffs.failed(None, None, "no image", NOW)
+    backoffs.failed("other", None, "no host", NOW)
+    assert {each.flavour for each in backoffs.current(NOW + 1)} == {None, "other"}
+    backoffs.worked("small", None)
+    assert {each.flavour for each in backoffs.current(NOW + 1)} == {"other"}

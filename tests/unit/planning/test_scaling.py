@@ -20,6 +20,7 @@ from htas.model.stages import Stage
 from htas.model.volumes import StorageClass, VolumeClaim, Volumes
 from htas.planning.planner import plan
 from htas.planning.scaling.bound import lower_bound_nanos
+from htas.planning.scaling.offers import claim_id
 from tests.builders import (
     NECTAR,
     NOW,
@@ -423,3 +424,11 @@ def test_spread_is_bought_for_on_one_side_only_where_the_other_has_room() -> Non
     assert [item.node for item in result.bind] == ["roomy"]
     assert [item.node for item in result.nominate] == ["roomy"] * 3
     assert not result.unplaced
+
+
+def test_a_claims_id_is_a_label_and_a_host_name_whatever_cluster_and_group_are_called() -> None:
+    policy = make_policy(cluster="c" * 30)
+    found = claim_id(policy, make_snapshot(), "g" * 30, 0)
+    assert len(found) == 63
+    assert claim_id(policy, make_snapshot(), "g" * 30, 1) != found
+    assert "--" not in claim_id(policy, make_snapshot(), "g" * 21 + "-x", 0)

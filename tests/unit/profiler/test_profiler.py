@@ -141,6 +141,15 @@ def test_history_tells_what_and_why() -> None:
     assert {e.cycle for e in entries([record, later], since=NOW + 1)} == {8}
 
 
+def test_history_knows_what_a_late_answer_was_to() -> None:
+    made = Plan(NOW, launch=(Launch("c", "g", "m1.large", None, 274_600_000, ("default/a",)),))
+    asked = CycleRecord(1, NOW, ("scheduling",), ClusterSnapshot(NOW, ClusterView()), made)
+    answer = (Outcome("launch", "c", OutcomeStatus.DONE, "m1.large for group g"),)
+    answered = CycleRecord(2, NOW + 3, ("scheduling",), ClusterSnapshot(NOW + 3, ClusterView()), Plan(NOW + 3), answer)
+    (entry,) = entries([asked, answered], since=NOW + 1)
+    assert (entry.cycle, entry.why) == (2, "m1.large at 0.2746 USD/h for 1 pod")
+
+
 AN, BN, AM = Bind("a", "n"), Bind("b", "n"), Bind("a", "m")
 
 
