@@ -40,7 +40,9 @@ class KubeadmSetting(Section):
         description="host:port of the API server, as the new machines reach it."
     )
     token_ttl: WholeSeconds = Field(
-        default=1800.0, ge=60, description="How long a token is valid; 30m: a launch and a registration by default."
+        default=1800.0,
+        ge=60,
+        description="How long a token is valid; 30m: launch and registration (20m) and some.",
     )
     ca_cert_hash: Annotated[Text, AfterValidator(_hash)] | None = Field(
         default=None, description="The digest of the cluster's CA. null: worked out from the credentials HTAS uses."

@@ -11,6 +11,7 @@ import msgspec
 from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
+from htas.execution.cloud_calls import CloudCalls
 from htas.execution.draining import Draining
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
@@ -66,12 +67,12 @@ class Daemon:
         self.listeners: list[Callable[[CycleResult], None]] = []
         calls, cloud_calls = calls or DirectCalls(), cloud_calls or DirectCalls()
         self._calls = calls
-        self._cloud_calls = cloud_calls
+        self._cloud_calls = CloudCalls(cloud_calls, ports.clock)
         self._cloud = Cloud()
         self._keeps_history = keeps_history
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
-        self._machines = Machines(ports, cloud_calls, policy, self._backoffs)
+        self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._draining = Draining(ports, calls, policy, self._machines)
         self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
         self._announcing = Announcing(ports.announcer, policy)
@@ -83,7 +84,7 @@ class Daemon:
     @property
     def has_answers(self) -> bool:
         """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
-        return self._calls.has_done() or self._cloud_calls.has_done()
+        return self._calls.has_done() or self._cloud_calls.has_answers()
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
@@ -123,12 +124,14 @@ class Daemon:
         return result
 
     def _repair(self) -> tuple[Cloud, list[Outcome]]:
-        """Bring the journal, the cloud and the cluster to agree; take drains further. Returns what the cloud shows."""
+        """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
+        machines released. Returns what the cloud shows.
+        """
         view = self.ports.cluster.observe()
-        cloud, asked = self._look_at_the_cloud(), self._machines.asked
+        cloud, begun = self._look_at_the_cloud(), self._cloud_calls.begun
         outcomes = self._machines.reconcile(view, cloud.instances) if not cloud.problem else []
         outcomes += self._draining.advance(view, cloud.instances)
-        has_changed = bool(outcomes) or self._machines.asked != asked
+        has_changed = bool(outcomes) or self._cloud_calls.begun != begun
         return (self._look_at_the_cloud() if has_changed else cloud), outcomes
 
     def _look_at_the_cloud(self) -> Cloud:

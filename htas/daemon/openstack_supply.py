@@ -11,11 +11,12 @@ from pathlib import Path
 from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.bootstrap_tokens import BootstrapTokens, ca_cert_hash
-from htas.adapters.openstack import settings as openstack
 from htas.adapters.openstack.api import OnCall, OpenStackApi
 from htas.adapters.openstack.migration import EvictionOnly
 from htas.adapters.openstack.nova import Nova
 from htas.adapters.openstack.provider import OpenStackProvider
+from htas.adapters.openstack.settings import Access as CloudAccess
+from htas.adapters.openstack.settings import BootVolume, Recipe
 from htas.adapters.openstack.user_data import UserData
 from htas.adapters.openstack.wire import size_of
 from htas.config.loader import Loaded
@@ -94,19 +95,19 @@ def openstack_sizes(setting: OpenStackSetting, folder: Path) -> list[MachineSize
 def openstack_api(setting: OpenStackSetting, folder: Path, on_call: OnCall = lambda *_: None) -> OpenStackApi:
     """The configured cloud; it is connected to when it is first asked. Relative paths start from `folder`."""
     clouds = folder / setting.clouds_file if setting.clouds_file is not None else None
-    access = openstack.Access(setting.cloud, setting.region, clouds, setting.timeout, setting.creates_in_flight)
+    access = CloudAccess(setting.cloud, setting.region, clouds, setting.timeout, setting.creates_in_flight)
     return OpenStackApi(access, on_call)
 
 
-def _recipe(setting: OpenStackSetting) -> openstack.Recipe:
+def _recipe(setting: OpenStackSetting) -> Recipe:
     volume = setting.boot_volume
-    return openstack.Recipe(
+    return Recipe(
         image=setting.image,
         networks=setting.networks,
         key_pair=setting.key_pair,
         security_groups=setting.security_groups,
         server_group=setting.server_group,
-        boot_volume=openstack.BootVolume(volume.size, volume.type) if volume is not None else None,
+        boot_volume=BootVolume(volume.size, volume.type) if volume is not None else None,
         has_config_drive=setting.config_drive,
         metadata=tuple(sorted(setting.metadata.items())),
     )

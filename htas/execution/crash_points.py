@@ -34,7 +34,7 @@ POINTS = (
     "migrate.adopted",
     "migrate.deleted",
 )
-"""In the order in which a machine and a move get to them."""
+"""Of purchases, drains and releases; of each provider; of moves."""
 
 VARIABLE = "HTAS_CRASH_AT"
 

@@ -105,7 +105,7 @@ class Draining:
         """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
         outcomes: list[Outcome] = []
         calls: list[Call] = []
-        under_way = self.machines.under_way
+        under_way = self.machines.cloud.under_way
         drains = {drain.node: drain for drain in self.ports.store.drains()}
         self._refused_since = {node: at for node, at in self._refused_since.items() if node in drains}
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}

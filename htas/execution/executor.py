@@ -41,7 +41,7 @@ class Executor:
         outcomes = self._machines.launch(plan.launch)
         if plan.remove:
             outcomes += self._drain(plan)
-        return (*self._calls.done(), *self._machines.answers(), *outcomes)
+        return (*self._calls.done(), *self._machines.cloud.answers(), *outcomes)
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:
         self._expectations.expect_bind(bind.pod, bind.node, self._ports.clock.now())

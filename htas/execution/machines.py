@@ -1,7 +1,7 @@
 """Machines: keeps the journal of claims, the cloud and the cluster in agreement, one machine at a time.
 
 What the cloud is asked for is not waited for: its answer comes with a later cycle, and until then the claim is left
-alone (`under_way`).
+alone (`CloudCalls.under_way`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.calls import Call, Calls
 from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.cloud_calls import CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -39,36 +39,11 @@ _SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: Cl
 class Machines:
     """Buys, follows and clears away machines. It touches only what carries this cluster's name."""
 
-    def __init__(self, ports: Ports, calls: Calls, policy: Policy, backoffs: Backoffs) -> None:
+    def __init__(self, ports: Ports, cloud: CloudCalls, policy: Policy, backoffs: Backoffs) -> None:
         self.policy = policy
         self._ports = ports
-        self._calls = calls
         self._backoffs = backoffs
-        self._under_way: set[str] = set()
-        self.asked = 0
-        """How many calls to the cloud have been begun."""
-
-    @property
-    def under_way(self) -> frozenset[str]:
-        """Claims (and doubles' machines) that the cloud is being asked about at this moment."""
-        return frozenset(self._under_way)
-
-    def _later(self, claim_id: str, call: Call) -> None:
-        """Make a call to the cloud beside the cycle."""
-        self._under_way.add(claim_id)
-        self.asked += 1
-
-        def made() -> Outcome:
-            try:
-                return call()
-            finally:
-                self._under_way.discard(claim_id)
-
-        self._calls.later(made)
-
-    def answers(self) -> list[Outcome]:
-        """What has come of calls to the cloud since the last time."""
-        return self._calls.done()
+        self.cloud = cloud
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time."""
@@ -80,7 +55,7 @@ class Machines:
                 what = "another writer has this claim already"
                 outcomes.append(Outcome("launch", launch.claim, OutcomeStatus.DROPPED, what))
             else:
-                self._later(claim.id, partial(self._ask, claim))
+                self.cloud.begin(claim.id, partial(self._order, claim))
         return outcomes
 
     def _journal(self, launch: Launch) -> NodeClaim:
@@ -101,7 +76,7 @@ class Machines:
 
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
-        under_way = self.under_way  # before the journal is read: an answer may be written down at any moment
+        under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         claims = {claim.id: claim for claim in self._ports.store.claims()}
         ours = self._one_for_each_claim(claims, instances, under_way)
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
@@ -129,7 +104,7 @@ class Machines:
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
             if first is not instance and not is_settled and instance.claim not in under_way:
-                self._later(instance.id, partial(self._delete_double, instance))
+                self.cloud.begin(instance.id, partial(self._delete_double, instance))
         return ours
 
     def _delete_double(self, instance: Instance) -> Outcome:
@@ -145,13 +120,13 @@ class Machines:
 
     def release(self, claim: NodeClaim) -> None:
         """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing."""
-        self._later(claim.id, partial(self._delete, claim))
+        self.cloud.begin(claim.id, partial(self._delete, claim))
 
     def _delete(self, claim: NodeClaim) -> Outcome:
         try:
             return self._deleted(claim)
         except HTASError as error:
-            return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+            return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
 
     def _deleted(self, claim: NodeClaim) -> Outcome:
         try:
@@ -164,15 +139,15 @@ class Machines:
         reached("release.recorded")
         return Outcome("release", claim.id, OutcomeStatus.DONE, claim.message)
 
-    def _ask(self, claim: NodeClaim) -> Outcome:
+    def _order(self, claim: NodeClaim) -> Outcome:
         try:
-            return self._asked(claim)
+            return self._ordered(claim)
         except ConflictError as error:
             return Outcome("launch", claim.id, OutcomeStatus.DROPPED, str(error))
         except HTASError as error:
-            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
+            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"taken up again soon: {error}")
 
-    def _asked(self, claim: NodeClaim) -> Outcome:
+    def _ordered(self, claim: NodeClaim) -> Outcome:
         group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
         if group is None or flavour is None:
             self.put(claim, ClaimState.FAILED, "its group or flavour is no longer configured")
@@ -181,7 +156,7 @@ class Machines:
         try:
             instance = self._ports.provider.create(claim, flavour, node)
         except TransientError as error:
-            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"asked again next cycle: {error}")
+            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
         except (CapacityError, PermanentError) as error:
             now = self._ports.clock.now()
             if isinstance(error, RefusedError):  # another flavour would fare no better
@@ -214,15 +189,18 @@ class Machines:
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
-            self._later(claim.id, partial(self._ask, claim))
+            self.cloud.begin(claim.id, partial(self._order, claim))
             return []
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
             return [Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
+        was = claim.state
+        if step.state is ClaimState.RELEASED:
+            self.cloud.forget(claim.id)
         if step.state is not claim.state:
             claim = self._ports.store.put_claim(
                 msgspec.structs.replace(in_state(claim, step, now), node=node.name if node is not None else None)
             )
-            self._note(claim, step, node)
+            self._learn_from(was, claim, step, node)
         if step.then is Then.CLEAN_UP:
             return self._clean_up(claim, step, instance, node)
         return self._set_up(claim, node) if node is not None else []
@@ -262,9 +240,12 @@ class Machines:
             return [Outcome("set-up", node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
         return [Outcome("set-up", node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
-    def _note(self, claim: NodeClaim, step: Step, node: Node | None) -> None:
-        """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers."""
-        if step.state is ClaimState.FAILED:
+    def _learn_from(self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None) -> None:
+        """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers.
+
+        A cloud that never answered says nothing of the flavour.
+        """
+        if step.state is ClaimState.FAILED and was is not ClaimState.WANTED:
             self._backoffs.failed(claim.flavour, claim.zone, step.message, self._ports.clock.now())
         if step.state is ClaimState.READY and node is not None:
             self._backoffs.worked(claim.flavour, claim.zone)

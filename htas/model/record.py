@@ -18,7 +18,10 @@ class OutcomeStatus(StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one action. `verb` is bind, launch, migrate, evict, drain, release, undo …"""
+    """What became of one action.
+
+    `verb`: bind, launch, adopt, set-up, drain, evict, migrate, undo-drain, release or delete-node.
+    """
 
     verb: str
     subject: str

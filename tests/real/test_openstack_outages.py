@@ -84,7 +84,7 @@ def test_nova_is_away_for_a_minute(
     with Htas(config, tmp_path / "log") as daemon, Kubelets(openstack, cluster):
         daemon.says("leads")
         trial = Trial(cluster, openstack, daemon)
-        trial.work(2, runs="150s", cpu="500m")
+        trial.work(2, runs="150s", cpu="400m")
         eventually(lambda: len(cluster.nodes()) == len(openstack.servers()) > 0, 60, "servers are bought")
         trial.work(3)
         time.sleep(0.5)  # requests are on their way

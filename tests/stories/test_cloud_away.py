@@ -118,3 +118,14 @@ def test_a_machine_whose_end_is_forgotten_is_asked_for_its_end_again() -> None:
     assert [claim.leaving_since is not None for claim in story.store.claims()] == [True]
     story.play(1200).assert_over(1)
     assert any("asked for its end again" in item for item in story.messages)
+
+
+def test_a_call_that_is_refused_at_once_is_not_made_again_at_once() -> None:
+    """Its answer brings a cycle forward: without a pause, cycle and call would chase each other."""
+    story = Story(None, job("one"))
+    for _ in range(20):
+        story.world.cloud.faults.arrange("create", TransientError("connection refused"))
+    story.world.advance_to(story.start + 1)
+    results = [story.daemon.run_cycle(ALL_STAGES) for _ in range(10)]
+    assert sum(outcome.verb == "launch" for result in results for outcome in result.outcomes) == 1
+    story.play(3600).assert_over(1)

@@ -29,6 +29,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.kubernetes_wiring import WallClock
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import ParallelCalls
+from htas.execution.cloud_calls import CloudCalls
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.flavours import Billing, Catalogue, Flavour
@@ -68,12 +69,12 @@ def by_htas(cloud: OpenStack, count: int, stack: ExitStack) -> None:
     for end in (store.close, provider.close, calls.close):
         stack.callback(end)
     ports = Ports(WallClock(), world.cluster, provider, world.migration, store, world.announcer)
-    machines = Machines(ports, calls, policy, Backoffs(policy.timeouts))
+    machines = Machines(ports, CloudCalls(calls, ports.clock), policy, Backoffs(policy.timeouts))
     provider.start()
     names = [f"bench-any-{time.time_ns()}-{i}" for i in range(count)]
     machines.launch([Launch(name, "any", FLAVOUR.name, None, FLAVOUR.nanos_per_hour) for name in names])
     answers: list[Outcome] = []
-    eventually(lambda: answers.extend(machines.answers()) or len(answers) == count, 300, "all are answered")
+    eventually(lambda: answers.extend(machines.cloud.answers()) or len(answers) == count, 300, "all are answered")
     failed = [answer for answer in answers if answer.status is not OutcomeStatus.DONE]
     assert not failed, failed
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import yaml
 
-from htas.adapters.kubernetes.view import ViewBuilder
+from htas.adapters.kubernetes.dump_view import ViewBuilder
 from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
 

@@ -13,7 +13,6 @@ from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_
 from htas.adapters.kubernetes.objects import AttachLimits
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
-from htas.adapters.kubernetes.view import decode
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import Node
 from htas.model.pods import Pod
@@ -178,7 +177,7 @@ class LiveView:
         """The object's key; None where it has no name. One that cannot be understood is a problem and is left out."""
         self._view = None
         try:
-            decoded = decode(raw, resource.form)
+            decoded = wire.decode(raw, resource.form)
         except UNREADABLE as error:
             return self._unreadable(resource, raw, error)
         key = _key(resource, decoded.metadata)

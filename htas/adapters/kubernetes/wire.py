@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any, TypeVar
 
 import msgspec
 
 Amount = str | int | float
 Amounts = dict[str, Amount]
 Labels = dict[str, str]
+_T = TypeVar("_T")
 
 
 class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -333,3 +335,19 @@ class CsiNodeSpec(Wire, frozen=True):
 class CsiNode(Wire, frozen=True):
     metadata: Metadata
     spec: CsiNodeSpec = CsiNodeSpec()
+
+
+def decode(raw: bytes | msgspec.Raw, form: type[_T]) -> _T:
+    """Decode, taking null for absent as Kubernetes does, also where a text or a number belongs (rare, hence second)."""
+    try:
+        return msgspec.json.decode(raw, type=form)
+    except msgspec.ValidationError:
+        if b"null" not in bytes(raw):
+            raise
+    return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), type=form)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.adapters.kubernetes.dump import DumpError, read_dump
-from htas.adapters.kubernetes.view import ViewBuilder
+from htas.adapters.kubernetes.dump_view import ViewBuilder
 from tests.unit.adapters.kubernetes.manifests import asking, manifest, node, pod, problems_of, view_of
 
 OBJECTS = [

@@ -1,4 +1,4 @@
-"""The view of a cluster, built from raw objects of any kind and order. What cannot be understood is a Problem."""
+"""The view that a dump gives (the live one: live.py). What cannot be understood is a Problem."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ViewBuilder:
     def _add_known(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str, where: str) -> None:
         nameless = f"{where} ({kind}, no name): metadata"
         try:
-            identity = decode(head.metadata if _is_stated(head.metadata) else b"{}", wire.Identity)
+            identity = wire.decode(head.metadata if _is_stated(head.metadata) else b"{}", wire.Identity)
         except UNREADABLE as error:
             self._malformed.append(self._told(nameless, decoding_fault(error)))
             return
@@ -96,7 +96,7 @@ class ViewBuilder:
             return
         self._names.add(title)
         try:
-            self._objects[kind][key] = decode(raw, KINDS[kind][1])
+            self._objects[kind][key] = wire.decode(raw, KINDS[kind][1])
         except UNREADABLE as error:
             self._malformed.append(self._told(title, decoding_fault(error)))
 
@@ -191,19 +191,3 @@ def _group(api_version: str) -> str | None:
 def _is_stated(part: msgspec.Raw) -> bool:
     """Looks at a view: a List's items may be hundreds of megabytes."""
     return bytes(memoryview(part)[:4]) not in (b"", b"null")
-
-
-def decode(raw: bytes | msgspec.Raw, form: type[_T]) -> _T:
-    """Decode, taking null for absent as Kubernetes does, also where a text or a number belongs (rare, hence second)."""
-    try:
-        return msgspec.json.decode(raw, type=form)
-    except msgspec.ValidationError:
-        if b"null" not in bytes(raw):
-            raise
-    return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), type=form)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value

@@ -1,0 +1,81 @@
+"""Calls to the cloud: made beside the cycle, one at a time for each machine, and not again at once when one fails."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from htas.execution.calls import Call, Calls
+from htas.model.record import Outcome, OutcomeStatus
+from htas.ports import Clock
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
+"""Between calls about one machine that fail: doubling, so that a delete that is refused for days costs one a minute."""
+
+
+class Pause(NamedTuple):
+    """When the next call about a machine may be made; `length_s` was the last wait."""
+
+    until: float
+    length_s: float
+
+    def after(self, now: float) -> Pause:
+        """The next one, once a call has failed again."""
+        length_s = min(max(FIRST_PAUSE_S, 2 * self.length_s), LONGEST_PAUSE_S)
+        return Pause(now + length_s, length_s)
+
+
+NO_PAUSE = Pause(0.0, 0.0)
+
+
+class CloudCalls:
+    """Begins calls and hands out their answers. Their subjects are claims, or machines that no claim knows."""
+
+    def __init__(self, calls: Calls, clock: Clock) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._under_way: set[str] = set()
+        self._pauses: dict[str, Pause] = {}
+        self.begun = 0
+        """How many calls there have been."""
+
+    @property
+    def under_way(self) -> frozenset[str]:
+        """Whom the cloud is being asked about at this moment."""
+        return frozenset(self._under_way)
+
+    def begin(self, subject: str, call: Call) -> None:
+        """Make a call; not, where one about the same subject failed a moment ago.
+
+        Without that pause a call refused at once would bring its answer, which brings a cycle, which would make the
+        call again.
+        """
+        pause = self._pauses.get(subject, NO_PAUSE)
+        if self._clock.now() < pause.until:
+            return
+        self._under_way.add(subject)
+        self.begun += 1
+
+        def made() -> Outcome:
+            try:
+                outcome = call()
+                if outcome.status is OutcomeStatus.FAILED:
+                    self._pauses[subject] = pause.after(self._clock.now())
+                else:
+                    self._pauses.pop(subject, None)
+                return outcome
+            finally:
+                self._under_way.discard(subject)
+
+        self._calls.later(made)
+
+    def forget(self, subject: str) -> None:
+        """Nothing will be asked about it any more."""
+        self._pauses.pop(subject, None)
+
+    def answers(self) -> list[Outcome]:
+        """What has come of calls since the last time."""
+        return self._calls.done()
+
+    def has_answers(self) -> bool:
+        """Whether `answers` would return any."""
+        return self._calls.has_done()
