@@ -30,7 +30,7 @@ class Calls(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for the calls under way."""
+        """Wait for the calls under way; those that have not begun are dropped, and taken up by the next start."""
         ...
 
 
@@ -77,13 +77,13 @@ class ParallelCalls:
         for future in self._under_way:  # asked once: one may end between two looks
             (ended if future.done() else under_way).append(future)
         self._under_way = under_way
-        return [future.result() for future in ended]
+        return [future.result() for future in ended if not future.cancelled()]
 
     def has_done(self) -> bool:
         return any(future.done() for future in self._under_way)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _made(self, call: Call) -> Outcome:
         if not self._may_act():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Barrier, Event
+from threading import Barrier, Event, Timer
 
 import pytest
 
 from htas.execution.calls import Calls, DirectCalls, ParallelCalls
 from htas.model.record import Outcome, OutcomeStatus
+from tests.waiting import until
 
 
 def call(name: str, act: Callable[[], object] = lambda: None) -> Callable[[], Outcome]:
@@ -32,8 +33,7 @@ def test_outcomes_come_in_the_order_of_the_calls(calls: Calls) -> None:
 
 def test_what_is_not_waited_for_is_told_once(calls: Calls) -> None:
     calls.later(call("a"))
-    calls.close()
-    assert calls.has_done()
+    until(calls.has_done)
     assert [outcome.subject for outcome in calls.done()] == ["a"]
     assert not calls.has_done()
     assert calls.done() == []
@@ -50,8 +50,20 @@ def test_nobody_is_held_up_by_a_call_that_takes_long() -> None:
     calls.later(call("slow", lambda: may_end.wait(10.0)))
     assert (calls.has_done(), calls.done()) == (False, [])
     may_end.set()
-    calls.close()
+    until(calls.has_done)
     assert [outcome.subject for outcome in calls.done()] == ["slow"]
+    calls.close()
+
+
+def test_what_has_not_begun_at_the_end_is_not_begun_any_more() -> None:
+    """A hundred orders in the queue of a daemon that is told to end would hold it up beyond its grace period."""
+    calls, may_end, began = ParallelCalls(1), Event(), Event()
+    calls.later(call("under way", lambda: (began.set(), may_end.wait(10.0))))
+    calls.later(call("in the queue"))
+    began.wait(10.0)
+    Timer(0.1, may_end.set).start()
+    calls.close()
+    assert [outcome.subject for outcome in calls.done()] == ["under way"]
 
 
 def test_who_leads_no_more_makes_no_call() -> None:
