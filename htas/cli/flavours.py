@@ -42,8 +42,8 @@ class Question:
     def _setting(self, loaded: Loaded | None) -> OpenStackSetting | None:
         if self.cloud is not None:
             file = str(self.clouds_file.absolute()) if self.clouds_file is not None else None
-            # The image is not asked for: only flavours are.
-            return OpenStackSetting(cloud=self.cloud, clouds_file=file, region=self.region, image="-")
+            # Image and networks are not asked for: only flavours are.
+            return OpenStackSetting(cloud=self.cloud, clouds_file=file, region=self.region, image="-", networks=())
         return loaded.settings.provider.openstack if loaded is not None else None
 
 

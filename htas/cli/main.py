@@ -112,8 +112,9 @@ def check(
     """Check a configuration and its price file; every mistake is told at once."""
     with told():
         loaded = load_configuration(config)
-        stdout.print(reports.configuration_view(loaded))
-        problems = reports.cloud_problems_of(loaded) if live else []
+        problems = reports.cloud_problems_of(loaded, live)
+        if not problems:
+            stdout.print(reports.configuration_view(loaded))
     for problem in problems:
         stderr.print(f"[bold yellow]cloud[/] {escaped(problem)}", soft_wrap=True)
     if problems:

@@ -60,13 +60,13 @@ def configuration_view(loaded: Loaded) -> RenderableType:
     return Group(title, table)
 
 
-def cloud_problems_of(loaded: Loaded) -> list[str]:
-    """What the cloud lacks of what is configured; only a real cloud lacks anything."""
+def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
+    """What the user data lacks and, `live`, the cloud of what is configured; only a real cloud lacks anything."""
     if loaded.settings.provider.openstack is None:
         return []
     from htas.daemon.openstack_supply import cloud_problems
 
-    return cloud_problems(loaded)
+    return cloud_problems(loaded, live)
 
 
 def _with_store(loaded: Loaded, use: Callable[[StorePort], RenderableType]) -> RenderableType:

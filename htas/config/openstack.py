@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, Integer, NodeName, Seconds, Section, Switch, Text, WholeSeconds
+from htas.config.values import Count, Integer, NodeName, Seconds, Section, Switch, Text, WholeSeconds, shown
 
 _ENDPOINT = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
@@ -67,7 +67,7 @@ class UserDataSetting(Section):
             if not isinstance(name, str) or not _VALUE_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name for a placeholder; write a-z 0-9 and _")
             if not isinstance(text, str):
-                raise ValueError(f"{name}: found {text!r} where text belongs; put it in quotes")
+                raise ValueError(f"{name}: found {shown(text)} where text belongs; put it in quotes")
         return values
 
 
@@ -82,7 +82,7 @@ class OpenStackSetting(Section):
     )
     region: Text | None = Field(default=None, description="null: the one of clouds.yaml.")
     image: Text = Field(description="What machines boot; of several of one name the newest.")
-    networks: tuple[Text, ...] = Field(default=(), description="Networks they are attached to. None: without network.")
+    networks: tuple[Text, ...] = Field(description="Networks they are attached to. []: without any, which few can use.")
     key_pair: Text | None = Field(default=None, description="For logging in. null: none.")
     security_groups: tuple[Text, ...] = Field(default=(), description="None: the project's default group.")
     server_group: Text | None = Field(
@@ -123,7 +123,7 @@ class OpenStackSetting(Section):
             if key.startswith("htas."):
                 raise ValueError(f"{key!r}: keys that begin with htas. are written by HTAS itself; choose another")
             if not isinstance(text, str) or len(text) > 255:
-                raise ValueError(f"{key}: found {text!r} where a text of up to 255 characters belongs")
+                raise ValueError(f"{key}: is no text of up to 255 characters, which is what Nova takes")
         return metadata
 
     @field_validator("networks", "security_groups", "availability_zones")

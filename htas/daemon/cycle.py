@@ -109,8 +109,8 @@ class Daemon:
         that does not answer stops purchases and releases alone.
         """
         started = perf_counter()
-        cloud, repairs = self._repair()
-        snapshot = self._snapshot(cloud)
+        repairs = self._repair()
+        snapshot = self.observe()
         began = perf_counter()
         decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
@@ -123,16 +123,13 @@ class Daemon:
             listener(result)
         return result
 
-    def _repair(self) -> tuple[Cloud, list[Outcome]]:
+    def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
-        machines released. Returns what the cloud shows.
+        machines released.
         """
-        view = self.ports.cluster.observe()
-        cloud, begun = self._look_at_the_cloud(), self._cloud_calls.begun
+        view, cloud = self.ports.cluster.observe(), self._look_at_the_cloud()
         outcomes = self._machines.reconcile(view, cloud.instances) if not cloud.problem else []
-        outcomes += self._draining.advance(view, cloud.instances)
-        has_changed = bool(outcomes) or self._cloud_calls.begun != begun
-        return (self._look_at_the_cloud() if has_changed else cloud), outcomes
+        return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
 
     def _look_at_the_cloud(self) -> Cloud:
         """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
@@ -145,18 +142,17 @@ class Daemon:
 
     def observe(self) -> ClusterSnapshot:
         """The snapshot of this moment."""
-        return self._snapshot(self._look_at_the_cloud())
-
-    def _snapshot(self, cloud: Cloud) -> ClusterSnapshot:
         ports, now = self.ports, self.ports.clock.now()
         self._generation += 1
         view = ports.cluster.observe()
         self._expectations.settle(view.pods, now)
+        # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
+        claims, cloud = tuple(ports.store.claims()), self._look_at_the_cloud()
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,
             generation=self._generation,
-            claims=tuple(ports.store.claims()),
+            claims=claims,
             instances=cloud.instances,
             drains=tuple(ports.store.drains()),
             moves=tuple(ports.migration.moving()),

@@ -57,8 +57,8 @@ def openstack_supply(
     )
 
 
-def cloud_problems(loaded: Loaded) -> list[str]:
-    """What a configuration names that its cloud lacks; raises what the cloud answers."""
+def cloud_problems(loaded: Loaded, live: bool) -> list[str]:
+    """What is wrong with the user data and, `live`, what the cloud lacks; raises what the cloud answers."""
     setting = loaded.settings.provider.openstack
     if setting is None:
         return []
@@ -68,6 +68,8 @@ def cloud_problems(loaded: Loaded) -> list[str]:
             _checked_template(loaded, setting.user_data)
         except RefusedError as error:
             told.append(str(error))
+    if not live:
+        return told
     provider = OpenStackProvider(
         openstack_api(setting, loaded.directory), loaded.policy.cluster, _recipe(setting), None
     )

@@ -107,7 +107,7 @@ class Service:
         world.fence(may_act)
         calls = ParallelCalls(loaded.settings.kubernetes.connections, may_act)
         stack.callback(calls.close)
-        cloud_calls = ParallelCalls(world.supply.calls_at_once, may_act)
+        cloud_calls = ParallelCalls(world.supply.calls_at_once)  # the fence stops each call by itself
         stack.callback(cloud_calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
         if leadership is not None:

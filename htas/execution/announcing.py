@@ -18,6 +18,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.ports import AnnouncerPort
 
 REPEAT_S = 300.0
+ANSWER_S = 600.0
+"""How long the pods of a purchase are remembered: twice what a cloud is given to answer by default."""
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
@@ -35,15 +37,16 @@ class Announcing:
         self._announcer = announcer
         self._said: dict[tuple[str, str, str, str], float] = {}
         self._marked: dict[str, tuple[str, str]] = {}
-        self._bought_for: dict[str, tuple[str, ...]] = {}
-        """The pods of each claim that the cloud has not answered for: it does so after the cycle that asked."""
+        self._bought_for: dict[str, tuple[float, tuple[str, ...]]] = {}
+        """When each claim was asked for, and its pods: the cloud answers after the cycle that asked."""
 
     def announce(self, snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome]) -> None:
         """Tell what this cycle did, and why pods wait."""
         now = snapshot.taken_at
         told = list(outcomes)
-        self._bought_for |= {launch.claim: launch.pods for launch in plan.launch}
-        asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, ())]
+        self._bought_for = {claim: each for claim, each in self._bought_for.items() if now - each[0] < ANSWER_S}
+        self._bought_for |= {launch.claim: (now, launch.pods) for launch in plan.launch}
+        asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, (now, ()))[1]]
         pods = _pods(snapshot, plan, told, asked)
         news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
         self._said = {what: at for what, at in self._said.items() if now - at < REPEAT_S}
@@ -51,9 +54,6 @@ class Announcing:
         fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
         self._announcer.tell(fresh)
         self._mark(plan, pods)
-        for outcome in told:
-            if outcome.verb == "launch":
-                self._bought_for.pop(outcome.subject, None)
 
     def _is_fresh(self, news: News, now: float) -> bool:
         what = (news.kind, news.uid or news.name, news.reason, news.message)
@@ -104,7 +104,7 @@ class Announcing:
                 case "bind" if pod is not None:
                     yield _of_pod(pod, "FailedScheduling", f"bind refused: {outcome.message}", is_warning=True)
                 case "launch" if outcome.status is OutcomeStatus.FAILED:
-                    for key in self._bought_for.get(outcome.subject, ()):
+                    for key in self._bought_for.get(outcome.subject, (0.0, ()))[1]:
                         if key in pods:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:

@@ -63,16 +63,15 @@ def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> Step:
 def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> Step:
     """The cloud does not list the machine.
 
-    A drained one that was seen leaving, or whose node is not Ready, has been released. Any other is given time: lists
-    lag behind, and one without the machine must not cost the pods of a healthy node.
+    A drained one that was seen leaving, or whose node is not Ready, has been released. A node that is Ready runs on
+    something, whatever the list says: it may be of another project, or of a part of the cloud only. Any other machine
+    is given time, since lists lag behind.
     """
-    is_released = claim.leaving_since is not None or node is None or not node.is_ready
-    if claim.state is ClaimState.DRAINING and is_released:
+    is_heard_of = node is not None and node.is_ready
+    if claim.state is ClaimState.DRAINING and (claim.leaving_since is not None or not is_heard_of):
         return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
-    if claim.missing_since is None or now - claim.missing_since < timeouts.missing_s:
+    if is_heard_of or claim.missing_since is None or now - claim.missing_since < timeouts.missing_s:
         return Step(claim.state)
-    if claim.state is ClaimState.DRAINING:
-        return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
     return Step(ClaimState.FAILED, Then.CLEAN_UP, "the machine vanished from the cloud")
 
 

@@ -27,6 +27,14 @@ class Pause(NamedTuple):
 NO_PAUSE = Pause(0.0, 0.0)
 
 
+def _guarded(subject: str, call: Call) -> Outcome:
+    """A defect of ours is one call's outcome: it must not swallow the answers of others."""
+    try:
+        return call()
+    except Exception as error:
+        return Outcome("call", subject, OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
+
+
 class CloudCalls:
     """Begins calls and hands out their answers. Their subjects are claims, or machines that no claim knows."""
 
@@ -57,7 +65,7 @@ class CloudCalls:
 
         def made() -> Outcome:
             try:
-                outcome = call()
+                outcome = _guarded(subject, call)
                 if outcome.status is OutcomeStatus.FAILED:
                     self._pauses[subject] = pause.after(self._clock.now())
                 else:

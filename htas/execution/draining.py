@@ -101,8 +101,11 @@ class Draining:
     def _claim(self, claim_id: str) -> NodeClaim | None:
         return next((claim for claim in self.ports.store.claims() if claim.id == claim_id), None)
 
-    def advance(self, view: ClusterView, instances: Iterable[Instance]) -> list[Outcome]:
-        """Take every drain one step further; repair nodes that bear the taint without a drain in the journal."""
+    def advance(self, view: ClusterView, instances: Iterable[Instance], *, can_release: bool = True) -> list[Outcome]:
+        """Take every drain one step further; repair nodes that bear the taint without a drain in the journal.
+
+        With `can_release` false the cloud is away: nodes are emptied, and their machines wait.
+        """
         outcomes: list[Outcome] = []
         calls: list[Call] = []
         under_way = self.machines.cloud.under_way
@@ -112,7 +115,7 @@ class Draining:
         going |= under_way
         for drain in drains.values():
             if drain.claim not in going:
-                told, begun = self._step(drain, view)
+                told, begun = self._step(drain, view, can_release)
                 outcomes += told
                 calls += begun
         for node in view.nodes:
@@ -120,7 +123,7 @@ class Draining:
                 outcomes.append(self._undo(node.name, None, "a drain that nobody remembers"))
         return outcomes + self.calls.all(calls)
 
-    def _step(self, drain: Drain, view: ClusterView) -> tuple[list[Outcome], list[Call]]:
+    def _step(self, drain: Drain, view: ClusterView, can_release: bool) -> tuple[list[Outcome], list[Call]]:
         """What was done about a drain, and the calls to make for it beside those of the others."""
         claim = self._claim(drain.claim)
         node = next((node for node in view.nodes if node.name == drain.node), None)
@@ -130,14 +133,16 @@ class Draining:
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)], []
         if node is None:  # somebody deleted the Node object: its machine must go all the same
-            self.machines.release(claim)
+            if can_release:
+                self.machines.release(claim)
             return [], []
         if not node.is_draining or not node.is_unschedulable:
             return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
-            self.machines.release(claim)
+            if can_release:
+                self.machines.release(claim)
             return [], []
         why = self._hopeless(drain, node, held, view)
         if why is not None:

@@ -90,7 +90,8 @@ class Machines:
             if is_open and instance.state is not InstanceState.DELETING:
                 outcomes += self._adopt(instance)
         for claim_id, node in nodes.items():
-            if claim_id not in claims and claim_id not in ours and claim_id not in under_way:
+            is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
+            if is_open and not node.is_ready:  # one that is Ready runs on something, whatever the list says
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
         return outcomes
 
@@ -135,6 +136,8 @@ class Machines:
         except NotFoundError:
             pass
         reached("release.asked")
+        if claim.version:  # else the journal does not know it
+            self._ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self._ports.clock.now()))
         self._close_bill(claim)
         reached("release.recorded")
         return Outcome("release", claim.id, OutcomeStatus.DONE, claim.message)
@@ -183,16 +186,18 @@ class Machines:
     def _step(
         self, claim: NodeClaim, instance: Instance | None, node: Node | None, is_partition: bool
     ) -> list[Outcome]:
+        found: list[Outcome] = []
         if instance is not None and claim.instance is None:
             claim = self._own(claim, instance)
+            found = [Outcome("launch", claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")]
         claim = self._seen(claim, instance)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
             self.cloud.begin(claim.id, partial(self._order, claim))
-            return []
+            return found
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
-            return [Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
+            return [*found, Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
         was = claim.state
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
@@ -202,8 +207,8 @@ class Machines:
             )
             self._learn_from(was, claim, step, node)
         if step.then is Then.CLEAN_UP:
-            return self._clean_up(claim, step, instance, node)
-        return self._set_up(claim, node) if node is not None else []
+            return found + self._clean_up(claim, step, instance, node)
+        return found + (self._set_up(claim, node) if node is not None else [])
 
     def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
         """Note since when the cloud has not listed a claim's machine, or lists it as going."""
@@ -211,7 +216,7 @@ class Machines:
         is_missing = instance is None and claim.instance is not None
         is_leaving = instance is not None and instance.state is InstanceState.DELETING
         missing = (claim.missing_since or now) if is_missing else None
-        leaving = (claim.leaving_since or now) if is_leaving else claim.leaving_since if is_missing else None
+        leaving = claim.leaving_since if is_missing else (claim.leaving_since or now) if is_leaving else None
         if (missing, leaving) == (claim.missing_since, claim.leaving_since):
             return claim
         return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))
@@ -243,9 +248,9 @@ class Machines:
     def _learn_from(self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None) -> None:
         """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers.
 
-        A cloud that never answered says nothing of the flavour.
+        A cloud that never answered says nothing of the flavour, nor does a machine that ran.
         """
-        if step.state is ClaimState.FAILED and was is not ClaimState.WANTED:
+        if step.state is ClaimState.FAILED and was in (ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED):
             self._backoffs.failed(claim.flavour, claim.zone, step.message, self._ports.clock.now())
         if step.state is ClaimState.READY and node is not None:
             self._backoffs.worked(claim.flavour, claim.zone)

@@ -6,22 +6,32 @@ adopted by the first reconciliation; what must not happen is that an old intenti
 
 from __future__ import annotations
 
+import msgspec
+
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
 from htas.model.record import Outcome, OutcomeStatus
 
+OVERTAKEN = "another daemon led meanwhile"
+LONG_AGO = 0.0
+"""Since when such a claim waits for its machine: beyond every timeout."""
+
 
 def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
-    """Drop claims whose machine was never asked for, and drains that another daemon has ended or undone since."""
+    """Ask for no machine any more that was wanted then, and drop drains that another daemon has ended or undone since.
+
+    A claim whose answer we never had may have a machine all the same, and the other daemon may have put it to use: the
+    next look at the cloud tells. Only one that has none ends there.
+    """
     outcomes = []
     for claim in ports.store.claims():
         if claim.state is ClaimState.WANTED and claim.instance is None:
-            machines.put(claim, ClaimState.FAILED, "another daemon led meanwhile")
-            outcomes.append(Outcome("launch", claim.id, OutcomeStatus.DROPPED, "another daemon led meanwhile"))
+            ports.store.put_claim(msgspec.structs.replace(claim, since=LONG_AGO, message=OVERTAKEN))
+            outcomes.append(Outcome("launch", claim.id, OutcomeStatus.DROPPED, OVERTAKEN))
         elif claim.state is ClaimState.DRAINING:
-            machines.put(claim, ClaimState.READY, "another daemon led meanwhile")
+            machines.put(claim, ClaimState.READY, OVERTAKEN)
     for drain in ports.store.drains():
         ports.store.delete_drain(drain.node)
-        outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, "another daemon led meanwhile"))
+        outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
     return outcomes

@@ -89,6 +89,7 @@ def cloud_config(cluster: Cluster, openstack: OpenStack, tmp_path: Path) -> Call
             "cloud": "htas",
             "cloudsFile": str(openstack.clouds_file),
             "image": "tiny",
+            "networks": [],
             "userData": {
                 "template": str(ROOT / "deploy" / "openstack" / "cloud-init.yaml"),
                 "kubeadm": {"apiServer": "127.0.0.1:6443"},

@@ -16,7 +16,11 @@ from tests.real.work import deployment, job
 CHART = ROOT / "deploy" / "helm" / "htas"
 SPACE = "htas-system"
 ACCOUNT = f"system:serviceaccount:{SPACE}:htas"
-OPENSTACK = {"image": "i", "userData": {"template": "cloud-init.yaml", "kubeadm": {"apiServer": "192.0.2.1:6443"}}}
+OPENSTACK = {
+    "image": "i",
+    "networks": ["n"],
+    "userData": {"template": "cloud-init.yaml", "kubeadm": {"apiServer": "192.0.2.1:6443"}},
+}
 ON_OPENSTACK: Json = {
     "config": {"provider": {"kwok": None, "openstack": OPENSTACK}},
     "openstack": {
@@ -83,7 +87,13 @@ def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None
         pytest.param({"replica": 2}, "replica", id="a misspelt key"),
         pytest.param({"replicas": 0}, "replicas", id="no daemon at all"),
         pytest.param({"config": {"http": {"listen": "0.0.0.0:1"}}}, "config", id="what the chart sets itself"),
-        pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider", id="two providers"),
+        pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider names kwok and sandbox", id="two providers"),
+        pytest.param({"config": {"provider": {"kwok": None}}}, "provider names ;", id="no provider"),
+        pytest.param(
+            {"config": {"provider": {"kwok": None, "openstack": OPENSTACK}}},
+            "openstack.userData is empty",
+            id="no user data",
+        ),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: Json, complaint: str, helm: Path) -> None:

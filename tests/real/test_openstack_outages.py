@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,21 +89,14 @@ def test_nova_is_away_for_a_minute(
         eventually(lambda: len(cluster.nodes()) == len(openstack.servers()) > 0, 60, "servers are bought")
         trial.work(3)
         time.sleep(0.5)  # requests are on their way
-        if hangs:
-            openstack.freeze("nova-api")
-        else:
-            openstack.stop("nova-api", kill=True)
-        away_at = time.monotonic()
-        cluster.create(job("fits", "5s", "100m", "64Mi"))
-        trial.jobs += 1
-        bound = eventually(lambda: _node_of(cluster, "fits"), 20, "what has room is placed meanwhile")
-        placed_s = time.monotonic() - away_at
-        eventually(lambda: daemon.metric("htas_cloud_away") == 1, 60, "the silence is noticed")
-        time.sleep(max(0.0, away_at + AWAY_S - time.monotonic()))
-        if hangs:
-            openstack.thaw("nova-api")
-        else:
-            openstack.start()
+        with away(openstack, hangs):
+            away_at = time.monotonic()
+            cluster.create(job("fits", "5s", "100m", "64Mi"))
+            trial.jobs += 1
+            bound = eventually(lambda: _node_of(cluster, "fits"), 20, "what has room is placed meanwhile")
+            placed_s = time.monotonic() - away_at
+            eventually(lambda: daemon.metric("htas_cloud_away") == 1, 60, "the silence is noticed")
+            time.sleep(max(0.0, away_at + AWAY_S - time.monotonic()))
         eventually(lambda: daemon.metric("htas_cloud_away") == 0, 60, "and its end")
         bought = trial.ends_well()
     tell(
@@ -125,6 +119,22 @@ def test_the_cloud_loses_a_part_while_machines_come_and_go(
         openstack.start()
         bought = trial.ends_well()
     tell(f"{service} killed for 30 s: {trial.jobs} Jobs done, {len(bought)} servers ever, none twice")
+
+
+@contextmanager
+def away(openstack: OpenStack, hangs: bool) -> Iterator[None]:
+    """Nova's API refuses connections, or accepts them and never answers."""
+    if hangs:
+        openstack.freeze("nova-api")
+    else:
+        openstack.stop("nova-api", kill=True)
+    try:
+        yield
+    finally:
+        if hangs:
+            openstack.thaw("nova-api")
+        else:
+            openstack.start()
 
 
 def _node_of(cluster: Cluster, job_name: str) -> str:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from htas.adapters.kubernetes.api import ApiServer
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL
-from htas.ports import PermanentError
+from htas.ports import PermanentError, RefusedError
 
 NAMESPACE = "kube-system"
 GROUPS = "system:bootstrappers:kubeadm:default-node-token"
@@ -35,9 +35,26 @@ class BootstrapTokens:
         self._cluster = cluster
         self._valid_s = valid_s
         self._clock = clock
+        self._made: dict[str, tuple[float, str]] = {}
 
     def mint(self, claim: str) -> str:
-        """A new token for the machine of a claim; raises what the API server answers."""
+        """A token for the machine of a claim; one that is asked for again soon gets the same.
+
+        Raises TransientError, or RefusedError where we may not make any: no flavour would be better off.
+        """
+        now = self._clock()
+        self._made = {name: each for name, each in self._made.items() if now - each[0] < self._valid_s / 2}
+        known = self._made.get(claim)
+        if known is not None:
+            return known[1]
+        try:
+            token = self._new(claim)
+        except PermanentError as error:
+            raise RefusedError(f"bootstrap token: {error}") from error
+        self._made[claim] = now, token
+        return token
+
+    def _new(self, claim: str) -> str:
         token_id, secret = _random(6), _random(16)
         until = datetime.fromtimestamp(self._clock() + self._valid_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         manifest = {

@@ -19,9 +19,9 @@ from openstack.config import OpenStackConfig
 from openstack.config.cloud_region import CloudRegion
 
 import htas
-from htas.adapters.openstack.errors import CredentialError, failure, refusal
+from htas.adapters.openstack.errors import CredentialError, HeldBackError, failure, refusal
 from htas.adapters.openstack.settings import Access
-from htas.ports import HTASError, TransientError
+from htas.ports import HTASError, RefusedError, TransientError
 
 OnCall = Callable[[str, str, int, float], None]
 """Told of each request: method, service, the answer's status (0: none came), and how long it took in seconds."""
@@ -78,15 +78,24 @@ class OpenStackApi:
             self._session = None
             self._services.clear()
 
+    def check_may_send(self, what: str) -> None:
+        """Raises HeldBackError while nothing may be sent: another daemon may lead, or the cloud asked for a pause."""
+        if not self.may_write():
+            raise HeldBackError(f"{what}: not sent, since another daemon may lead by now")
+        self._keep_quiet(what)
+
     def _call(self, method: str, service: str, path: str, **options: Any) -> bytes:
         what = f"{method} {service}{path}"
-        if method != "GET" and not self.may_write():
-            raise TransientError(f"{what}: not sent, since another daemon may lead by now")
-        self._keep_quiet(what)
+        if method == "GET":
+            self._keep_quiet(what)
+        else:
+            self.check_may_send(what)
         started, status = perf_counter(), 0
         try:
             answer = self._send(method, service, path, options)
             status = answer.status_code
+        except HTASError:
+            raise
         except (keystone.ClientException, sdk.SDKException, requests.RequestException, OSError) as error:
             raise self._noted(failure(what, error)) from error
         finally:
@@ -130,15 +139,23 @@ class OpenStackApi:
     def _keep_quiet(self, what: str) -> None:
         left_s = self._quiet_until - self._clock()
         if left_s > 0:
-            raise TransientError(f"{what}: not sent, the cloud asked for a pause of {left_s:.0f} s more", left_s)
+            raise HeldBackError(f"{what}: not sent, the cloud asked for a pause of {left_s:.0f} s more", left_s)
 
 
 def _region(access: Access) -> CloudRegion:
     """What clouds.yaml (or the environment) says of the cloud."""
-    files = [str(access.clouds_file)] if access.clouds_file is not None else None
-    configuration = OpenStackConfig(config_files=files, app_name="htas", app_version=htas.__version__)
+    where = str(access.clouds_file) if access.clouds_file is not None else "clouds.yaml"
+    if access.clouds_file is not None and not access.clouds_file.is_file():
+        raise RefusedError(f"{where}: is not there; write provider.openstack.cloudsFile")
+    files = [where] if access.clouds_file is not None else None
     named: dict[str, Any] = {"region_name": access.region} if access.region is not None else {}
-    region: CloudRegion = configuration.get_one(cloud=access.cloud, api_timeout=access.timeout_s, **named)
+    try:
+        configuration = OpenStackConfig(config_files=files, app_name="htas", app_version=htas.__version__)
+        region: CloudRegion = configuration.get_one(cloud=access.cloud, api_timeout=access.timeout_s, **named)
+    except sdk.SDKException as error:
+        raise RefusedError(f"{where}: {error}") from error
+    except Exception as error:  # the SDK trips over files of another form; what they hold is not repeated: secrets
+        raise RefusedError(f"{where}: cannot be read as a clouds.yaml ({type(error).__name__})") from None
     return region
 
 

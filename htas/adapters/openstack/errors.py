@@ -41,6 +41,10 @@ _NEVER_REACHED = (
 )
 
 
+class HeldBackError(TransientError):
+    """The call was not carried out, for certain: there are too many, or it was not even sent."""
+
+
 class CredentialError(RefusedError):
     """The cloud does not accept who we are; the credential may have been renewed meanwhile."""
 
@@ -51,7 +55,7 @@ def refusal(what: str, status: int, body: str, headers: Mapping[str, str]) -> HT
     if status == 401:
         return CredentialError(f"{told}; the credential is not accepted: look at clouds.yaml")
     if status in (413, 429):
-        return TransientError(f"{told}; the cloud limits the rate of calls", retry_after_s(headers) or 1.0)
+        return HeldBackError(f"{told}; the cloud limits the rate of calls", retry_after_s(headers) or 1.0)
     if status == 403:
         if _QUOTA.search(body):
             return CapacityError(told, is_quota=True)

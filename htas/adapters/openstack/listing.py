@@ -7,6 +7,7 @@ once, and a machine of ours that a list lacks counts as gone only when it is not
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Condition, Thread
 from time import monotonic
 
@@ -26,6 +27,10 @@ PASSING = frozenset({InstanceState.BUILDING, InstanceState.DELETING})
 """States that soon become others: looked at more often."""
 STALE_TIMES, LEAST_STALE_S = 3, 30.0
 """How many intervals, or seconds, a list may be old before nothing is decided on it any more."""
+
+
+SWEPT_AT_ONCE = 20
+"""Machines whose ports are looked for after one look at the cloud, so that the next is not long in coming."""
 
 
 class Listing:
@@ -155,8 +160,19 @@ class Listing:
             self._created = {key: each for key, each in self._created.items() if each[0] >= begun}
             if self._problem:
                 self._changes += 1  # a first look, or the end of a silence: what waited for it may go on
-            self._seen_at, self._problem = self._clock(), ""
+            self._seen_at, self._problem = begun, ""
         self._sweep()
+
+    def look_at_headroom(self) -> None:
+        """The quota alone, at once: it has just been found to be less than was thought."""
+        begun = self._clock()
+        try:
+            room = self._nova.headroom()
+        except HTASError:
+            return  # the next look tells
+        with self._wake:
+            self._headroom = msgspec.structs.replace(room, sold=self._headroom.sold)
+            self._created = {key: each for key, each in self._created.items() if each[0] >= begun}
 
     def _run(self) -> None:
         while True:
@@ -198,6 +214,8 @@ class Listing:
         """Machines by id. Of a cell that is down only ids are listed: what is known of those stays as it was."""
         listed: dict[str, Instance] = {}
         for server in servers:
+            if server.status in wire.GONE:
+                continue
             if server.status == wire.UNKNOWN:
                 known = self._machines.get(server.id)
                 if known is None:
@@ -216,7 +234,8 @@ class Listing:
         if known is not None and known.fault:
             return msgspec.structs.replace(instance, fault=known.fault)
         alone = self._nova.server(server.id)
-        return wire.instance_of(alone) if alone is not None else instance
+        is_told = alone is not None and alone.fault is not None
+        return msgspec.structs.replace(instance, fault=wire.instance_of(alone).fault) if alone and is_told else instance
 
     def _lost(self, listed: dict[str, Instance], begun: float) -> dict[str, Instance | None]:
         """Machines of ours that the list lacks, as they show when asked for by id (None: gone)."""
@@ -227,7 +246,10 @@ class Listing:
         for known in mine:
             if known.id not in listed and known.id not in since:
                 found = self._nova.server(known.id)
-                lost[known.id] = wire.instance_of(found) if found is not None else None
+                if found is None or found.status in wire.GONE:
+                    lost[known.id] = None
+                else:
+                    lost[known.id] = known if found.status == wire.UNKNOWN else wire.instance_of(found)
         return lost
 
     def _merge(self, listed: dict[str, Instance], lost: dict[str, Instance | None], begun: float) -> None:
@@ -259,17 +281,22 @@ class Listing:
             self._unswept.add(instance_id)
 
     def _sweep(self) -> None:
-        """Delete ports that machines of ours left behind; Nova does it, but not when it fails half-way."""
-        for instance_id in tuple(self._unswept):
+        """Delete ports that machines of ours left behind; Nova does it, but not when it fails half-way.
+
+        Nova gives the ports it makes no name; one with a name was somebody else's before the machine had it.
+        """
+        for instance_id in tuple(self._unswept)[:SWEPT_AT_ONCE]:
             try:
-                for port in self._nova.ports_of(instance_id):
+                ports = [port for port in self._nova.ports_of(instance_id) if not port.name]
+                for port in ports:
                     log.warning("a port was left behind and is deleted", port=port.id, machine=instance_id)
-                    self._nova.delete_port(port.id)
-            except NotFoundError:
-                pass
-            except HTASError as error:
+                    with suppress(NotFoundError):
+                        self._nova.delete_port(port.id)
+            except TransientError as error:
                 log.warning("ports cannot be looked for, tried again", machine=instance_id, error=str(error))
                 return
+            except HTASError as error:
+                log.warning("a port that was left behind stays", machine=instance_id, error=str(error))
             self._unswept.discard(instance_id)
 
 

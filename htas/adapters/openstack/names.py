@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from threading import RLock
+from threading import Lock
 from time import monotonic
 
 from htas.adapters.openstack.nova import Nova
@@ -22,7 +22,8 @@ class Names:
     def __init__(self, nova: Nova, clock: Callable[[], float] = monotonic) -> None:
         self._nova = nova
         self._clock = clock
-        self._lock = RLock()
+        self._lock = Lock()
+        self._flavour_lock = Lock()  # of its own: a Glance that hangs must not hold up the listing of servers
         self._known: dict[tuple[str, str], tuple[float, str]] = {}
         self._flavours: dict[str, CloudFlavour] = {}
         self._flavours_until = 0.0
@@ -40,13 +41,13 @@ class Names:
 
     def sold(self) -> tuple[str, ...]:
         """Names of the flavours that the project may use now."""
-        with self._lock:
+        with self._flavour_lock:
             is_known, names = self._clock() < self._flavours_until, tuple(sorted(self._flavours))
         return names if is_known else tuple(sorted(self._read_flavours()))
 
     def flavour(self, name: str) -> str:
         """The id of a flavour; PermanentError: the cloud has none of that name."""
-        with self._lock:
+        with self._flavour_lock:
             found = self._flavours.get(name)
         if found is None:
             found = self._read_flavours().get(name)
@@ -56,7 +57,7 @@ class Names:
 
     def _read_flavours(self) -> dict[str, CloudFlavour]:
         flavours = {flavour.name: flavour for flavour in self._nova.flavours()}
-        with self._lock:
+        with self._flavour_lock:
             self._flavours, self._flavours_until = flavours, self._clock() + REMEMBERED_S
         return flavours
 
@@ -64,6 +65,7 @@ class Names:
         """Look everything up anew: an order was refused, and what was known may be out of date."""
         with self._lock:
             self._known.clear()
+        with self._flavour_lock:
             self._flavours_until = 0.0
 
     def _id(self, key: str, name: str, look: Callable[[], list[Named]]) -> str:

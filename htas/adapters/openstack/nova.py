@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
@@ -10,8 +11,9 @@ import msgspec
 from htas.adapters.openstack import wire
 from htas.adapters.openstack.api import OpenStackApi
 from htas.model.claims import Headroom
-from htas.ports import NotFoundError
+from htas.ports import NotFoundError, TransientError
 
+_T = TypeVar("_T")
 PAGE = 1000
 """Objects asked for in one answer; Nova's own limit (`max_limit`) may be lower, and pages follow."""
 MIB = 2**20
@@ -33,7 +35,7 @@ class Nova:
             body = self.api.get("compute", f"/servers/{quote(server_id)}")
         except NotFoundError:
             return None
-        return msgspec.json.decode(body, type=wire.OneServer).server
+        return _read(body, wire.OneServer).server
 
     def servers_named(self, name: str) -> list[wire.Server]:
         """Servers of exactly this name; Nova reads its `name` as a regular expression."""
@@ -45,7 +47,7 @@ class Nova:
         body: dict[str, object] = {"server": server}
         if hints:
             body["os:scheduler_hints"] = hints
-        return msgspec.json.decode(self.api.post("compute", "/servers", body), type=_Created).server.id
+        return _read(self.api.post("compute", "/servers", body), _Created).server.id
 
     def delete(self, server_id: str) -> None:
         self.api.delete("compute", f"/servers/{quote(server_id)}")
@@ -55,7 +57,7 @@ class Nova:
         found: list[wire.CloudFlavour] = []
         query: Mapping[str, str | int] = {"limit": PAGE}
         while True:
-            page = msgspec.json.decode(self.api.get("compute", "/flavors/detail", query), type=wire.CloudFlavours)
+            page = _read(self.api.get("compute", "/flavors/detail", query), wire.CloudFlavours)
             found += page.flavors
             following = _next(page.flavors_links)
             if not following or not page.flavors:
@@ -64,7 +66,7 @@ class Nova:
 
     def headroom(self) -> Headroom:
         """What the project's quota leaves (Nova counts -1 as unlimited)."""
-        told = msgspec.json.decode(self.api.get("compute", "/limits"), type=wire.Limits).limits.absolute
+        told = _read(self.api.get("compute", "/limits"), wire.Limits).limits.absolute
 
         def left(granted: int, used: int) -> int | None:
             return None if granted < 0 else max(0, granted - used)
@@ -80,18 +82,18 @@ class Nova:
         )
 
     def images(self, query: Mapping[str, str]) -> list[wire.Named]:
-        return msgspec.json.decode(self.api.get("image", "/images", query), type=wire.Images).images
+        return _read(self.api.get("image", "/images", query), wire.Images).images
 
     def networks(self, query: Mapping[str, str]) -> list[wire.Named]:
-        return msgspec.json.decode(self.api.get("network", "/networks", query), type=wire.Networks).networks
+        return _read(self.api.get("network", "/networks", query), wire.Networks).networks
 
     def server_groups(self) -> list[wire.Named]:
         body = self.api.get("compute", "/os-server-groups")
-        return msgspec.json.decode(body, type=wire.ServerGroups).server_groups
+        return _read(body, wire.ServerGroups).server_groups
 
     def ports_of(self, server_id: str) -> list[wire.Named]:
         body = self.api.get("network", "/ports", {"device_id": server_id})
-        return msgspec.json.decode(body, type=wire.Ports).ports
+        return _read(body, wire.Ports).ports
 
     def delete_port(self, port_id: str) -> None:
         self.api.delete("network", f"/ports/{quote(port_id)}")
@@ -99,7 +101,7 @@ class Nova:
     def _servers(self, query: Mapping[str, str | int]) -> list[wire.Server]:
         found: list[wire.Server] = []
         while True:
-            page = msgspec.json.decode(self.api.get("compute", "/servers/detail", query), type=wire.Servers)
+            page = _read(self.api.get("compute", "/servers/detail", query), wire.Servers)
             found += page.servers
             following = _next(page.servers_links)
             if not following or not page.servers:
@@ -113,6 +115,14 @@ class _Id(msgspec.Struct):
 
 class _Created(msgspec.Struct):
     server: _Id
+
+
+def _read(body: bytes, form: type[_T]) -> _T:
+    """Decode an answer; one that makes no sense (a proxy's page, say) is an answer that has not come."""
+    try:
+        return msgspec.json.decode(body, type=form)
+    except msgspec.MsgspecError as error:
+        raise TransientError(f"the cloud's answer makes no sense: {error}") from error
 
 
 def _next(links: list[wire.Link]) -> dict[str, str | int]:

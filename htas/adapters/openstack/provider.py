@@ -15,7 +15,7 @@ from time import monotonic
 
 from htas.adapters.openstack import wire
 from htas.adapters.openstack.api import OpenStackApi
-from htas.adapters.openstack.errors import refused_order
+from htas.adapters.openstack.errors import HeldBackError, refused_order
 from htas.adapters.openstack.listing import Listing
 from htas.adapters.openstack.names import Names
 from htas.adapters.openstack.nova import Nova
@@ -24,7 +24,7 @@ from htas.adapters.openstack.user_data import UserData
 from htas.model.claims import Headroom, Instance, InstanceState, NodeClaim
 from htas.model.flavours import Catalogue, Flavour, differences
 from htas.model.nodes import Node
-from htas.ports import HTASError, NotFoundError, PermanentError, RefusedError, TransientError
+from htas.ports import CapacityError, HTASError, NotFoundError, PermanentError, RefusedError, TransientError
 
 SETTLE_S = 10.0
 """How long Nova must have answered again before a request whose answer was lost counts as never received."""
@@ -75,14 +75,20 @@ class OpenStackProvider:
         known = self.listing.of_claim(claim.id) or self._found(claim)
         if known is not None:
             return known
-        order = self._order(claim, flavour, node)
+        self._api.check_may_send("a server")  # before a token is made for it
         hints = {"group": self.names.server_group(self._recipe.server_group)} if self._recipe.server_group else {}
+        order = self._order(claim, flavour, node)
         self._set_uncertain(claim.id, None)
         try:
             server_id = self._nova.create(order, hints)
-        except TransientError as error:
-            if error.retry_after_s is not None:  # an answer, if not the one hoped for: nothing was begun
-                self._certain(claim.id)
+        except HeldBackError:
+            self._certain(claim.id)
+            raise
+        except TransientError:
+            raise
+        except CapacityError:
+            self._certain(claim.id)
+            self.listing.look_at_headroom()  # else each flavour in turn would be refused
             raise
         except HTASError as error:
             self._certain(claim.id)

@@ -117,4 +117,5 @@ def _taint(taint: Taint) -> str:
 
 
 def _names(template: str) -> list[str]:
-    return re.findall(r"\$\{htas\.([a-z0-9_.]*)\}", template)
+    """What stands behind `${htas.`, well-formed or not: `${htas.node-name}` is a mistake, and not the shell's."""
+    return re.findall(r"\$\{htas\.([^}\s\"']*)", template)

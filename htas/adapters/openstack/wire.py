@@ -115,9 +115,9 @@ _GOING = frozenset({"deleting", "soft-deleting", "force-deleting"})
 _STATES = {
     "BUILD": InstanceState.BUILDING,
     "ERROR": InstanceState.ERROR,
-    "DELETED": InstanceState.DELETING,
-    "SOFT_DELETED": InstanceState.DELETING,
 }
+GONE = frozenset({"DELETED", "SOFT_DELETED"})
+"""What is left of such servers is the cloud's own business (`reclaim_instance_interval`)."""
 
 
 def instance_of(server: Server) -> Instance:

@@ -25,7 +25,7 @@ flavours:
   flavours:
     - {name: small, cpu: 1, memory: 2Gi, pricePerHour: "0.05"}
     - {name: gone, cpu: 1, memory: 1Gi, pricePerHour: "0.06"}
-provider: {openstack: {cloud: small, cloudsFile: clouds.yaml, image: IMAGE}}
+provider: {openstack: {cloud: small, cloudsFile: clouds.yaml, image: IMAGE, networks: []}}
 nodeGroups: [{name: any}]
 """
 run = CliRunner().invoke

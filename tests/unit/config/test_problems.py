@@ -56,11 +56,11 @@ KEYS = [
     ),
 ]
 
-OPENSTACK = GOOD + "provider: {openstack: {image: x%s}}"
+OPENSTACK = GOOD + "provider: {openstack: {image: x, networks: []%s}}"
 OF_OPENSTACK = "htas.yaml:6 provider.openstack"
 MACHINES = [
     pytest.param(
-        GOOD + "provider: {openstack: {cloud: x}}",
+        GOOD + "provider: {openstack: {networks: [a]}}",
         f"{OF_OPENSTACK}.image: missing; this key is required",
         id="machines of nothing",
     ),
@@ -75,7 +75,7 @@ MACHINES = [
         id="metadata that Nova refuses",
     ),
     pytest.param(
-        OPENSTACK % ", networks: [a, a]",
+        OPENSTACK.replace("[]", "[a, a]") % "",
         f"{OF_OPENSTACK}.networks: names one of them twice; remove it",
         id="a network twice",
     ),
@@ -85,7 +85,7 @@ MACHINES = [
         id="an API server without its port",
     ),
     pytest.param(
-        group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x}}",
+        group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x, networks: []}}",
         f"{GROUP}.cleaning.migration: machines of openstack restore no checkpoints in this release; write evict",
         id="checkpoints that nobody restores",
     ),

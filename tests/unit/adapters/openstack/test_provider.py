@@ -10,6 +10,7 @@ import pytest
 
 from htas.adapters.openstack import listing, provider
 from htas.adapters.openstack.api import OpenStackApi
+from htas.adapters.openstack.errors import HeldBackError
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, BootVolume, Recipe
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -91,8 +92,8 @@ REFUSALS = [
         (403, "Quota exceeded for cores: Requested 4, but already used 0 of 3 cores", {}), CapacityError, id="quota"
     ),
     pytest.param((403, "Policy doesn't allow os_compute_api:servers:create", {}), RefusedError, id="no right"),
-    pytest.param((413, "slow down", {"Retry-After": "7"}), TransientError, id="rate limit, as it was told once"),
-    pytest.param((429, "slow down", {"Retry-After": "7"}), TransientError, id="rate limit"),
+    pytest.param((413, "slow down", {"Retry-After": "7"}), HeldBackError, id="rate limit, as it was told once"),
+    pytest.param((429, "slow down", {"Retry-After": "7"}), HeldBackError, id="rate limit"),
     pytest.param((503, "in maintenance", {}), TransientError, id="away"),
     pytest.param((400, "Can not find requested image", {}), RefusedError, id="image"),
     pytest.param((400, "Network 1 could not be found.", {}), RefusedError, id="network"),
@@ -324,8 +325,28 @@ def test_nothing_is_changed_once_another_may_lead(cloud: SmallCloud, tmp_path: P
 
 def test_a_cloud_that_is_not_named_right_is_told_in_its_words(tmp_path: Path, cloud: SmallCloud) -> None:
     api = OpenStackApi(Access("nobody", clouds_file=cloud.clouds_yaml(tmp_path)))
-    with pytest.raises(RefusedError, match=r"Cloud nobody was not found.*look at clouds\.yaml"):
+    with pytest.raises(RefusedError, match=r"clouds\.yaml: Cloud nobody was not found"):
         api.get("compute", "/limits")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(None, "is not there; write provider.openstack.cloudsFile", id="no file"),
+        pytest.param("clouds: [a, b]", "cannot be read as a clouds.yaml", id="a list of clouds"),
+        pytest.param("clouds: {small: {auth: {password: hush", "small was not found|cannot be read", id="no YAML"),
+    ],
+)
+def test_a_clouds_file_that_is_none_is_told_without_what_is_in_it(
+    content: str | None, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "clouds.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RefusedError, match=words) as caught:
+        OpenStackApi(Access("small", clouds_file=path)).get("compute", "/limits")
+    assert str(path) in str(caught.value)
+    assert "hush" not in str(caught.value)
 
 
 def test_a_cloud_that_does_not_answer_may_answer_later(tmp_path: Path) -> None:

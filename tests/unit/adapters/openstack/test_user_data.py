@@ -55,7 +55,7 @@ def test_the_shipped_template_joins_by_kubeadm() -> None:
         "node.kubernetes.io/instance-type=m1.large,team=a,topology.kubernetes.io/zone=nova"
     )
     assert options["register-with-taints"] == "only=batch:NoSchedule,new:NoExecute"
-    assert "$(seq 30)" in files["/usr/local/sbin/htas-join"]  # what is the shell's stays the shell's
+    assert "$(date +%s)" in files["/usr/local/sbin/htas-join"]  # what is the shell's stays the shell's
     assert tokens == ["test-batch-1"]
 
 
@@ -70,6 +70,9 @@ def test_a_script_of_the_operators_own_is_filled_in_and_needs_no_token(tmp_path:
     ("text", "words"),
     [
         pytest.param("${htas.nodename}", r"nothing is known for \$\{htas.nodename\}; there is claim, ", id="misspelt"),
+        pytest.param("${htas.node-name}", r"nothing is known for \$\{htas.node-name\}", id="with a hyphen"),
+        pytest.param("${htas.NODE_NAME}", "nothing is known for", id="in capitals"),
+        pytest.param("echo ${htas.node_nam\n", "nothing is known for", id="never closed"),
         pytest.param("${htas.kubeadm_token}", "nothing is known for", id="a token without kubeadm"),
         pytest.param("${htas.values.x}", "nothing is known for", id="a value that was not given"),
     ],
