@@ -137,11 +137,17 @@ def flavours_json(rows: Sequence[Row], currency: str) -> dict[str, object]:
 
 
 def write_price_file(
-    path: Path, catalogue: Catalogue | None, sizes: Sequence[MachineSize] | None, per_core: str | None, per_gib: str
+    path: Path,
+    catalogue: Catalogue | None,
+    sizes: Sequence[MachineSize] | None,
+    per_core: str | None,
+    per_gib: str | None,
 ) -> str:
     """Write a first price file and say what is in it; one that is there already is never replaced."""
     if sizes is None:
         raise InputError("--write: the configured provider lists no flavours; name a cloud by --cloud")
+    if per_core is None and per_gib is not None:
+        raise InputError("--per-gib: means nothing without --per-core; give both")
     core, gib = (_rate(text, option) for text, option in ((per_core, "--per-core"), (per_gib, "--per-gib")))
     text = price_file(catalogue, sizes, core, gib or 0)
     try:

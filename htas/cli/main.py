@@ -129,7 +129,7 @@ def flavours(
     region: Annotated[str | None, typer.Option("--region", help="A region of that cloud.")] = None,
     write: Annotated[Path | None, typer.Option("--write", help="Write a first price file there.")] = None,
     per_core: Annotated[str | None, typer.Option("--per-core", help="For --write: a core's price an hour.")] = None,
-    per_gib: Annotated[str, typer.Option("--per-gib", help="For --write: a GiB's price an hour.")] = "0",
+    per_gib: Annotated[str | None, typer.Option("--per-gib", help="For --write: a GiB's price an hour.")] = None,
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print them.")] = Form.TABLE,
 ) -> None:
     """What can be bought: the price file beside the cloud's own flavours, and what is never worth its price."""

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from htas.config.document import Document, Steps
 from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.openstack import KubeadmSetting
 from htas.config.problems import near, parsed
+from htas.config.timing import TimeoutsSetting
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import price_text
 from htas.model.policy import Limits, MigrationMethod, NodeGroup
@@ -80,6 +82,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         yield from _beyond(document, group.limits, group.min_nodes, _least(group, flavours), steps, f"nodeGroups[{i}]")
         for key, amount in _least(group, flavours).items():
             least[key] += amount
+    yield from _tokens_end_early(document)
     if limits is not None:
         if limits.max_nodes is not None and smallest > limits.max_nodes:
             what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
@@ -94,6 +97,22 @@ def _cannot_restore(document: Document, group: NodeGroup, steps: Steps) -> Itera
     if is_real and group.cleaning.migration is MigrationMethod.CHECKPOINT:
         what = "machines of openstack restore no checkpoints in this release; write evict"
         yield Problem(document.place((*steps, "cleaning", "migration")), what)
+
+
+def _tokens_end_early(document: Document) -> Iterator[Problem]:
+    """A machine that boots slowly, but within its time, must still be let in."""
+    steps: Steps = ("provider", "openstack", "userData", "kubeadm")
+    raw: object = document.raw
+    for step in steps:
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    kubeadm = parsed(KubeadmSetting, document, raw, (), []) if isinstance(raw, dict) else None
+    timeouts = parsed(TimeoutsSetting, document, document.raw.get("timeouts", {}), (), [])
+    if kubeadm is None or timeouts is None:
+        return
+    longest_s = timeouts.launch + timeouts.registration
+    if kubeadm.token_ttl < longest_s:
+        what = f"tokens end before timeouts.launch and registration do; write {longest_s:g}s or more"
+        yield Problem(document.place((*steps, "tokenTtl")), what)
 
 
 def _doubles(document: Document, items: Sequence[object]) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.problems import ConfigurationError, parsed
 from htas.config.settings import Configuration, SandboxSetting, SqliteSetting
-from htas.model.flavours import Catalogue
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.policy import Policy
 from htas.model.snapshot import Problem
 
@@ -113,9 +113,19 @@ def _doubles(document: Document, items: list[tuple[int, object]], steps: Steps) 
         first.setdefault(name, place.rpartition("/")[2])
 
 
+def _on(setting: OpenStackSetting, flavour: Flavour) -> Flavour:
+    """A flavour as it is bought with these settings: where, and with which disk."""
+    if not flavour.zones:
+        flavour = msgspec.structs.replace(flavour, zones=setting.availability_zones)
+    if setting.boot_volume is not None:
+        capacity = msgspec.structs.replace(flavour.capacity, ephemeral_bytes=setting.boot_volume.size * 2**30)
+        flavour = msgspec.structs.replace(flavour, capacity=capacity)
+    return flavour
+
+
 def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
-    zones = settings.provider.openstack.availability_zones if settings.provider.openstack is not None else ()
-    flavours = tuple(f if f.zones else msgspec.structs.replace(f, zones=zones) for f in catalogue.flavours)
+    openstack = settings.provider.openstack
+    flavours = catalogue.flavours if openstack is None else tuple(_on(openstack, each) for each in catalogue.flavours)
     return Policy(
         cluster=settings.cluster,
         catalogue=msgspec.structs.replace(catalogue, flavours=flavours),

@@ -89,6 +89,7 @@ class SandboxCloud:
         self._serial = 0
         self._changes = 0
         self._deletes_to_forget = 0
+        self._unlisted: set[str] = set()
         self.sold: tuple[str, ...] | None = None
         """Names of the flavours it has; None: whatever is asked for."""
 
@@ -171,7 +172,7 @@ class SandboxCloud:
 
     def instances(self) -> Sequence[Instance]:
         self.faults.strike("instances")
-        return tuple(self._instances.values())
+        return tuple(each for each in self._instances.values() if each.id not in self._unlisted)
 
     def headroom(self) -> Headroom:
         self.faults.strike("headroom")
@@ -205,6 +206,10 @@ class SandboxCloud:
     def forget_deletes(self, count: int) -> None:
         """Let the next machines whose end is asked for stay as they are: a host died with the wish."""
         self._deletes_to_forget += count
+
+    def unlist(self, instance_id: str) -> None:
+        """A machine runs on and is listed no more: the list is another project's, or a part of the cloud is down."""
+        self._unlisted.add(instance_id)
 
     def vanish(self, instance_id: str) -> None:
         """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""

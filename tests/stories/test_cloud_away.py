@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from htas.model.claims import ClaimState, Headroom, InstanceState
+import pytest
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.model.claims import ClaimState, Headroom, InstanceState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint, Toleration
 from htas.model.policy import Timeouts
 from htas.model.reasons import Kept, Unplaced
@@ -129,3 +132,48 @@ def test_a_call_that_is_refused_at_once_is_not_made_again_at_once() -> None:
     results = [story.daemon.run_cycle(ALL_STAGES) for _ in range(10)]
     assert sum(outcome.verb == "launch" for result in results for outcome in result.outcomes) == 1
     story.play(3600).assert_over(1)
+
+
+@pytest.mark.parametrize("has_journal", [True, False], ids=["with its journal", "with a new one"])
+def test_a_list_that_lacks_machines_costs_no_node_that_is_ready(has_journal: bool) -> None:
+    """The credential was changed to another project's, say: the list is sound, and none of ours is in it."""
+    story = Story(None, *jobs(4, every_s=0, cpu_m=1000, runs_s=LONG_S)).play(150)
+    nodes, pods = story.nodes, story.world.ledger.evictions
+    assert len(nodes) > 1
+    for instance in story.world.cloud.instances():
+        story.world.cloud.unlist(instance.id)
+    if not has_journal:
+        story.store = SqliteStore(":memory:")
+        story.crash()
+    story.play(900)
+    assert story.nodes == nodes
+    assert story.world.ledger.evictions == pods
+    story.assert_whole()
+
+
+def test_a_machine_that_another_daemon_put_to_use_outlives_our_old_intention() -> None:
+    """We journalled a claim and had no answer; another leader found its machine and used it; now we lead again."""
+    story = Story(None, *jobs(1, runs_s=LONG_S)).play(150)
+    (claim,) = story.store.claims()
+    (machine,) = story.world.cloud.instances()
+    ours = SqliteStore(":memory:")
+    ours.put_claim(
+        NodeClaim(claim.id, claim.group, claim.flavour, ClaimState.WANTED, claim.created_at, claim.created_at)
+    )
+    story.store = ours
+    story.crash()
+    story.daemon.take_over()
+    story.play(300)
+    assert [each.id for each in story.world.cloud.instances()] == [machine.id]
+    assert [each.state for each in story.store.claims()] == [ClaimState.READY]
+    story.play(4 * LONG_S).assert_over(1)
+
+
+def test_what_another_daemon_never_got_is_not_asked_for_again() -> None:
+    story = Story(None)
+    story.store.put_claim(NodeClaim("test-batch-1", "batch", "m1.large", ClaimState.WANTED, story.start, story.start))
+    story.daemon.take_over()
+    story.play(60)
+    assert not story.store.claims()
+    assert story.world.ledger.rentals == []
+    assert story.seen[-1].snapshot.backoffs == ()

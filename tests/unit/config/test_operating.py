@@ -133,3 +133,11 @@ def test_progress_may_be_kept_with_every_provider(tmp_path: Path, provider: str)
 )
 def test_where_to_listen(tmp_path: Path, listen: str, want: tuple[str, int]) -> None:
     assert loaded(tmp_path, GOOD + f'http: {{listen: "{listen}"}}').settings.http.address == want
+
+
+def test_machines_from_openstack_have_the_zones_and_the_disk_that_they_are_bought_with(tmp_path: Path) -> None:
+    settings = "image: i, networks: [n], availabilityZones: [north, south], bootVolume: {size: 40}"
+    policy = loaded(tmp_path, group("") + f"provider: {{openstack: {{{settings}}}}}").policy
+    (flavour, *_) = policy.catalogue.flavours
+    assert flavour.zones == ("north", "south")
+    assert flavour.allocatable.ephemeral_bytes == 40 * 2**30

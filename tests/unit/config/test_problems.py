@@ -90,6 +90,11 @@ MACHINES = [
         id="checkpoints that nobody restores",
     ),
     pytest.param(
+        OPENSTACK % ", userData: {template: t, kubeadm: {apiServer: 'a:1', tokenTtl: 15m}}",
+        f"{OF_OPENSTACK}.userData.kubeadm.tokenTtl: tokens end before timeouts.launch and registration do; write 1200s or more",
+        id="tokens that end before a machine must have joined",
+    ),
+    pytest.param(
         OPENSTACK % ", userData: {template: t, values: {Token: x}}",
         f"{OF_OPENSTACK}.userData.values: 'Token' is no name for a placeholder; write a-z 0-9 and _",
         id="a placeholder that cannot be named",
