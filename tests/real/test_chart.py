@@ -18,7 +18,7 @@ SPACE = "htas-system"
 ACCOUNT = f"system:serviceaccount:{SPACE}:htas"
 OPENSTACK = {
     "image": "i",
-    "networks": ["n"],
+    "networks": ["net"],
     "userData": {"template": "cloud-init.yaml", "kubeadm": {"apiServer": "192.0.2.1:6443"}},
 }
 ON_OPENSTACK: Json = {
@@ -88,7 +88,7 @@ def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None
         pytest.param({"replicas": 0}, "replicas", id="no daemon at all"),
         pytest.param({"config": {"http": {"listen": "0.0.0.0:1"}}}, "config", id="what the chart sets itself"),
         pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider names kwok and sandbox", id="two providers"),
-        pytest.param({"config": {"provider": {"kwok": None}}}, "provider names ;", id="no provider"),
+        pytest.param({"config": {"provider": {"kwok": None}}}, "minProperties", id="no provider"),
         pytest.param(
             {"config": {"provider": {"kwok": None, "openstack": OPENSTACK}}},
             "openstack.userData is empty",
