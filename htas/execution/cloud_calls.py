@@ -43,8 +43,6 @@ class CloudCalls:
         self._clock = clock
         self._under_way: set[str] = set()
         self._pauses: dict[str, Pause] = {}
-        self.begun = 0
-        """How many calls there have been."""
 
     @property
     def under_way(self) -> frozenset[str]:
@@ -61,7 +59,6 @@ class CloudCalls:
         if self._clock.now() < pause.until:
             return
         self._under_way.add(subject)
-        self.begun += 1
 
         def made() -> Outcome:
             try:
