@@ -144,10 +144,10 @@ class Daemon:
         """The snapshot of this moment."""
         ports, now = self.ports, self.ports.clock.now()
         self._generation += 1
-        view = ports.cluster.observe()
-        self._expectations.settle(view.pods, now)
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
-        claims, cloud = tuple(ports.store.claims()), self._look_at_the_cloud()
+        # The cluster last: it shows most of what the repairs have just changed.
+        claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
+        self._expectations.settle(view.pods, now)
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,

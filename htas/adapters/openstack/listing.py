@@ -78,7 +78,10 @@ class Listing:
             return tuple(self._machines.values())
 
     def headroom(self) -> Headroom:
-        """What the quota left at the last look, less what was bought since."""
+        """What the quota left at the last look, less what was bought since.
+
+        Nova counts a server when its scheduler has found a host for it, some seconds after it was accepted.
+        """
         with self._wake:
             self._check_fresh()
             room = self._headroom
@@ -157,7 +160,8 @@ class Listing:
         with self._wake:
             self._merge(listed, missing, begun)
             self._headroom = msgspec.structs.replace(headroom, sold=sold)
-            self._created = {key: each for key, each in self._created.items() if each[0] >= begun}
+            counted = {server.id for server in servers if server.task != wire.SCHEDULING}
+            self._created = {key: each for key, each in self._created.items() if key not in counted}
             if self._problem:
                 self._changes += 1  # a first look, or the end of a silence: what waited for it may go on
             self._seen_at, self._problem = begun, ""
@@ -165,14 +169,12 @@ class Listing:
 
     def look_at_headroom(self) -> None:
         """The quota alone, at once: it has just been found to be less than was thought."""
-        begun = self._clock()
         try:
             room = self._nova.headroom()
         except HTASError:
             return  # the next look tells
         with self._wake:
             self._headroom = msgspec.structs.replace(room, sold=self._headroom.sold)
-            self._created = {key: each for key, each in self._created.items() if each[0] >= begun}
 
     def _run(self) -> None:
         while True:

@@ -116,6 +116,8 @@ _STATES = {
     "BUILD": InstanceState.BUILDING,
     "ERROR": InstanceState.ERROR,
 }
+SCHEDULING = "scheduling"
+"""The task of a server that waits for a host: Nova does not count it against the quota yet."""
 GONE = frozenset({"DELETED", "SOFT_DELETED"})
 """What is left of such servers is the cloud's own business (`reclaim_instance_interval`)."""
 

@@ -211,6 +211,7 @@ class SmallCloud:
         self.orders.append(body)
         server_id = self.add_server(f"{order['name']}", "BUILD")
         self.servers[server_id]["metadata"] = order["metadata"]
+        self.servers[server_id]["OS-EXT-STS:task_state"] = "scheduling"
         if self.loses_answers:
             handler.close_connection = True
             handler.connection.close()
@@ -235,11 +236,15 @@ class SmallCloud:
             "maxTotalInstances": self.quota["instances"],
             "maxTotalCores": self.quota["cores"],
             "maxTotalRAMSize": self.quota["ram"],
-            "totalInstancesUsed": len(self.servers),
-            "totalCoresUsed": len(self.servers),
-            "totalRAMUsed": 2048 * len(self.servers),
+            "totalInstancesUsed": self._counted(),
+            "totalCoresUsed": self._counted(),
+            "totalRAMUsed": 2048 * self._counted(),
         }
         self._send(handler, 200, {"limits": {"rate": [], "absolute": absolute}})
+
+    def _counted(self) -> int:
+        """Servers that a host has been found for: Nova counts no others."""
+        return sum(server["OS-EXT-STS:task_state"] != "scheduling" for server in self.servers.values())
 
     def _named(self, handler: BaseHTTPRequestHandler, kind: str, items: list[Json], query: Json) -> None:
         self._send(handler, 200, {kind: [item for item in items if item["name"] == query["name"]]})

@@ -361,3 +361,15 @@ def test_a_conflict_at_a_delete_is_a_conflict(cloud: SmallCloud, bought: OpenSta
     cloud.refuse["DELETE /servers"] = [(409, {"conflictingRequest": {"message": "Instance is locked"}}, {})]
     with pytest.raises(ConflictError, match="Instance is locked"):
         bought.delete(made.id)
+
+
+def test_a_server_counts_against_the_quota_from_its_order_on_and_once(
+    cloud: SmallCloud, bought: OpenStackProvider
+) -> None:
+    """Nova counts it only when a host has been found: until then its usage shows room that is not there."""
+    room = bought.headroom().instances or 0
+    made = create(bought)
+    for task in ("scheduling", "scheduling", "spawning", None):
+        cloud.servers[made.id]["OS-EXT-STS:task_state"] = task
+        bought.look()
+        assert bought.headroom().instances == room - 1
