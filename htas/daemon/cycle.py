@@ -133,9 +133,11 @@ class Daemon:
 
     def _look_at_the_cloud(self) -> Cloud:
         """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
-        provider = self.ports.provider
+        provider, was_away = self.ports.provider, bool(self._cloud.problem)
         try:
             self._cloud = Cloud(tuple(provider.instances()), provider.headroom())
+            if was_away:
+                self._cloud_calls.resume()
         except HTASError as error:
             self._cloud = msgspec.structs.replace(self._cloud, problem=str(error) or type(error).__name__)
         return self._cloud

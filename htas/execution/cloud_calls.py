@@ -73,6 +73,10 @@ class CloudCalls:
 
         self._calls.later(made)
 
+    def resume(self) -> None:
+        """The cloud answers again: what failed while it did not may be asked for at once."""
+        self._pauses.clear()
+
     def forget(self, subject: str) -> None:
         """Nothing will be asked about it any more."""
         self._pauses.pop(subject, None)
