@@ -19,6 +19,7 @@ from tests.builders import NECTAR, make_policy
 from tests.real.harness import ROOT, eventually
 from tools.testenv.openstack import TINY, OpenStack
 
+pytestmark = pytest.mark.timeout(300)
 RULES = ROOT / "deploy" / "openstack" / "access-rules.json"
 
 

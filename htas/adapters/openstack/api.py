@@ -150,7 +150,12 @@ def _region(access: Access) -> CloudRegion:
     files = [where] if access.clouds_file is not None else None
     named: dict[str, Any] = {"region_name": access.region} if access.region is not None else {}
     try:
-        configuration = OpenStackConfig(config_files=files, app_name="htas", app_version=htas.__version__)
+        configuration = OpenStackConfig(
+            config_files=files,
+            load_envvars=files is None,  # else OS_CLIENT_CONFIG_FILE would win over the file that is named
+            app_name="htas",
+            app_version=htas.__version__,
+        )
         region: CloudRegion = configuration.get_one(cloud=access.cloud, api_timeout=access.timeout_s, **named)
     except sdk.SDKException as error:
         raise RefusedError(f"{where}: {error}") from error

@@ -349,6 +349,15 @@ def test_a_clouds_file_that_is_none_is_told_without_what_is_in_it(
     assert "hush" not in str(caught.value)
 
 
+def test_the_file_that_is_named_wins_over_the_environments(
+    cloud: SmallCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("clouds: {}")
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(other))
+    assert b"limits" in api_of(cloud, tmp_path).get("compute", "/limits")
+
+
 def test_a_cloud_that_does_not_answer_may_answer_later(tmp_path: Path) -> None:
     with SmallCloud() as cloud:
         api = api_of(cloud, tmp_path)
