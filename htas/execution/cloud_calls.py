@@ -8,8 +8,8 @@ from htas.execution.calls import Call, Calls
 from htas.model.record import Outcome, OutcomeStatus
 from htas.ports import Clock
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
-"""Between calls about one machine that fail: doubling, so that a delete that is refused for days costs one a minute."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
+"""Between calls about one machine that fail: doubling, so that a delete that is refused for days costs six a minute."""
 
 
 class Pause(NamedTuple):

@@ -110,7 +110,7 @@ def test_every_third_call_is_refused(status: int, proxy: FaultyProxy, cluster: C
             cluster.create(job(f"train-{i}", "3s", count=3))
             time.sleep(1.5)
         eventually(lambda: jobs_done(cluster, 4), 120, "the Jobs complete")
-        eventually(lambda: all_is_given_back(cluster), 120, "the machines are given back")
+        eventually(lambda: all_is_given_back(cluster), 180, "the machines are given back")
         assert proxy.refused[status] > 10, proxy.refused
         assert not daemon.said("cycle failed on a defect of htas, tried again"), daemon.tail()
         assert daemon.stop() == 0
@@ -127,6 +127,6 @@ def test_watches_that_are_cut_again_and_again(proxy: FaultyProxy, cluster: Clust
             cut += proxy.cut()
         assert cut >= 8 * 5, "several kinds are watched, and each watch comes back"
         eventually(lambda: jobs_done(cluster, 8), 120, "the Jobs complete")
-        eventually(lambda: all_is_given_back(cluster), 120, "the machines are given back")
+        eventually(lambda: all_is_given_back(cluster), 180, "the machines are given back")
         assert daemon.metric("htas_watch_restarts_total") > 0
         assert daemon.stop() == 0
