@@ -72,7 +72,7 @@ def by_htas(cloud: OpenStack, count: int, stack: ExitStack) -> None:
     machines = Machines(ports, CloudCalls(calls, ports.clock), policy, Backoffs(policy.timeouts))
     provider.start()
     names = [f"bench-any-{time.time_ns()}-{i}" for i in range(count)]
-    machines.launch([Launch(name, "any", FLAVOUR.name, None, FLAVOUR.nanos_per_hour) for name in names])
+    machines.launch([Launch(name, "any", FLAVOUR.name, None, FLAVOUR.nanos_per_hour, ()) for name in names])
     answers: list[Outcome] = []
     eventually(lambda: answers.extend(machines.cloud.answers()) or len(answers) == count, 300, "all are answered")
     failed = [answer for answer in answers if answer.status is not OutcomeStatus.DONE]
