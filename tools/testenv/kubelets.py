@@ -22,7 +22,7 @@ from tools.testenv.cluster import NODES, Cluster, Json
 from tools.testenv.openstack import OpenStack
 
 LOOK_S = 0.5
-JOIN_FILE = "/root/htas-join.yaml"
+JOIN_FILE = "/run/htas-join.yaml"
 
 
 class Kubelets:

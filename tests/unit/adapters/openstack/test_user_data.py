@@ -43,7 +43,7 @@ def test_the_shipped_template_joins_by_kubeadm() -> None:
     text = rendered(UserData(SHIPPED, {}, join=JOIN, token=mint))
     assert text.startswith("#cloud-config\n")
     files = {each["path"]: each["content"] for each in yaml.safe_load(text)["write_files"]}
-    join = yaml.safe_load(files["/root/htas-join.yaml"])
+    join = yaml.safe_load(files["/run/htas-join.yaml"])
     assert join["discovery"]["bootstrapToken"] == {
         "apiServerEndpoint": "192.0.2.10:6443",
         "token": "abcdef.0123456789abcdef",
