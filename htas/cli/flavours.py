@@ -76,7 +76,7 @@ def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None,
     notes = []
     if has_cloud and size is None:
         notes.append("the cloud does not have it: never bought")
-    if size is not None and (size.cpu_m, size.memory_bytes) != _size(flavour):
+    if size is not None and not size.is_of(flavour):
         notes.append(f"the cloud says {size.text}")
     better = dominating(flavour, sold)
     return Row(
@@ -88,10 +88,6 @@ def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None,
         better.name if better is not None else None,
         tuple(notes),
     )
-
-
-def _size(flavour: Flavour) -> tuple[int, int]:
-    return flavour.capacity.cpu_m, flavour.capacity.memory_bytes
 
 
 def flavours_view(rows: Sequence[Row], currency: str) -> Table:

@@ -90,6 +90,10 @@ class MachineSize(msgspec.Struct, frozen=True):
     memory_bytes: int
     disk_bytes: int = 0
 
+    def is_of(self, flavour: Flavour) -> bool:
+        """Whether a price file's flavour has this size."""
+        return (self.cpu_m, self.memory_bytes) == (flavour.capacity.cpu_m, flavour.capacity.memory_bytes)
+
     @property
     def text(self) -> str:
         return f"{self.cpu_m / 1000:g} cores, {self.memory_bytes / 2**30:.4g} GiB"
@@ -102,6 +106,6 @@ def differences(catalogue: Catalogue, sizes: Iterable[MachineSize]) -> list[str]
         size = there.pop(flavour.name, None)
         if size is None:
             told.append(f"flavour {flavour.name}: the cloud does not have it, so it is never bought")
-        elif (size.cpu_m, size.memory_bytes) != (flavour.capacity.cpu_m, flavour.capacity.memory_bytes):
+        elif not size.is_of(flavour):
             told.append(f"flavour {flavour.name}: the cloud says {size.text}; the price file's size is wrong")
     return told + [f"flavour {name}: has no price, so it is never bought" for name in sorted(there)]

@@ -178,11 +178,7 @@ def _setting_up(
     has = metadata.get("labels") or {}
     borne = list(spec.get("taints") or ())
     there = {(each["key"], each["effect"]) for each in borne}
-    new = [
-        {"key": taint.key, "effect": taint.effect.value, **({"value": taint.value} if taint.value else {})}
-        for taint in taints
-        if (taint.key, taint.effect.value) not in there
-    ]
+    new = [taint_manifest(taint) for taint in taints if (taint.key, taint.effect.value) not in there]
     missing = {key: value for key, value in labels.items() if has.get(key) != value}
     if not missing and not new:
         return None
@@ -190,6 +186,11 @@ def _setting_up(
         "metadata": {**_as_read(found), "labels": missing},
         **({"spec": {"taints": borne + new}} if new else {}),
     }
+
+
+def taint_manifest(taint: Taint) -> dict[str, str]:
+    """A taint as the API has it; one without a value has no such field."""
+    return {"key": taint.key, "effect": taint.effect.value, **({"value": taint.value} if taint.value else {})}
 
 
 def _as_read(found: dict[str, object]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from htas.adapters.kubernetes.cluster import taint_manifest
 from htas.model.flavours import Flavour
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.resources import Resources
@@ -71,10 +72,7 @@ def node_manifest(node: Node, flavour: Flavour, instance_id: str) -> dict[str, A
         "kubernetes.io/arch": "amd64",
         **node.labels,
     }
-    taints = [
-        {"key": taint.key, "effect": taint.effect.value, **({"value": taint.value} if taint.value else {})}
-        for taint in node.taints
-    ]
+    taints = [taint_manifest(taint) for taint in node.taints]
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -19,7 +19,6 @@ class _Flavor(msgspec.Struct):
 
 class _Fault(msgspec.Struct):
     message: str = ""
-    details: str = ""
 
 
 class Server(msgspec.Struct):
@@ -90,7 +89,6 @@ class Named(msgspec.Struct):
     id: str
     name: str = ""
     created_at: str = ""
-    status: str = ""
 
 
 class Images(msgspec.Struct):
