@@ -6,6 +6,7 @@ The SDK finds the services, logs in, and renews tokens; requests are its plain R
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import RLock
 from time import monotonic, perf_counter
 from typing import Any
@@ -105,10 +106,16 @@ class OpenStackApi:
         return bytes(answer.content)
 
     def _send(self, method: str, service: str, path: str, options: Mapping[str, Any]) -> requests.Response:
-        """One request. It is not logged: user data holds tokens, and Nova answers with a password."""
+        """One request. It is not logged: user data holds tokens, and Nova answers with a password.
+
+        The SDK renews a token that ended and asks again, but only in the first of several threads whose token it was:
+        the others find nothing to renew, and would report a credential that is not accepted.
+        """
         if service == "compute":
             options = {**options, "microversion": MICROVERSION}
-        return self._service(service).request(path, method, raise_exc=False, log=False, **options)
+        request = partial(self._service(service).request, path, method, raise_exc=False, log=False, **options)
+        answer: requests.Response = request()
+        return answer if answer.status_code != 401 else request()
 
     def _service(self, name: str) -> Adapter:
         with self._lock:

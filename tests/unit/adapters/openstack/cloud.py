@@ -10,10 +10,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, BrokenBarrierError, Thread
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -39,6 +41,9 @@ class SmallCloud:
     requests: list[str] = field(default_factory=list)
     refuse: dict[str, list[Refusal]] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
+    refused_together: Barrier = field(default_factory=lambda: Barrier(1))
+    """So many calls with a token that ended are answered at one time."""
+    log_in_takes_s: float = 0.0
     loses_answers: bool = False
     """An order is carried out, and its answer is lost."""
 
@@ -103,6 +108,8 @@ class SmallCloud:
         if path == "/v3/auth/tokens":
             return self._log_in(handler, body)
         if path.startswith("/servers") and handler.headers.get("X-Auth-Token") not in self.tokens:
+            with suppress(BrokenBarrierError):
+                self.refused_together.wait(5.0)
             return self._send(handler, 401, {"error": {"message": "no such token"}}, {})
         return self._route(handler, path, query, body)
 
@@ -145,6 +152,7 @@ class SmallCloud:
             return self._send(
                 handler, 401, {"error": {"message": "The request you have made requires authentication."}}, {}
             )
+        sleep(self.log_in_takes_s)
         token = secrets.token_hex(8)
         self.tokens.add(token)
         places = (("compute", "/compute/v2.1"), ("image", "/image"), ("network", "/network"))

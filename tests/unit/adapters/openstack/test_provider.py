@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -157,6 +159,15 @@ def test_a_token_that_ended_is_renewed_and_the_call_repeated(cloud: SmallCloud, 
     cloud.tokens.clear()
     create(bought)
     assert len(cloud.orders) == 1
+
+
+def test_a_token_that_ended_is_renewed_for_all_calls_under_way(cloud: SmallCloud, bought: OpenStackProvider) -> None:
+    cloud.tokens.clear()
+    cloud.refused_together = Barrier(3)
+    cloud.log_in_takes_s = 0.3  # the others are told 401 while the first logs in
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda i: create(bought, f"test-any-{i}"), range(3)))
+    assert len(cloud.orders) == 3
 
 
 def test_a_credential_that_is_refused_is_read_anew_when_it_has_been_rotated(
