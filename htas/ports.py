@@ -18,7 +18,7 @@ from htas.model.flavours import Flavour
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.record import Bill, CycleRecord, ProfileRow
+from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView, Drain, Move
 
@@ -216,6 +216,18 @@ class StorePort(Protocol):
 
     def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
         """Rows in order of their time."""
+        ...
+
+    def latest(self) -> Sequence[ProfileRow]:
+        """The newest row of each instance that was not deprovisioned, by name: the snapshot of HTAS paper 4.1."""
+        ...
+
+    def add_runs(self, runs: Iterable[Run]) -> None:
+        """Keep runs that are over; one that is known already (uid, node) is written anew."""
+        ...
+
+    def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
+        """Runs that ended at or after an instant, in order of their end; with `limit` the newest of them."""
         ...
 
     def add_cycle(self, record: CycleRecord) -> int:

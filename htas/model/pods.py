@@ -35,9 +35,18 @@ class RunLengthSource(StrEnum):
     DEFAULT = "default"
 
 
-class RunLength(msgspec.Struct, frozen=True):
+class RunLength(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How long a pod is thought to run.
+
+    Of what was learned: `basis` is what the runs had in common ("template", "image" or "kind of owner"), `runs` how
+    many there were, and `confidence` the share of them, newer ones counting more, that ended within a quarter of it.
+    """
+
     seconds: float
     source: RunLengthSource
+    basis: str = ""
+    runs: int = 0
+    confidence: float = 0.0
 
 
 class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,6 +91,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     scoring_cpu_m: int = 0
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}
+    template: str = ""
+    """What its owner makes pods of, such as `CronJob/backup` or `Job/train-#`: pods of one template run about as long."""
+    image: str = ""
+    """That of its first container."""
     twin_of: str = ""
     """The uid of the pod whose place it will take: it runs already where that one is being moved."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.plan import Plan
+from htas.model.pods import WorkKind
 from htas.model.snapshot import ClusterSnapshot
 
 
@@ -63,6 +64,31 @@ class ProfileRow(msgspec.Struct, frozen=True):
     cpucapacity: int
     ramavailable: int
     cpuavailable: int
+
+
+class Run(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod's stay on a node, written when it is over: what it was, what it held of the machine, and how it ended.
+
+    `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first. `share_millionths`
+    is what it asked for of the node's CPU and memory, the mean of both. `claim` is empty on nodes that HTAS does not own.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    kind: WorkKind
+    owner: str
+    image: str
+    cpu_m: int
+    memory_bytes: int
+    share_millionths: int
+    began_at: float
+    came_at: float
+    ended_at: float
+    claim: str = ""
+    succeeded: bool | None = None
+    """None: it moved, was removed, or ended unseen."""
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):

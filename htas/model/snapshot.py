@@ -62,6 +62,14 @@ class Memory(msgspec.Struct, frozen=True):
     queue_empty_since: float | None = None
 
 
+class Ended(msgspec.Struct, frozen=True):
+    """A pod that ran to its end: by itself, or broken off."""
+
+    uid: str
+    at: float
+    succeeded: bool
+
+
 class ClusterView(msgspec.Struct, frozen=True):
     """What a cluster says of itself: the part of a snapshot that the ClusterPort observes."""
 
@@ -72,6 +80,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     """Labels of each namespace, for namespaceSelector."""
     volumes: Volumes = Volumes()
     problems: tuple[Problem, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    """The pods that ended last, a thousand at most: `pods` has none that ended."""
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True):

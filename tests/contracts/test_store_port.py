@@ -17,7 +17,8 @@ import pytest
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.plan import Plan
-from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow
+from htas.model.pods import WorkKind
+from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from htas.ports import ConflictError, StorePort
 from tests.builders import NOW, amounts
@@ -123,6 +124,32 @@ def test_profile_rows_come_back_in_order(store: StorePort) -> None:
     assert list(store.profile("n1", NOW + 2)) == [rows[3]]
 
 
+def row(instance: str, at: float, event: ProfileEvent = ProfileEvent.DEPLOYMENT) -> ProfileRow:
+    return ProfileRow(at, event, instance, "f", 0, 2**34, 8000, 2**33, 4000)
+
+
+def test_the_latest_row_of_each_instance_is_known_whatever_order_they_came_in(store: StorePort) -> None:
+    store.add_profile([row("b", NOW), row("a", NOW + 2), row("gone", NOW)])
+    store.add_profile([row("a", NOW + 1), row("gone", NOW + 1, ProfileEvent.DEPROVISIONING), row("b", NOW + 3)])
+    assert list(store.latest()) == [row("a", NOW + 2), row("b", NOW + 3)]
+
+
+def run(uid: str, ended_at: float, node: str = "n1") -> Run:
+    return Run(
+        "ns", "p-" + uid, uid, node, WorkKind.BATCH, "Job/p-#", "img", 500, 2**30, 250_000, NOW - 60, NOW - 60, ended_at
+    )
+
+
+def test_runs_come_back_in_order_of_their_end(store: StorePort) -> None:
+    store.add_runs([run("b", NOW + 2), run("a", NOW + 1)])
+    store.add_runs([run("c", NOW + 86_400 * 3), run("c", NOW + 4, "n2")])
+    store.add_runs([msgspec.structs.replace(run("b", NOW + 2), succeeded=True)])
+    assert [found.uid for found in store.runs()] == ["a", "b", "c", "c"]
+    assert store.runs()[1].succeeded
+    assert [(found.uid, found.node) for found in store.runs(NOW + 2, limit=2)] == [("c", "n2"), ("c", "n1")]
+    assert list(store.runs(NOW + 86_400 * 4)) == []
+
+
 def test_cycles_come_back_as_they_were(store: StorePort) -> None:
     numbers = [store.add_cycle(cycle(NOW + i)) for i in range(5)]
     assert store.cycle(numbers[2]) == msgspec.structs.replace(cycle(NOW + 2), id=numbers[2])
@@ -222,16 +249,18 @@ def test_a_reader_beside_the_daemon_sees_what_was_written_so_far(opening: Openin
 
 
 def test_everything_is_there_again_after_closing(opening: Opening) -> None:
-    row = ProfileRow(NOW, ProfileEvent.PROVISIONING, "n", "f", 0, 2**34, 8000, 2**34, 8000)
+    provisioned = ProfileRow(NOW, ProfileEvent.PROVISIONING, "n", "f", 0, 2**34, 8000, 2**34, 8000)
     with opened(opening) as store:
         written = store.put_claim(claim()), store.put_drain(Drain("n", "c1", "Empty", NOW))
         store.put_learned("f", amounts("1", "1Gi", 10))
         store.put_bill(Bill("c1", "g", "f", 5, NOW))
-        store.add_profile([row])
+        store.add_profile([provisioned])
+        store.add_runs([run("u", NOW)])
         number = store.add_cycle(cycle(NOW))
     with opened(opening) as store:
         assert (*store.claims(), *store.drains()) == written
         assert store.learned() == {"f": amounts("1", "1Gi", 10)}
         assert list(store.bills()) == [Bill("c1", "g", "f", 5, NOW)]
-        assert list(store.profile()) == [row]
+        assert list(store.profile()) == [provisioned]
+        assert list(store.runs()) == [run("u", NOW)]
         assert store.cycle(number) == msgspec.structs.replace(cycle(NOW), id=number)

@@ -22,6 +22,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE cycles (id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, body BLOB NOT NULL)",
         "CREATE INDEX cycles_by_time ON cycles (at)",
     ),
+    (
+        "CREATE TABLE runs (uid TEXT NOT NULL, node TEXT NOT NULL, ended_at REAL NOT NULL, body BLOB NOT NULL,"
+        " PRIMARY KEY (uid, node))",
+        "CREATE INDEX runs_by_time ON runs (ended_at)",
+    ),
 )
 """What brings a file from each version to the next; version 0 is an empty file."""
 

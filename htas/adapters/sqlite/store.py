@@ -10,7 +10,7 @@ import msgspec
 
 from htas.adapters.sqlite.database import Database
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow
+from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, PermanentError
@@ -131,6 +131,29 @@ class SqliteStore:
             (since, instance, instance),
         )
         return [ProfileRow(row[0], ProfileEvent(row[1]), *row[2:]) for row in rows]
+
+    def latest(self) -> Sequence[ProfileRow]:
+        # max(): of the rows of an instance the one with that time gives the other columns (SQLite, "Bare columns").
+        rows = self._database.rows(
+            "SELECT max(event_time), event, instance_name, instance_type, runtime, ramcapacity, cpucapacity,"
+            " ramavailable, cpuavailable FROM profile GROUP BY instance_name ORDER BY instance_name"
+        )
+        newest = (ProfileRow(row[0], ProfileEvent(row[1]), *row[2:]) for row in rows)
+        return [row for row in newest if row.event is not ProfileEvent.DEPROVISIONING]
+
+    def add_runs(self, runs: Iterable[Run]) -> None:
+        values = [(run.uid, run.node, run.ended_at, msgspec.json.encode(run)) for run in runs]
+        if values:
+            with self._database.transaction(durable=False) as connection:
+                connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", values)
+
+    def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
+        newest = self._bodies(
+            "SELECT body FROM runs WHERE ended_at >= ? ORDER BY ended_at DESC, uid DESC, node DESC LIMIT ?",
+            (since, -1 if limit is None else limit),
+            Run,
+        )
+        return newest[::-1]
 
     def add_cycle(self, record: CycleRecord) -> int:
         body = zlib.compress(msgspec.json.encode(record), 1)
