@@ -92,7 +92,7 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}
     template: str = ""
-    """What its owner makes pods of, such as `CronJob/backup` or `Job/train-#`: pods of one template run about as long."""
+    """What its owner makes pods of (`CronJob/backup`, `Job/train-#`): pods of one template run about as long."""
     image: str = ""
     """That of its first container."""
     twin_of: str = ""

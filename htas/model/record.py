@@ -69,8 +69,9 @@ class ProfileRow(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod's stay on a node, written when it is over: what it was, what it held of the machine, and how it ended.
 
-    `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first. `share_millionths`
-    is what it asked for of the node's CPU and memory, the mean of both. `claim` is empty on nodes that HTAS does not own.
+    `began_at` is when the pod began to run, here or elsewhere; `came_at` when this node had it first.
+    `share_millionths` is what it asked for of the node's CPU and memory, the mean of both. `claim` is empty on nodes
+    that HTAS does not own.
     """
 
     namespace: str
