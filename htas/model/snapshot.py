@@ -62,12 +62,16 @@ class Memory(msgspec.Struct, frozen=True):
     queue_empty_since: float | None = None
 
 
+ENDED_KEPT = 1000
+"""So many of the pods that ended last are shown; where more end between two cycles, nothing is learned of the rest."""
+
+
 class Ended(msgspec.Struct, frozen=True):
-    """A pod that ran to its end: by itself, or broken off."""
+    """A pod that ran to its end, well or not; `at` where its containers tell when."""
 
     uid: str
-    at: float
     succeeded: bool
+    at: float | None = None
 
 
 class ClusterView(msgspec.Struct, frozen=True):
@@ -81,7 +85,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     volumes: Volumes = Volumes()
     problems: tuple[Problem, ...] = ()
     ended: tuple[Ended, ...] = ()
-    """The pods that ended last, a thousand at most: `pods` has none that ended."""
+    """The pods that ended last, in that order (ENDED_KEPT at most): `pods` has none that ended."""
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT, Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import NOTHING, Resources
-from htas.model.snapshot import ClusterView
+from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended
 from htas.ports import ConflictError, NotFoundError
 from htas.sandbox.budgets import BudgetBook
 from htas.sandbox.clock import EventQueue, VirtualClock
@@ -59,6 +60,7 @@ class SandboxCluster:
         self._namespaces: dict[str, dict[str, str]] = {}
         self._changes = 0
         self._view: ClusterView | None = None
+        self._ended: deque[Ended] = deque(maxlen=ENDED_KEPT)
 
     # The port.
 
@@ -70,6 +72,7 @@ class SandboxCluster:
                 pods=tuple(record.pod for record in self._records.values()),
                 budgets=self._budgets.statuses(),
                 namespaces=dict(sorted(self._namespaces.items())),
+                ended=tuple(self._ended),
             )
         return self._view
 
@@ -310,6 +313,7 @@ class SandboxCluster:
         record = self._present(key, uid)
         if record is None:
             return
+        self._ended.append(Ended(uid, True, self._clock.now()))
         self._ledger.finished += 1
         self._ledger.finished_tasks.append(record.controller.key if record.controller is not None else key)
         if record.controller is not None:
@@ -349,6 +353,8 @@ class SandboxCluster:
         controller.pods.discard(pod.key)
         if not fails:
             return
+        if pod.started_at is not None:
+            self._ended.append(Ended(pod.uid, False, self._clock.now()))
         if record.runs_s is not None and pod.started_at is not None:
             self._ledger.work_lost_s += self._clock.now() - pod.started_at
         if controller.kind is ControllerKind.BARE:

@@ -26,7 +26,10 @@ def test_a_bound_pod_runs_and_ends(universe: Universe) -> None:
     assert (found.node, found.phase) == ("a", Phase.RUNNING)
     assert found.started_at is not None
     universe.wait(200)
-    assert not [p for p in universe.cluster.observe().pods if p.name.startswith("job")]
+    view = universe.cluster.observe()
+    assert not [p for p in view.pods if p.name.startswith("job")]
+    assert [(end.uid, end.succeeded) for end in view.ended] == [(found.uid, True)]
+    assert view.ended[0].at is None or found.started_at <= view.ended[0].at <= universe.clock.now()
 
 
 def test_binding_twice_is_binding_once_but_not_elsewhere(universe: Universe) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -16,7 +17,7 @@ from htas.adapters.kubernetes.resources import RESOURCES, Resource
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.snapshot import ClusterView, Problem
+from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended, Problem
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 
 Key = tuple[str, str]
@@ -75,6 +76,7 @@ class LiveView:
         self._priority_classes: dict[Key, wire.PriorityClass] = {}
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
         self._length_is_own: dict[Key, bool] = {}
+        self._ended: deque[Ended] = deque(maxlen=ENDED_KEPT)
         self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {})
         self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
             "Node": self._put_node,
@@ -155,6 +157,7 @@ class LiveView:
                     namespaces=dict(self._namespaces.all()),
                     volumes=Volumes(self._volumes.all(), self._claims.all(), self._storage_classes.all()),
                     problems=tuple(problem for told in self._problems.values() for problem in told),
+                    ended=tuple(self._ended),
                 )
             return self._view
 
@@ -249,6 +252,7 @@ class LiveView:
         if doubts:
             self._tell("Pod", key, doubts)
         if pod is None:
+            self._note_end(key, pods.ended(raw))
             self._drop_pod(key)
             return
         pod = self._sharing(pod)
@@ -263,6 +267,12 @@ class LiveView:
             self._note_change()
         if before is not None and before.node is not None and before.uid != pod.uid:
             self._note_change()  # one pod of a name went and another came, which a lost watch shows as one change
+
+    def _note_end(self, key: Key, end: Ended | None) -> None:
+        """Of the pods that were seen to run: the others ended before we came."""
+        known = self._pods.items.get(key)
+        if end is not None and known is not None and known.uid == end.uid:
+            self._ended.append(end)
 
     def _drop_pod(self, key: Key) -> None:
         pod = self._pods.drop(key)

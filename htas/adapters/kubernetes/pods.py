@@ -13,6 +13,7 @@ from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.requests import pod_needs
+from htas.adapters.kubernetes.templates import template_of
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     RUNTIME,
@@ -26,6 +27,7 @@ from htas.model.pods import (
     RunLengthSource,
     WorkKind,
 )
+from htas.model.snapshot import Ended
 
 MIRROR = "kubernetes.io/config.mirror"
 PREEMPTS = "PreemptLowerPriority"
@@ -112,8 +114,20 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
         disruption={key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS},
+        template=template_of(meta, owner),
+        image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
     )
+
+
+def ended(raw: wire.Pod) -> Ended | None:
+    """How the pod ended; None: it has not."""
+    phase = _PHASES.get(raw.status.phase)
+    if phase not in (Phase.SUCCEEDED, Phase.FAILED):
+        return None
+    states = [status.state.terminated for status in raw.status.container_statuses or () if status.state is not None]
+    instants = [state.finished_at.timestamp() for state in states if state is not None and state.finished_at]
+    return Ended(raw.metadata.uid, phase is Phase.SUCCEEDED, max(instants, default=None))
 
 
 def _grace_s(raw: wire.Pod) -> float:

@@ -112,6 +112,7 @@ class ContainerPort(Wire, frozen=True):
 
 class Container(Wire, frozen=True):
     name: str = ""
+    image: str = ""
     resources: ResourceNeeds = ResourceNeeds()
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
@@ -203,8 +204,17 @@ class PodSpec(Wire, frozen=True):
     volumes: list[Volume] | None = None
 
 
+class Terminated(Wire, frozen=True):
+    finished_at: datetime | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
+    state: ContainerState | None = None
     allocated_resources: Amounts | None = None
     resources: ResourceNeeds | None = None
 

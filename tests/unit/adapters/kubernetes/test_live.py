@@ -10,6 +10,7 @@ import pytest
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.model.pods import RunLength, RunLengthSource
+from htas.model.snapshot import Ended
 from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
 
 Json = dict[str, Any]
@@ -169,3 +170,30 @@ def test_what_can_be_asked_for_by_name(live: LiveView) -> None:
     assert live.node("n") is live.view().nodes[0]
     assert live.pod(("default", "p")) is live.view().pods[0]
     assert (live.node("m"), live.pod(("default", "q"))) == (None, None)
+
+
+def ended(phase: str = "Succeeded", uid: str = "1", at: str | None = "1970-01-01T00:02:00Z") -> Json:
+    terminated = {"terminated": {"exitCode": 0, **({"finishedAt": at} if at else {})}}
+    return waiting(uid=uid, nodeName="n") | {
+        "status": {"phase": phase, "containerStatuses": [{"name": "c", "state": terminated}]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "want"),
+    [
+        pytest.param(waiting(nodeName="n"), ended(), [Ended("1", True, 120.0)], id="it ended well"),
+        pytest.param(waiting(nodeName="n"), ended("Failed"), [Ended("1", False, 120.0)], id="it failed"),
+        pytest.param(waiting(nodeName="n"), ended(at=None), [Ended("1", True)], id="nobody says when"),
+        pytest.param(ended(), ended(), [], id="it had ended before it was seen"),
+        pytest.param(waiting(uid="0", nodeName="n"), ended(), [], id="another of its name was seen"),
+    ],
+)  # fmt: skip
+def test_how_pods_ended_is_told_of_those_that_were_seen(
+    before: Json, now: Json, want: list[Ended], live: LiveView
+) -> None:
+    put(live, before)
+    put(live, now)
+    put(live, now)  # told of once more
+    assert list(live.view().ended) == want
+    assert live.view().pods == ()
