@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +12,20 @@ import typer
 import yaml
 
 import htas
+from htas.cli import cost as costs
+from htas.cli import history as past
 from htas.cli import reports
 from htas.cli.console import err as stderr
-from htas.cli.console import escaped, told
+from htas.cli.console import escaped, instant_of, told
 from htas.cli.console import out as stdout
+from htas.cli.cost import CostBy
 from htas.cli.explain import explain_node, explain_pod
 from htas.cli.plan_view import plan_view
 from htas.cli.planning import plan_of, snapshot_of
+from htas.cli.tables import Export, print_lines
 from htas.config.loader import load_configuration
 from htas.model.plan_document import plan_document
+from htas.profiler.accounts import Window
 
 app = typer.Typer(
     name="htas",
@@ -191,21 +197,40 @@ def demo(
 
 
 @app.command()
-def top(config: Config, watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False) -> None:
+def top(
+    config: Config,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
+) -> None:
     """The cluster now (of a sandbox within a daemon: as that last saw it): nodes, utilisation, queue, price."""
     with told():
-        reports.top(load_configuration(config), watch)
+        loaded = load_configuration(config)
+        if recorded:
+            stdout.print(reports.recorded_view(loaded))
+        else:
+            reports.top(loaded, watch)
 
 
 @app.command()
 def cost(
     config: Config,
-    by: Annotated[reports.CostBy, typer.Option("--by", help="What to split the sum by.")] = reports.CostBy.GROUP,
-    against: Annotated[str | None, typer.Option("--against", help='Beside a fixed cluster: "3 m1.large".')] = None,
+    by: Annotated[CostBy, typer.Option("--by", help="What to split the sum by.")] = CostBy.GROUP,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help='Beside another way: "3 m1.large", "homogeneous [FLAVOUR]", "peak [FLAVOUR]".'),
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", help="From an instant or day on (ISO 8601).")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Until before an instant or day.")] = None,
+    form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
 ) -> None:
-    """What was spent, exactly."""
+    """What was spent, exactly: on what, or for whom."""
     with told():
-        stdout.print(reports.cost_view(load_configuration(config), by, against))
+        window = Window(_instant(since, "--since", 0.0), _instant(until, "--until", math.inf))
+        books = costs.books_of(load_configuration(config), window)
+        if form is Export.TABLE:
+            stdout.print(costs.cost_view(books, by, against))
+        else:
+            print_lines(costs.cost_lines(books, by), costs.CostLine, form)
 
 
 @app.command()
@@ -215,24 +240,39 @@ def history(
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
     since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
+    cycles: Annotated[bool, typer.Option("--cycles", help="With csv or jsonl: one line a cycle instead.")] = False,
+    form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
 ) -> None:
-    """What was done when, and why."""
+    """What was done when, why, and what it saved."""
     with told():
-        loaded = load_configuration(config)
-        view = reports.history_view(loaded, verb, limit, since) if node is None else reports.node_view(loaded, node)
-    stdout.print(view)
+        loaded, start = load_configuration(config), _instant(since, "--since", 0.0)
+        if node is not None:
+            stdout.print(past.node_view(loaded, node))
+        elif cycles:
+            rows = past.cycle_lines(loaded, limit, start)
+            print_lines(rows, past.CycleLine, Export.JSONL if form is Export.TABLE else form)
+        else:
+            found = past.history_entries(loaded, verb, limit, start)
+            if form is Export.TABLE:
+                stdout.print(past.history_view(found, loaded.policy.catalogue.currency))
+            else:
+                print_lines(past.entry_lines(found), past.EntryLine, form)
 
 
 @app.command()
 def replay(
     config: Config,
-    record: Annotated[int, typer.Argument(min=1, max=10**12, help="A cycle's number.")],
+    record: Annotated[int, typer.Argument(min=1, max=10**15, help="A cycle's number.")],
 ) -> None:
     """Plan a recorded cycle again, offline, and show what would be different now."""
     with told():
-        is_same = reports.replay(load_configuration(config), record)
+        is_same = past.replay(load_configuration(config), record)
     if not is_same:
         raise typer.Exit(1)
+
+
+def _instant(text: str | None, option: str, default: float) -> float:
+    return instant_of(text, option) if text is not None else default
 
 
 def main() -> None:

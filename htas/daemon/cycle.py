@@ -21,13 +21,14 @@ from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
-from htas.model.record import CycleRecord, Outcome
+from htas.model.record import CycleRecord, Outcome, Run
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
 from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
+from htas.profiler.stays import Stays
 
 
 class Cloud(msgspec.Struct, frozen=True):
@@ -79,6 +80,8 @@ class Daemon:
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None
+        self._stays = Stays()
+        self._unwritten: list[Run] = []
         self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
@@ -169,16 +172,19 @@ class Daemon:
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
     def _record(self, result: CycleResult) -> None:
-        """Profile rows on the five events; the cycle itself where something was done or waits."""
+        """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits."""
+        self._unwritten += self._stays.observe(result.snapshot)  # kept until the store has taken them
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
+        self.ports.store.add_runs(self._unwritten)
+        self._unwritten = []
         if self._keeps_history and self._is_news(result):
             self.ports.store.add_cycle(
                 CycleRecord(
                     id=0,
                     at=result.snapshot.taken_at,
                     stages=tuple(sorted(result.stages)),
-                    snapshot=result.snapshot,
+                    snapshot=_for_planning(result.snapshot),
                     plan=result.plan,
                     outcomes=result.outcomes,
                     planning_s=result.planning_s,
@@ -195,3 +201,8 @@ class Daemon:
             or not result.plan.is_empty
             or (unplaced != before and Stage.AUTOSCALING in result.stages)
         )
+
+
+def _for_planning(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """What a plan was made from, without what it did not look at."""
+    return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, ended=()))

@@ -35,6 +35,16 @@ def recorded_store(loaded: Loaded) -> StorePort:
 
 
 @contextmanager
+def reading_store(loaded: Loaded) -> Iterator[StorePort]:
+    """The configured store for reading, closed at the end; raises as `recorded_store` does."""
+    store = recorded_store(loaded)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
 def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
     """A daemon on the configured sandbox, which is closed at the end."""
     with opened_world(loaded, setting) as world, ExitStack() as stack:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount
 from htas.model.record import Bill
+
+
+class Window(NamedTuple):
+    """A time that is accounted for: from an instant on, until before another."""
+
+    since: float = 0.0
+    until: float = math.inf
+
+
+ALWAYS = Window()
 
 
 def held_s(bill: Bill, now: float) -> float:
@@ -15,23 +27,28 @@ def held_s(bill: Bill, now: float) -> float:
     return (bill.ended_at if bill.ended_at is not None else now) - bill.started_at
 
 
-def nano_seconds(bill: Bill, billing: Billing, now: float) -> int:
-    """Price × billed seconds of one machine so far."""
-    return bill.nanos_per_hour * billing.billed_seconds(held_s(bill, now))
+def billed_span(bill: Bill, billing: Billing, now: float, window: Window = ALWAYS) -> tuple[int, int]:
+    """The seconds of a window that a bill is for: the first, and the one after the last.
 
-
-def total(bills: Iterable[Bill], billing: Billing, now: float) -> int:
-    """The sum of bills (price × billed seconds)."""
-    return sum(nano_seconds(bill, billing, now) for bill in bills)
-
-
-def saved(bills: Iterable[Bill], alternative: Iterable[Bill], billing: Billing, now: float) -> int:
-    """What was saved against other machines that could have been rented, billed by the same rules; negative: lost.
-
-    The alternative is stated as the bills it would have had: one fixed cluster of three machines is three bills,
-    from its first day and not ended.
+    They are counted from the machine's start; those that rounding adds follow the last one held. A machine held from
+    23:59:30 to 23:59:50, billed by the minute, costs 30 s of this day and 30 s of the next: so windows that follow one
+    another add up to the whole bill.
     """
-    return total(alternative, billing, now) - total(bills, billing, now)
+    start = int(bill.started_at)
+    end = start + billing.billed_seconds(held_s(bill, now))
+    first = max(start, math.ceil(window.since))
+    return first, max(first, end if math.isinf(window.until) else min(end, math.ceil(window.until)))
+
+
+def nano_seconds(bill: Bill, billing: Billing, now: float, window: Window = ALWAYS) -> int:
+    """Price × billed seconds of one machine so far."""
+    start, end = billed_span(bill, billing, now, window)
+    return bill.nanos_per_hour * (end - start)
+
+
+def total(bills: Iterable[Bill], billing: Billing, now: float, window: Window = ALWAYS) -> int:
+    """The sum of bills (price × billed seconds)."""
+    return sum(nano_seconds(bill, billing, now, window) for bill in bills)
 
 
 def total_text(bills: Iterable[Bill], billing: Billing, now: float) -> str:
@@ -39,24 +56,23 @@ def total_text(bills: Iterable[Bill], billing: Billing, now: float) -> str:
     return str(bill_amount(total(bills, billing, now)))
 
 
-def by(key: Callable[[Bill], str], bills: Iterable[Bill], billing: Billing, now: float) -> dict[str, int]:
+def by(
+    key: Callable[[Bill], str], bills: Iterable[Bill], billing: Billing, now: float, window: Window = ALWAYS
+) -> dict[str, int]:
     """Sums (price × billed seconds) by a key such as the group; they add up to the total exactly."""
     sums: dict[str, int] = {}
     for bill in bills:
-        sums[key(bill)] = sums.get(key(bill), 0) + nano_seconds(bill, billing, now)
+        amount = nano_seconds(bill, billing, now, window)
+        if amount or window == ALWAYS:
+            sums[key(bill)] = sums.get(key(bill), 0) + amount
     return dict(sorted(sums.items()))
 
 
-def by_day(bills: Iterable[Bill], billing: Billing, now: float) -> dict[str, int]:
-    """Sums by day (UTC): a billed second counts for the day in which it begins, counted from the machine's start.
-
-    Seconds that rounding adds follow the last one held: a machine held from 23:59:30 to 23:59:50, billed by the minute,
-    costs 30 s of this day and 30 s of the next. So the days add up to the total exactly.
-    """
+def by_day(bills: Iterable[Bill], billing: Billing, now: float, window: Window = ALWAYS) -> dict[str, int]:
+    """Sums by day (UTC): a billed second counts for the day in which it begins, so that days add up to the total."""
     sums: dict[str, int] = {}
     for bill in bills:
-        at = int(bill.started_at)
-        end = at + billing.billed_seconds(held_s(bill, now))
+        at, end = billed_span(bill, billing, now, window)
         while at < end:
             midnight = (at // 86_400 + 1) * 86_400
             day = datetime.fromtimestamp(at, UTC).date().isoformat()

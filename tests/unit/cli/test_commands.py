@@ -151,6 +151,14 @@ def test_check_tells_what_a_configuration_comes_to(files: tuple[Path, Path]) -> 
     assert "ok: cluster demo" in result.stdout
 
 
+REFUSED_COSTS = [
+    (("--against", "many"), "'many' is no alternative; write"),
+    (("--against", "3 m9.huge"), "there is no flavour 'm9.huge'; the price file has"),
+    (("--against", "peak m9.huge"), "there is no flavour 'm9.huge'"),
+    (("--since", "yesterday"), "--since: 'yesterday' is no instant"),
+]
+
+
 def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[Path, Path]) -> None:
     assert htas_says("run", "-c", files[0], "--for", "3").exit_code == 0
     for words in (("history",), ("cost",), ("cost", "--by", "day"), ("cost", "--against", "3 m1.large"), ("top",)):
@@ -163,7 +171,10 @@ def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[P
     node = next(word for word in history.split() if word.startswith("demo-"))
     assert "provisioning" in htas_says("history", "-c", files[0], "--node", node).stdout
     assert htas_says("replay", "99999", "-c", files[0]).exit_code == 2
-    assert htas_says("cost", "-c", files[0], "--against", "many").exit_code == 2
+    assert node in htas_says("top", "--recorded", "-c", files[0]).stdout
+    for words, why in REFUSED_COSTS:
+        refused = htas_says("cost", *words, "-c", files[0])
+        assert (refused.exit_code, why in " ".join(refused.stderr.split())) == (2, True), refused.stderr
     assert "nothing has been recorded" in htas_says("history", "-c", files[0], "--since", "2100-01-01").stdout
     again = htas_says("replay", number, "-c", files[0])
     assert (again.exit_code, again.stdout.strip()) == (0, f"cycle {number}: the same plan again")

@@ -1,0 +1,177 @@
+"""`htas cost`: what was spent, on what, for whom, and beside what it could have cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from htas.cli.bars import bar
+from htas.cli.console import InputError
+from htas.cli.tables import table
+from htas.config.loader import Loaded
+from htas.daemon.wiring import reading_store
+from htas.model.flavours import Catalogue, Flavour
+from htas.model.money import bill_amount, price_text
+from htas.model.record import Bill, Run
+from htas.ports import StorePort
+from htas.profiler import accounts, shares
+from htas.profiler.accounts import Window
+from htas.profiler.alternatives import TooSmallError, fixed_peak, homogeneous
+from htas.profiler.stays import running
+
+
+class CostBy(StrEnum):
+    GROUP = "group"
+    FLAVOUR = "flavour"
+    DAY = "day"
+    NAMESPACE = "namespace"
+    OWNER = "owner"
+
+
+class Books(msgspec.Struct, frozen=True):
+    """What a store knows of money: bills, and the work they were for, up to its present."""
+
+    catalogue: Catalogue
+    bills: Sequence[Bill]
+    runs: Sequence[Run]
+    now: float
+    window: Window
+
+    def sums(self, by: CostBy) -> Mapping[str, int]:
+        """Price × billed seconds by a key; they add up to the total exactly."""
+        told = self.bills, self.catalogue.billing, self.now, self.window
+        match by:
+            case CostBy.DAY:
+                return accounts.by_day(*told)
+            case CostBy.GROUP:
+                return accounts.by(lambda bill: bill.group, *told)
+            case CostBy.FLAVOUR:
+                return accounts.by(lambda bill: bill.flavour, *told)
+            case CostBy.NAMESPACE:
+                key: Callable[[Run], str] = lambda run: run.namespace  # noqa: E731 # one key of two
+            case CostBy.OWNER:
+                key = lambda run: f"{run.namespace} {run.owner}"  # noqa: E731 # the other
+        return shares.by_work(key, self.bills, self.runs, *told[1:])
+
+    @property
+    def total(self) -> int:
+        return accounts.total(self.bills, self.catalogue.billing, self.now, self.window)
+
+
+def books_of(loaded: Loaded, window: Window) -> Books:
+    """Read the store; machines that run are billed up to now (a sandbox's: up to what it last recorded)."""
+    catalogue = loaded.policy.catalogue
+    rounding_s = max(catalogue.billing.granularity_s, catalogue.billing.minimum_s)
+    with reading_store(loaded) as store:
+        bills = store.bills(window.since - rounding_s)
+        present = _present(store, bills) if loaded.sandbox is not None else time.time()
+        return Books(catalogue, bills, _runs(store, window.since, present), present, window)
+
+
+def _present(store: StorePort, bills: Sequence[Bill]) -> float:
+    """The latest instant the store knows of: a sandbox's clock is not the wall's."""
+    stated = [bill.ended_at or bill.started_at for bill in bills]
+    return max([0.0, *(record.at for record in store.cycles(limit=1)), *stated])
+
+
+def _runs(store: StorePort, since: float, now: float) -> list[Run]:
+    """The stays on record, and those that go on: the newest recorded cycle's, unless they are known to be over."""
+    over = list(store.runs(since))
+    known = {(run.uid, run.node) for run in over}
+    newest = store.cycles(limit=1)
+    going_on = running(newest[0].snapshot) if newest else []
+    return over + [msgspec.structs.replace(run, ended_at=now) for run in going_on if (run.uid, run.node) not in known]
+
+
+def cost_view(books: Books, by: CostBy, against: str | None) -> RenderableType:
+    """A table of sums, with what runs now and what was saved."""
+    if not books.bills:
+        return Text("nothing has been bought yet")
+    catalogue, whole = books.catalogue, books.total
+    view = table(by.value, catalogue.currency, "")
+    sums = books.sums(by)
+    for name, amount in sums.items():
+        share = amount / whole if whole else 0.0
+        view.add_row(name, str(bill_amount(amount)), f"{bar(share, 12)} {share:4.0%}")
+    view.add_row("total", str(bill_amount(whole)), "", style="bold")
+    count = sum(bill.ended_at is None for bill in books.bills)
+    per_hour = price_text(accounts.nanos_per_hour(books.bills))
+    told = f"{count} machines run now, at {per_hour} {catalogue.currency}/h"
+    if against is not None:
+        told += f"\n{_savings(books, against)}"
+    return Group(view, Text(told, style="dim"))
+
+
+class CostLine(msgspec.Struct, frozen=True):
+    """One line of an export."""
+
+    by: str
+    key: str
+    amount: str
+    currency: str
+
+
+def cost_lines(books: Books, by: CostBy) -> list[CostLine]:
+    """The sums as lines; `amount` is a decimal, to a millionth of the currency."""
+    currency = books.catalogue.currency
+    return [CostLine(by.value, name, str(bill_amount(amount)), currency) for name, amount in books.sums(by).items()]
+
+
+# Beside what it could have cost.
+
+
+def _savings(books: Books, against: str) -> str:
+    name, bills = _alternative(books, against)
+    saved = accounts.total(bills, books.catalogue.billing, books.now, books.window) - books.total
+    currency = books.catalogue.currency
+    if saved < 0:
+        return f"{bill_amount(-saved)} {currency} more than {name}"
+    return f"{bill_amount(saved)} {currency} saved against {name}"
+
+
+def _alternative(books: Books, against: str) -> tuple[str, Sequence[Bill]]:
+    """What is compared with, and its bills. Raises InputError where it makes no sense."""
+    word, _, flavour = against.strip().partition(" ")
+    flavour = flavour.strip()
+    if word.isdigit() and flavour:
+        start = min(bill.started_at for bill in books.bills)
+        one = _flavour(books.catalogue, flavour)
+        fixed = [Bill(f"fixed-{i}", "fixed", one.name, one.nanos_per_hour, start) for i in range(int(word))]
+        return f"{against} rented all the time", fixed
+    ways = {"homogeneous": homogeneous, "peak": fixed_peak}
+    if word not in ways:
+        raise InputError(
+            f'--against: {against!r} is no alternative; write "3 FLAVOUR" (a fixed cluster), homogeneous or peak,'
+            " the last two with a FLAVOUR or without"
+        )
+    work = [run for run in books.runs if run.claim and not run.owner.startswith("DaemonSet/")]
+    if not work:
+        raise InputError(f"--against {word}: no work on machines of htas is on record yet")
+    chosen = [_flavour(books.catalogue, flavour)] if flavour else list(books.catalogue.flavours)
+    found = []
+    for each in chosen:
+        try:
+            bills = ways[word](work, each)
+        except TooSmallError as error:
+            if flavour:
+                raise InputError(f"--against {against}: {error}") from None
+            continue
+        found.append((accounts.total(bills, books.catalogue.billing, books.now), each.name, bills))
+    if not found:
+        raise InputError(f"--against {word}: no single flavour holds every pod; name a fixed cluster")
+    _, name, bills = min(found, key=lambda item: item[:2])
+    most = f"the same work's peak of {len(bills)} {name}, rented all the time"
+    return (most if word == "peak" else f"the same work on {name} alone, bought and given back as needed"), bills
+
+
+def _flavour(catalogue: Catalogue, name: str) -> Flavour:
+    found = catalogue.named(name)
+    if found is None:
+        known = ", ".join(flavour.name for flavour in catalogue.flavours)
+        raise InputError(f"--against: there is no flavour {name!r}; the price file has {known}")
+    return found
