@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import fsum
 from operator import is_
 
 import msgspec
@@ -198,15 +199,15 @@ def _weights(settings: RunLengths) -> list[float]:
 def _estimate(lapses: list[Lapse], weights: list[float], quantile: float, basis: str) -> RunLength:
     """The shortest of the runs such that it and those shorter carry at least the quantile of all weight."""
     lengths = sorted((seconds, weights[age]) for age, (_, seconds, _) in enumerate(reversed(lapses)))
-    total = sum(weights[: len(lapses)])
+    total = fsum(weights[: len(lapses)])
     seconds, carried = lengths[-1][0], 0.0
     for length, weight in lengths:
         carried += weight
         if carried >= quantile * total:
             seconds = length
             break
-    close = sum(weight for length, weight in lengths if abs(length - seconds) <= CLOSE * seconds)
-    return RunLength(seconds, RunLengthSource.LEARNED, basis, len(lapses), min(1.0, close / total))
+    close = fsum(weight for length, weight in lengths if abs(length - seconds) <= CLOSE * seconds)
+    return RunLength(seconds, RunLengthSource.LEARNED, basis, len(lapses), close / total)
 
 
 @dataclass(slots=True)
