@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Seconds, Section
-from htas.model.policy import Cycles, RunLengths, Timeouts
+from htas.config.values import Count, Real, Seconds, Section, Switch
+from htas.model.policy import MOST_RUNS, Cycles, RunLengths, Timeouts
 
 
 class CyclesSetting(Section):
@@ -87,13 +87,23 @@ class TimeoutsSetting(Section):
 
 
 class RunLengthsSetting(Section):
-    """How long batch work is taken to run."""
+    """How long batch work is taken to run. What is measured: docs/benchmarks.md, run lengths."""
 
     default: Seconds = Field(
         default=600.0,
         gt=0,
         description="Where nothing states or teaches it; 10m: the paper's longest jobs run 12.",
     )
+    learn: Switch = Field(default=True, description="true: what finished pods took is expected of those like them.")
+    quantile: Real = Field(
+        default=0.5, gt=0, le=1, description="The share of runs that end within the estimate; 0.5: half of them."
+    )
+    min_runs: Count = Field(
+        default=3, ge=1, le=MOST_RUNS, description="Fewer runs of a template, image or kind of owner say nothing; 3."
+    )
+    half_life: Real = Field(
+        default=20.0, gt=0, description="In runs: one counts half as much as one so many runs newer; 20."
+    )
 
     def model(self) -> RunLengths:
-        return RunLengths(self.default)
+        return RunLengths(self.default, self.learn, self.quantile, self.min_runs, self.half_life)

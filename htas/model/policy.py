@@ -152,9 +152,23 @@ class Timeouts(msgspec.Struct, frozen=True):
     backoff_max_s: float = 1800.0
 
 
+MOST_RUNS = 64
+"""So many runs are remembered of a template; of a half-life of 20, older ones would carry a ninth of all weight."""
+
+
 class RunLengths(msgspec.Struct, frozen=True):
+    """How long batch work is taken to run, and how that is learned. The defaults are measured: docs/benchmarks.md."""
+
     default_s: float = 600.0
     """A batch pod whose run length nobody stated and nothing taught. Ten minutes: the paper's largest jobs run 12."""
+    learn: bool = True
+    """Whether what was learned is used."""
+    quantile: float = 0.5
+    """The share of runs, newer ones counting more, that end within the estimate."""
+    min_runs: int = 3
+    """Fewer runs of a template say nothing: its image's are asked, then those of its kind of owner."""
+    half_life: float = 20.0
+    """A run counts half as much as one so many runs newer."""
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -46,6 +46,8 @@ class Controller:
             disruption=task.disruption,
             is_unschedulable=task.scheduler != "htas",
             grace_s=2.0,
+            template=task.made_of(self.kind),
+            image=task.image,
         )
 
     def _next_name(self) -> str:

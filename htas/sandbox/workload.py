@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -11,6 +12,8 @@ from htas.model.constraints import UNCONSTRAINED, Constraints
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector
+
+_NUMBER = re.compile("[0-9]+")
 
 
 class ControllerKind(StrEnum):
@@ -23,7 +26,10 @@ class ControllerKind(StrEnum):
 
 
 class Task(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pod template. `runs_s` is how long it really runs (None: for ever), `stated_s` what it says of itself."""
+    """A pod template. `runs_s` is how long it really runs (None: for ever), `stated_s` what it says of itself.
+
+    `template` is what its pods say they were made of; left empty it follows from the name (see `made_of`).
+    """
 
     name: str
     requests: Resources
@@ -36,6 +42,14 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     disruption: Mapping[str, str] = {}
     scheduler: str = "htas"
+    template: str = ""
+    image: str = ""
+
+    def made_of(self, kind: ControllerKind) -> str:
+        """What pods of this task call their template: `Job/train-#` of Jobs train-1, train-2 …; bare pods have none."""
+        if self.template or kind is ControllerKind.BARE:
+            return self.template
+        return f"{kind.value}/{_NUMBER.sub('#', self.name)}"
 
 
 class Arrival(msgspec.Struct, frozen=True, omit_defaults=True):

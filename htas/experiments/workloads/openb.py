@@ -6,6 +6,10 @@ num_gpu, gpu_milli, gpu_spec, creation_time and deletion_time in seconds.
 Every task becomes a Job that arrives at its creation time and runs for deletion − creation (one second at least), also
 those that the trace's own cluster never scheduled. GPUs are asked for as `alibabacloud.com/gpu-milli` = num_gpu ×
 gpu_milli: that a share must lie on a single GPU is not modelled. A gpu_spec becomes a required node affinity.
+
+The trace names no templates and no images. Tasks alike stand for one: those of one (qos, num_gpu, gpu_milli, gpu_spec)
+for a template, which together with CPU and memory runs are learned of; of one (qos, gpu_spec) for an image; of one qos
+for a kind of owner. Files without the column qos load as well: their tasks have none.
 """
 
 from __future__ import annotations
@@ -62,6 +66,7 @@ def _arrival(row: dict[str, str], where: str) -> Arrival:
     if row["gpu_spec"]:
         models = Requirement(GPU_MODEL, Operator.IN, tuple(row["gpu_spec"].split("|")))
         constraints = Constraints(node_affinity=(NodeSelectorTerm((models,)),))
+    qos, models_asked = row.get("qos") or "none", row["gpu_spec"] or "any"
     amounts = {"cpu": cpu_m, "memory": mib * 2**20, PODS: 1, GPU_MILLI: gpus * gpu_milli}
     task = Task(
         row["name"],
@@ -71,5 +76,7 @@ def _arrival(row: dict[str, str], where: str) -> Arrival:
         stated_s=runs_s,
         constraints=constraints,
         labels={"job": row["name"]},
+        template=f"{qos}/{gpus}x{gpu_milli}-{models_asked}",
+        image=f"{qos}/{models_asked}",
     )
     return Arrival(float(created), task, ControllerKind.JOB)
