@@ -9,12 +9,14 @@ import msgspec
 from htas.adapters.kubernetes.dump import DumpError, read_dump
 from htas.cli.console import InputError, err, instant_of
 from htas.config.loader import Loaded
+from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.kubernetes_wiring import live_snapshot
-from htas.daemon.wiring import sandbox_daemon
+from htas.daemon.wiring import has_store, reading_store, sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.planner import plan
+from htas.profiler.run_lengths import LearnedRunLengths
 
 LONG_AGO_S = 10 * 365 * 86_400.0
 
@@ -29,7 +31,7 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
     """The cluster as it is now. Objects that cannot be used are told, and left out as the daemon leaves them out."""
     setting = loaded.sandbox
     if setting is None:
-        snapshot = live_snapshot(loaded)
+        snapshot = _as_learned(loaded, live_snapshot(loaded))
         for problem in snapshot.cluster.problems:
             err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False)
         return snapshot
@@ -37,6 +39,17 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
         raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
     with sandbox_daemon(loaded, setting) as daemon:
         return daemon.observe()
+
+
+def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """With the run lengths that the daemon learned, where its store can be read from here."""
+    if not has_store(loaded):
+        return snapshot
+    learned = LearnedRunLengths(loaded.policy.run_lengths)
+    with reading_store(loaded) as store:
+        learned.learn(store.runs(limit=REMEMBERED_RUNS))
+    view = msgspec.structs.replace(snapshot.cluster, pods=learned.applied(snapshot.cluster.pods))
+    return msgspec.structs.replace(snapshot, cluster=view)
 
 
 def _dumped(loaded: Loaded, dump: Path, at: str | None) -> ClusterSnapshot:

@@ -28,7 +28,11 @@ from htas.planning.planner import plan
 from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
+from htas.profiler.run_lengths import LearnedRunLengths
 from htas.profiler.stays import Stays
+
+REMEMBERED_RUNS = 50_000
+"""So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
 
 
 class Cloud(msgspec.Struct, frozen=True):
@@ -82,6 +86,8 @@ class Daemon:
         self._last: ClusterSnapshot | None = None
         self._stays = Stays()
         self._unwritten: list[Run] = []
+        self._run_lengths = LearnedRunLengths(policy.run_lengths)
+        self._remembers = False
         self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
@@ -100,6 +106,7 @@ class Daemon:
         self._machines.policy = policy
         self._draining.policy = policy
         self._announcing.policy = policy
+        self._run_lengths.adopt(policy.run_lengths)
 
     def take_over(self) -> list[Outcome]:
         """Begin to lead after another daemon: what our own journal still intends has been overtaken."""
@@ -112,6 +119,7 @@ class Daemon:
         that does not answer stops purchases and releases alone.
         """
         started = perf_counter()
+        self._remember()
         repairs = self._repair()
         snapshot = self.observe()
         began = perf_counter()
@@ -125,6 +133,12 @@ class Daemon:
         for listener in self.listeners:
             listener(result)
         return result
+
+    def _remember(self) -> None:
+        """Learn from what is on record, once: a store that cannot be read is asked again in the next cycle."""
+        if not self._remembers:
+            self._run_lengths.learn(self.ports.store.runs(limit=REMEMBERED_RUNS))
+            self._remembers = True
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -152,6 +166,7 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
+        view = msgspec.structs.replace(view, pods=self._run_lengths.applied(view.pods))
         self._expectations.settle(view.pods, now)
         snapshot = ClusterSnapshot(
             taken_at=now,
@@ -173,7 +188,9 @@ class Daemon:
 
     def _record(self, result: CycleResult) -> None:
         """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits."""
-        self._unwritten += self._stays.observe(result.snapshot)  # kept until the store has taken them
+        over = self._stays.observe(result.snapshot)
+        self._run_lengths.learn(over)
+        self._unwritten += over  # kept until the store has taken them
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
         self.ports.store.add_runs(self._unwritten)

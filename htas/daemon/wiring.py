@@ -26,11 +26,15 @@ def open_store(loaded: Loaded) -> StorePort:
     return SqliteStore(store_path(loaded))
 
 
+def has_store(loaded: Loaded) -> bool:
+    """Whether there is anything to read: on another machine than the daemon's there may be no file."""
+    return Path(store_path(loaded)).exists()
+
+
 def recorded_store(loaded: Loaded) -> StorePort:
     """The configured store for reading; raises PermanentError where no daemon has made it yet."""
-    path = store_path(loaded)
-    if not Path(path).exists():
-        raise PermanentError(f"{path}: nothing has been recorded yet; start the daemon with htas run")
+    if not has_store(loaded):
+        raise PermanentError(f"{store_path(loaded)}: nothing has been recorded yet; start the daemon with htas run")
     return open_store(loaded)
 
 
