@@ -94,6 +94,7 @@ def cost_view(books: Books, by: CostBy, against: str | None) -> RenderableType:
         return Text("nothing has been bought yet")
     catalogue, whole = books.catalogue, books.total
     view = table(by.value, catalogue.currency, "")
+    view.columns[1].justify = "right"
     sums = books.sums(by)
     for name, amount in sums.items():
         share = amount / whole if whole else 0.0
