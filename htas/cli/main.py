@@ -30,6 +30,8 @@ app = typer.Typer(
 )
 explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
+store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
+app.add_typer(store_app, name="store")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
@@ -226,13 +228,40 @@ def history(
 @app.command()
 def replay(
     config: Config,
-    record: Annotated[int, typer.Argument(min=1, max=10**12, help="A cycle's number.")],
+    record: Annotated[int, typer.Argument(min=1, max=10**15, help="A cycle's number.")],
 ) -> None:
     """Plan a recorded cycle again, offline, and show what would be different now."""
     with told():
         is_same = reports.replay(load_configuration(config), record)
     if not is_same:
         raise typer.Exit(1)
+
+
+@store_app.command("init")
+def init_store(config: Config) -> None:
+    """Make what the configured store needs: keyspace and tables, or a file. What is there already is left alone."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.init(load_configuration(config)))
+
+
+@store_app.command("migrate")
+def migrate_store(config: Config) -> None:
+    """Bring a store of an older htas up to date; end every daemon that uses it first."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.migrate(load_configuration(config)))
+
+
+@store_app.command("check")
+def check_store(config: Config) -> None:
+    """Whether the store can be reached, read and written, and of which version it is. The schema is not changed."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.check(load_configuration(config)))
 
 
 def main() -> None:

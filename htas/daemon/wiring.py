@@ -16,20 +16,27 @@ from htas.ports import PermanentError, StorePort
 
 
 def store_path(loaded: Loaded) -> str:
-    """Where the configured store is; a relative path is taken from the configuration's folder."""
+    """The store's file here (of Cassandra: its buffer's); a relative path is taken from the configuration's folder."""
+    if loaded.cassandra is not None:
+        return str(loaded.directory / loaded.cassandra.buffer.path)
+    assert loaded.sqlite is not None  # exactly one is configured
     path = loaded.sqlite.path
     return path if path == ":memory:" else str(loaded.directory / path)
 
 
 def open_store(loaded: Loaded) -> StorePort:
-    """The configured store, made if there is none."""
+    """The configured store; a SQLite file is made if there is none."""
+    if loaded.cassandra is not None:
+        from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
+
+        return cassandra_store(loaded, loaded.cassandra)
     return SqliteStore(store_path(loaded))
 
 
 def recorded_store(loaded: Loaded) -> StorePort:
     """The configured store for reading; raises PermanentError where no daemon has made it yet."""
     path = store_path(loaded)
-    if not Path(path).exists():
+    if loaded.sqlite is not None and not Path(path).exists():
         raise PermanentError(f"{path}: nothing has been recorded yet; start the daemon with htas run")
     return open_store(loaded)
 

@@ -42,11 +42,11 @@ _PUT_LEARNED = "INSERT INTO learned (cluster, flavour, body) VALUES (?, ?, ?)"
 
 
 class Journal:
-    """The part of StorePort that is waited for."""
+    """The part of StorePort that is waited for, of the cluster `name`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, name: str) -> None:
         self._session = session
-        self._name = session.settings.cluster
+        self._name = name
 
     def claims(self) -> Sequence[NodeClaim]:
         found = self._listed("reading claims", _CLAIMS, CLAIM_SHARDS)

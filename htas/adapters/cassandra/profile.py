@@ -26,7 +26,7 @@ SHARDS = 64
 """At 50 events a second a day is 4.3 million rows: 68,000 of them, 6 MB, in a partition."""
 INSTANCE_SHARDS = 16
 
-_ADD = (
+ADD = (
     "INSERT INTO profile (cluster, day, shard, instance_name, event_time, event, instance_type, runtime, ramcapacity,"
     " cpucapacity, ramavailable, cpuavailable) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?"
 )
@@ -91,7 +91,7 @@ class Profile:
             Decimal(row.cpuavailable),
             self._ttl,
         )
-        return (day, shard), (_ADD, values)
+        return (day, shard), (ADD, values)
 
     def _write_newest(self, row: ProfileRow) -> tuple[Any, Write]:
         """Dated by its event, so that a row that comes late never replaces a newer one; in one column, as a whole.

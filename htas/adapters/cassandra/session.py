@@ -1,4 +1,4 @@
-"""One session with Cassandra: connected safely, statements prepared when first used. Knows nothing of what is stored."""
+"""One session with Cassandra: connected safely, statements prepared when first used. Does not know what is stored."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class CassandraStore:
             session.close()
             raise
         self._session = session
-        self._journal = Journal(session)
+        self._journal = Journal(session, settings.cluster)
         self._profile = Profile(session)
         self._cycles = Cycles(session)
         self._bills = Bills(session)

@@ -55,7 +55,7 @@ class Link:
                 body = body[2 + struct.unpack(">H", body[:2])[0] :]
         if answer == ERROR:
             code, size = struct.unpack(">iH", body[:6])
-            raise OSError("error 0x%04x: %s" % (code, body[6 : 6 + size].decode()))
+            raise OSError(f"error 0x{code:04x}: {body[6 : 6 + size].decode()}")
         return answer, body
 
 
@@ -64,15 +64,15 @@ def count(host, port, level="ONE", query="SELECT count(*) FROM system.local", ti
     try:
         answer, _ = link.ask(STARTUP, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
         if answer == AUTHENTICATE:
-            token = "\0%s\0%s" % (os.environ.get("CQLPING_USER", ""), os.environ.get("CQLPING_PASSWORD", ""))
+            token = "\0".join(("", os.environ.get("CQLPING_USER", ""), os.environ.get("CQLPING_PASSWORD", "")))
             data = token.encode()
             answer, _ = link.ask(AUTH_RESPONSE, struct.pack(">i", len(data)) + data)
         if answer not in (READY, AUTH_SUCCESS):
-            raise OSError("unexpected answer 0x%02x" % answer)
+            raise OSError(f"unexpected answer 0x{answer:02x}")
         data = query.encode()
         answer, body = link.ask(QUERY, struct.pack(">I", len(data)) + data + struct.pack(">HB", LEVELS[level], 0))
         if answer != RESULT:
-            raise OSError("unexpected answer 0x%02x" % answer)
+            raise OSError(f"unexpected answer 0x{answer:02x}")
         return struct.unpack(">q", body[-8:])[0]
     finally:
         link.sock.close()
@@ -82,5 +82,5 @@ if __name__ == "__main__":
     try:
         print(count(sys.argv[1], int(sys.argv[2]), *sys.argv[3:5]))
     except OSError as problem:
-        print("%s:%s: %s" % (sys.argv[1], sys.argv[2], problem), file=sys.stderr)
+        print(f"{sys.argv[1]}:{sys.argv[2]}: {problem}", file=sys.stderr)
         sys.exit(1)
