@@ -36,6 +36,8 @@ app = typer.Typer(
 )
 explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
+store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
+app.add_typer(store_app, name="store")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
@@ -273,6 +275,33 @@ def replay(
 
 def _instant(text: str | None, option: str, default: float) -> float:
     return instant_of(text, option) if text is not None else default
+
+
+@store_app.command("init")
+def init_store(config: Config) -> None:
+    """Make what the configured store needs: keyspace and tables, or a file. What is there already is left alone."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.init(load_configuration(config)))
+
+
+@store_app.command("migrate")
+def migrate_store(config: Config) -> None:
+    """Bring a store of an older htas up to date; end every daemon that uses it first."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.migrate(load_configuration(config)))
+
+
+@store_app.command("check")
+def check_store(config: Config) -> None:
+    """Whether the store can be reached, read and written, and of which version it is. The schema is not changed."""
+    from htas.cli import store
+
+    with told():
+        typer.echo(store.check(load_configuration(config)))
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from htas.config.document import Document, Steps, read_document
 from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.problems import ConfigurationError, parsed
-from htas.config.settings import Configuration, SandboxSetting, SqliteSetting
+from htas.config.settings import CassandraSetting, Configuration, SandboxSetting, SqliteSetting
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.policy import Policy
 from htas.model.snapshot import Problem
@@ -40,8 +40,14 @@ class Loaded:
         return self.settings.provider.sandbox
 
     @property
-    def sqlite(self) -> SqliteSetting:
+    def sqlite(self) -> SqliteSetting | None:
+        """The SQLite file's settings, where it is the store."""
         return self.settings.store.sqlite
+
+    @property
+    def cassandra(self) -> CassandraSetting | None:
+        """Cassandra's settings, where it is the store."""
+        return self.settings.store.cassandra
 
     @property
     def directory(self) -> Path:

@@ -14,14 +14,8 @@ from htas.model.snapshot import Problem
 from htas.ports import HTASError
 
 _M = TypeVar("_M", bound=BaseModel)
-LATER = {
-    (
-        "store",
-        "cassandra",
-    ): "store cassandra is not available in this release; write `store: {sqlite: {path: htas.db}}`",
-}
-"""Keys of the design that this release does not have yet."""
 LATER_VALUES = {"cheapest-mix": "cheapest-mix is not available in this release; write greedy"}
+"""Values of the design that this release does not have yet."""
 
 
 class ConfigurationError(HTASError):
@@ -50,11 +44,10 @@ def near(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
 def _told(model: type[BaseModel], document: Document, base: Steps, error: ValidationError) -> Iterator[Problem]:
     """Pydantic's list, without what only follows from another problem."""
     items = error.errors(include_url=False)
-    later = {item["loc"][:-1] for item in items if item["loc"] in LATER}
     for item in items:
         steps = item["loc"]
         follows = any(other["loc"] != steps and other["loc"][: len(steps)] == steps for other in items)
-        if follows or (item["type"] == "missing" and steps[:-1] in later):
+        if follows:
             continue
         place = base + (steps if item["type"] == "extra_forbidden" else _as_written(model, steps))
         yield Problem(document.place(place), _what(item, model, document.at(place)))
@@ -73,7 +66,7 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any) -> str:
     steps, bounds = item["loc"], item.get("ctx", {})
     match item["type"]:
         case "extra_forbidden":
-            return LATER.get(steps) or _unknown(str(steps[-1]), section_at(model, steps[:-1]), model)
+            return _unknown(str(steps[-1]), section_at(model, steps[:-1]), model)
         case "missing":
             return "missing; this key is required"
         case "value_error":

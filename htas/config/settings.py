@@ -12,10 +12,11 @@ from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
+from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.values import Name, Seconds, Section, Source, Text
 
-__all__ = ["Configuration", "SandboxSetting", "SqliteSetting"]
+__all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
 
 
 class ProviderSetting(Section):
@@ -39,18 +40,6 @@ class ProviderSetting(Section):
         chosen = self.sandbox or self.kwok or self.openstack
         assert chosen is not None
         return chosen
-
-
-class SqliteSetting(Section):
-    """A SQLite file."""
-
-    path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
-
-
-class StoreSetting(Section):
-    """Where the journal and the history are kept."""
-
-    sqlite: SqliteSetting = Field(description="A file on this machine: nothing to install.")
 
 
 class Configuration(Section):

@@ -16,19 +16,26 @@ from htas.ports import PermanentError, StorePort
 
 
 def store_path(loaded: Loaded) -> str:
-    """Where the configured store is; a relative path is taken from the configuration's folder."""
+    """The store's file here (of Cassandra: its buffer's); a relative path is taken from the configuration's folder."""
+    if loaded.cassandra is not None:
+        return str(loaded.directory / loaded.cassandra.buffer.path)
+    assert loaded.sqlite is not None  # exactly one is configured
     path = loaded.sqlite.path
     return path if path == ":memory:" else str(loaded.directory / path)
 
 
 def open_store(loaded: Loaded) -> StorePort:
-    """The configured store, made if there is none."""
+    """The configured store; a SQLite file is made if there is none."""
+    if loaded.cassandra is not None:
+        from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
+
+        return cassandra_store(loaded, loaded.cassandra)
     return SqliteStore(store_path(loaded))
 
 
 def has_store(loaded: Loaded) -> bool:
     """Whether there is anything to read: on another machine than the daemon's there may be no file."""
-    return Path(store_path(loaded)).exists()
+    return loaded.sqlite is None or Path(store_path(loaded)).exists()
 
 
 def recorded_store(loaded: Loaded) -> StorePort:

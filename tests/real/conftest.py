@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from htas.adapters.cassandra import schema
+from htas.adapters.cassandra.session import Session
+from htas.adapters.cassandra.settings import CassandraSettings
 from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
+from tools.testenv.cassandra import DATACENTER, Cassandra
 from tools.testenv.openstack import OpenStack
 
 Tell = Callable[[str], None]
@@ -106,3 +110,31 @@ def cloud_config(cluster: Cluster, openstack: OpenStack, tmp_path: Path) -> Call
         return configuration(tmp_path, cluster.kubeconfig, name, provider={"openstack": machines}, **changes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cassandra]:
+    """A real Cassandra of one node. HTAS_CASSANDRA_DIR names one that stays when the tests are over."""
+    kept = os.environ.get("HTAS_CASSANDRA_DIR")
+    server = Cassandra(Path(kept or tmp_path_factory.mktemp("cassandra")))
+    yield server
+    if kept is None:
+        server.purge()
+
+
+@pytest.fixture(scope="session")
+def made_keyspace(cassandra: Cassandra) -> CassandraSettings:
+    """How HTAS reaches it; the keyspace is made once, since defining takes seconds."""
+    settings = CassandraSettings(cassandra.contact_points, DATACENTER, "test", keyspace="htas_contract")
+    session = Session(settings)
+    schema.init(session, {DATACENTER: 1})
+    session.close()
+    return settings
+
+
+@pytest.fixture
+def keyspace(cassandra: Cassandra, made_keyspace: CassandraSettings) -> CassandraSettings:
+    """The keyspace, empty; the server runs."""
+    cassandra.start()
+    cassandra.wipe(made_keyspace.keyspace)
+    return made_keyspace

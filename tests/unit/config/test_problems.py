@@ -108,12 +108,6 @@ NOT_YET = [
         id="kwok beside the sandbox",
     ),
     pytest.param(
-        GOOD + "store: {cassandra: {}}",
-        "htas.yaml:6 store.cassandra: store cassandra is not available in this release; "
-        "write `store: {sqlite: {path: htas.db}}`",
-        id="cassandra",
-    ),
-    pytest.param(
         group("autoscaling: {algorithm: cheapest-mix}"),
         f"{GROUP}.autoscaling.algorithm: cheapest-mix is not available in this release; write greedy",
         id="cheapest-mix",
@@ -123,7 +117,6 @@ NOT_YET = [
         "htas.yaml:6 provider: names no provider; write one, sandbox or kwok or openstack",
         id="no provider chosen",
     ),
-    pytest.param(GOOD + "store: {}", "htas.yaml:6 store.sqlite: missing; this key is required", id="no store chosen"),
 ]
 
 VALUES = [

@@ -29,7 +29,7 @@ GPU_PRICES = {
 }
 
 
-@pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml", "kwok.yaml", "openstack.yaml"])
+@pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml", "kwok.yaml", "openstack.yaml", "cassandra.yaml"])
 def test_configurations_load(name: str) -> None:
     assert [group.workload.value for group in load_configuration(SHIPPED / name).policy.groups] == ["service", "batch"]
 
@@ -98,7 +98,8 @@ def default_of(text: str) -> str | None:
     ("steps", "default"), [pytest.param(*leaf, id=key_text(leaf[0])) for leaf in leaves(Configuration)]
 )
 def test_the_shipped_file_lists_every_key_with_its_default(steps: Steps, default: Any) -> None:
-    path = SHIPPED / (f"{steps[1]}.yaml" if steps[0] == "provider" and steps[1] != "sandbox" else "htas.yaml")
+    has_a_file = steps[0] in ("provider", "store") and steps[1] not in ("sandbox", "sqlite")
+    path = SHIPPED / (f"{steps[1]}.yaml" if has_a_file else "htas.yaml")
     document, problems = read_document(path)
     assert isinstance(document, Document)
     assert not problems

@@ -1,0 +1,85 @@
+"""Cycles: an index by day, and the records themselves, compressed and in chunks."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import msgspec
+
+from htas.adapters.cassandra.days import Days
+from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis, millis
+from htas.adapters.cassandra.session import Row, Session
+from htas.model.record import CycleRecord
+
+CHUNK = 512 * 1024
+"""A cycle of 50,000 pods is 2 MB when compressed; one write may be 4 MiB with small commit log segments."""
+AT_ONCE = 64
+"""Records read at one time."""
+MOST = 2**31 - 1
+
+_ADD_CHUNK = "INSERT INTO cycle_bodies (cluster, id, chunk, chunks, body) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_ADD = "INSERT INTO cycles (cluster, day, id) VALUES (?, ?, ?) USING TTL ?"
+_CHUNKS = "SELECT chunks, body FROM cycle_bodies WHERE cluster = ? AND id = ?"
+_NEWEST = "SELECT id FROM cycles WHERE cluster = ? AND day = ? AND id >= ? LIMIT ?"
+
+
+class Cycles:
+    """A cycle's id is its instant in milliseconds: written twice it is one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._name = session.settings.cluster
+        self._ttl = int(session.settings.retention.cycles_s)
+        self._days = Days(session, "cycles", session.settings.retention.cycles_s)
+
+    def add(self, record: CycleRecord) -> int:
+        """The body first: what the index names is there."""
+        number, day = millis(record.at), day_of(record.at)
+        body = zlib.compress(msgspec.json.encode(record), 1)
+        chunks = [body[i : i + CHUNK] for i in range(0, len(body), CHUNK)]
+        self._session.write_batches(
+            "writing a cycle",
+            (
+                [(_ADD_CHUNK, (self._name, number, i, len(chunks), chunk, self._ttl))]  # one by one: they are large
+                for i, chunk in enumerate(chunks)
+            ),
+        )
+        self._days.note([day])
+        self._session.write("writing a cycle", _ADD, (self._name, date_of(day), number, self._ttl))
+        return number
+
+    def one(self, number: int) -> CycleRecord | None:
+        return self._read([number])[0]
+
+    def newest(self, since: float, limit: int) -> Sequence[CycleRecord]:
+        found = [record for record in self._read(self._numbers(since, limit)) if record is not None]
+        return [record for record in reversed(found) if record.at >= since]
+
+    def _numbers(self, since: float, limit: int) -> list[int]:
+        """Newest first."""
+        numbers: list[int] = []
+        first = first_millis(since)
+        for day in self._days.since(since):
+            left = min(limit - len(numbers), MOST)
+            if left <= 0:
+                break
+            values = (self._name, date_of(day), first, left)
+            numbers += [number for (number,) in self._session.rows("reading cycles", _NEWEST, values)]
+        return numbers
+
+    def _read(self, numbers: Sequence[int]) -> list[CycleRecord | None]:
+        records: list[CycleRecord | None] = []
+        for i in range(0, len(numbers), AT_ONCE):
+            part = numbers[i : i + AT_ONCE]
+            found = self._session.rows_of("reading cycles", _CHUNKS, [(self._name, number) for number in part])
+            records += [_record(number, chunks) for number, chunks in zip(part, found, strict=True)]
+        return records
+
+
+def _record(number: int, chunks: Sequence[Row]) -> CycleRecord | None:
+    """None where it is not there, or only a part of it: its writer was ended, or it is expiring."""
+    if not chunks or len(chunks) < chunks[0][0]:
+        return None
+    body = zlib.decompress(b"".join(chunk for _, chunk in chunks))
+    return msgspec.structs.replace(decoded(body, CycleRecord), id=number)

@@ -1,0 +1,114 @@
+"""The schema, by version. It is made and changed only when asked for: `htas store init` and `htas store migrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from htas.adapters.cassandra.errors import NotThereError
+from htas.adapters.cassandra.session import Session
+from htas.adapters.cassandra.tables import MIGRATIONS, VERSION_TABLE
+from htas.ports import PermanentError
+
+DEFINING_S = 60.0
+"""A statement that defines something takes up to 4 s on a busy ring; it must not be given up half-way."""
+
+_KEYSPACES = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s"
+_TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+_VERSION = "SELECT version FROM schema_version WHERE name = 'htas'"
+_STAMP = "INSERT INTO schema_version (name, version, since) VALUES ('htas', ?, ?)"
+
+
+def schema_text(keyspace: str, replication: Mapping[str, int]) -> str:
+    """All statements of the present schema, as an administrator may run them by cqlsh."""
+    stamp = _STAMP.replace("INTO ", f"INTO {keyspace}.").replace("?, ?", f"{len(MIGRATIONS)}, toTimestamp(now())")
+    steps = [VERSION_TABLE, *(step for steps in MIGRATIONS for step in steps)]
+    statements = [_creation(keyspace, replication), *(_placed(step, keyspace) for step in steps), stamp]
+    return "".join(f"{statement};\n" for statement in statements)
+
+
+def version_of(session: Session) -> int | None:
+    """The version of the keyspace's schema, 0 where it is half made, None where there is none.
+
+    Raises PermanentError where it must not be touched: it is newer than this htas, or another program's.
+    """
+    keyspace = session.settings.keyspace
+    tables = {name for (name,) in session.rows_of_any_keyspace("reading the schema", _TABLES, (keyspace,))}
+    if "schema_version" not in tables:
+        if tables:
+            raise PermanentError(
+                f"keyspace {keyspace}: holds tables of another program ({', '.join(sorted(tables)[:3])} …);"
+                " name another one in store.cassandra.keyspace"
+            )
+        return None
+    found = session.rows("reading the schema's version", _VERSION, ())
+    version = int(found[0][0]) if found else 0
+    if version > len(MIGRATIONS):
+        raise PermanentError(
+            f"keyspace {keyspace}: written by a newer htas (schema {version}, this one knows {len(MIGRATIONS)});"
+            " upgrade htas"
+        )
+    return version
+
+
+def require_current(session: Session) -> None:
+    """Raises PermanentError, saying what to do, where the schema is not the one this htas works with. Reads only."""
+    keyspace, version = session.settings.keyspace, version_of(session)
+    if version is None:
+        raise NotThereError(f"keyspace {keyspace}: is not there or empty; make it with: htas store init")
+    if version < len(MIGRATIONS):
+        raise PermanentError(
+            f"keyspace {keyspace}: has schema {version}, this htas works with {len(MIGRATIONS)};"
+            " bring it up to date with: htas store migrate"
+        )
+
+
+def init(session: Session, replication: Mapping[str, int]) -> bool:
+    """Make keyspace and tables; returns whether anything had to be made.
+
+    Raises RefusedError where a right is missing, PermanentError where what is there must not be touched.
+    """
+    keyspace, version = session.settings.keyspace, version_of(session)
+    if version is not None and 0 < version < len(MIGRATIONS):
+        require_current(session)
+    if version == len(MIGRATIONS):
+        return False
+    if not session.rows_of_any_keyspace("looking for the keyspace", _KEYSPACES, (keyspace,)):
+        _define(session, "making the keyspace", _creation(keyspace, replication))
+    _define(session, "making the tables", _placed(VERSION_TABLE, keyspace))
+    _bring_up(session, 0)
+    return True
+
+
+def migrate(session: Session) -> tuple[int, int]:
+    """Bring an older schema up to date; returns the version there was and the one there is."""
+    version = version_of(session)
+    if version is None:
+        require_current(session)
+    found = version or 0
+    _bring_up(session, found)
+    return found, len(MIGRATIONS)
+
+
+def _bring_up(session: Session, version: int) -> None:
+    """Every step may be done twice, so that one who was ended half-way, or another beside us, does no harm."""
+    for number, steps in enumerate(MIGRATIONS[version:], version + 1):
+        for step in steps:
+            _define(session, f"schema {number}", _placed(step, session.settings.keyspace))
+        session.write("writing the schema's version", _STAMP, (number, datetime.now(UTC)))
+
+
+def _define(session: Session, what: str, statement: str) -> None:
+    session.define(what, statement, DEFINING_S)
+
+
+def _creation(keyspace: str, replication: Mapping[str, int]) -> str:
+    factors = "".join(f", '{name}': {factor}" for name, factor in sorted(replication.items()))
+    return (
+        f"CREATE KEYSPACE IF NOT EXISTS {keyspace}\n"
+        f"    WITH replication = {{'class': 'NetworkTopologyStrategy'{factors}}}"
+    )
+
+
+def _placed(step: str, keyspace: str) -> str:
+    return step.replace("KEYSPACE.", f"{keyspace}.")
