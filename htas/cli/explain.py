@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from htas.cli.console import InputError
 from htas.model.money import price_text
 from htas.model.plan import Plan
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cleaning.utilization import utilization
@@ -30,9 +30,20 @@ def _what(pod: Pod, policy: Policy) -> str:
     extended = "".join(f", {amount} {name}" for name, amount in pod.requests.extended)
     text = f"{pod.key}: {pod.kind.value} work, priority {pod.priority}, asks for {ask}{extended}"
     if pod.kind is WorkKind.BATCH:
-        source = pod.run_length.source.value if pod.run_length is not None else "default"
-        text += f"; runs about {run_length_s(pod, policy):.0f} s ({source})"
+        text += f"; runs about {run_length_s(pod, policy):.0f} s ({_source(pod.run_length)})"
     return text
+
+
+def _source(length: RunLength | None) -> str:
+    """Where an estimate comes from; of what was learned, how many runs it rests on and how well they agree."""
+    if length is None:
+        return RunLengthSource.DEFAULT.value
+    if length.source is not RunLengthSource.LEARNED:
+        return length.source.value
+    if length.runs == 1:
+        return f"learned from the only run of its {length.basis}"
+    agreed = f"{length.confidence * 100:.0f} % of them ended within a quarter of that"
+    return f"learned from {length.runs} runs of its {length.basis}; {agreed}"
 
 
 def _where(pod: Pod, plan: Plan) -> Iterator[str]:

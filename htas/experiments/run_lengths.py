@@ -1,33 +1,21 @@
-"""Run lengths learned from a trace: how far they are off, and what packing by them costs.
+"""Run lengths learned from a trace: how far they are off.
 
-Errors: the tasks are walked through in time; each is estimated when it is created, and teaches only once it has ended.
-Costs: the same work is played in the sandbox, its pods packed into time bins by their exact run lengths, by those
-learned on the way, or by the default alone.
+The tasks are walked through in time; each is estimated when it is created, and teaches only once it has ended.
 """
 
 from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-import msgspec
-
-from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.virtual import VirtualDriver
-from htas.execution.ports import Ports
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import Policy, RunLengths
+from htas.model.policy import RunLengths
 from htas.model.record import Run
-from htas.model.snapshot import ClusterSnapshot
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.sandbox.workload import Arrival, Task, Workload
-from htas.sandbox.world import World
-
-TAIL_S = 3600.0
-"""How long after the last task could have ended a played trace goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +26,15 @@ class Guess:
     took_s: float
 
 
-class Guesser:
-    """Expects run lengths, and is taught by tasks that have ended."""
+class Guesser(Protocol):
+    """Expects run lengths in seconds, and is taught by tasks that have ended."""
 
-    def expect(self, arrival: Arrival) -> float:
-        raise NotImplementedError
+    def expect(self, arrival: Arrival) -> float: ...
 
-    def teach(self, arrival: Arrival) -> None:
-        """A task has ended."""
+    def teach(self, arrival: Arrival) -> None: ...
 
 
-class Always(Guesser):
+class Always:
     """Nothing is learned: every task is expected to take the same."""
 
     def __init__(self, seconds: float) -> None:
@@ -57,8 +43,11 @@ class Always(Guesser):
     def expect(self, arrival: Arrival) -> float:
         return self._seconds
 
+    def teach(self, arrival: Arrival) -> None:
+        pass
 
-class SoFar(Guesser):
+
+class SoFar:
     """The mean or the median of all tasks that have ended, whatever they were; the default before the first."""
 
     def __init__(self, of_all: Callable[[Iterable[float]], float], default_s: float) -> None:
@@ -72,7 +61,7 @@ class SoFar(Guesser):
         self._seconds.append(arrival.task.runs_s or 0.0)
 
 
-class Learned(Guesser):
+class Learned:
     """What HTAS does; the default where it has learned too little."""
 
     def __init__(self, settings: RunLengths) -> None:
@@ -92,15 +81,15 @@ def walk(work: Workload, guesser: Guesser) -> list[Guess]:
 
     A task is taken to begin at its creation, as it does in the sandbox but for the wait for a machine.
     """
-    last = max(_ends(arrival) for arrival in work.arrivals)
+    last = max(ends_at(arrival) for arrival in work.arrivals)
     ending: list[tuple[float, int]] = []
     guesses = []
     for number, arrival in enumerate(work.arrivals):
         while ending and ending[0][0] <= arrival.at_s:
             guesser.teach(work.arrivals[heapq.heappop(ending)[1]])
-        if _ends(arrival) < last:
+        if ends_at(arrival) < last:
             guesses.append(Guess(guesser.expect(arrival), arrival.task.runs_s or 0.0))
-            heapq.heappush(ending, (_ends(arrival), number))
+            heapq.heappush(ending, (ends_at(arrival), number))
     return guesses
 
 
@@ -130,67 +119,6 @@ def _factor(guess: Guess) -> float:
     return max(expected / took, took / expected)
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What playing a workload came to. Money in units of the currency, times in seconds."""
-
-    cost: float
-    machines: int
-    machine_hours: float
-    moved: int
-    mean_wait_s: float
-    wait_p99_s: float
-    finished: int
-    lost: int
-
-
-def play(work: Workload, policy: Policy, *, states: bool, seed: int = 1) -> Played:
-    """Play a workload to its end. `states`: its pods state exact run lengths; else `policy.run_lengths` counts."""
-    arrivals = work.arrivals if states else tuple(_unstated(work.arrivals))
-    world = World(start=0.0, seed=seed)
-    world.load(msgspec.structs.replace(work, arrivals=arrivals))
-    store = SqliteStore(":memory:")
-    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
-    daemon = LearningDaemon(ports, policy, world, arrivals)
-    end = max(_ends(arrival) for arrival in arrivals) + TAIL_S
-    VirtualDriver(world, daemon).run_until(end)
-    store.close()
-    ledger = world.ledger
-    billed = ledger.nano_seconds(policy.catalogue.billing, end)
-    return Played(
-        cost=billed / 3600 / 10**9,
-        machines=len(ledger.rentals),
-        machine_hours=ledger.machine_hours(end),
-        moved=ledger.migrations,
-        mean_wait_s=ledger.mean_wait_s(),
-        wait_p99_s=ledger.wait_percentile_s(0.99),
-        finished=ledger.finished,
-        lost=ledger.lost,
-    )
-
-
-class LearningDaemon(Daemon):
-    """A daemon that learns from the sandbox's own books: a task teaches its true length in the cycle after its end."""
-
-    def __init__(self, ports: Ports, policy: Policy, world: World, arrivals: Iterable[Arrival]) -> None:
-        super().__init__(ports, policy, keeps_history=False)
-        self._world = world
-        self._by_key = {f"{a.task.namespace}/{a.task.name}": a for a in arrivals}
-        self._learned = LearnedRunLengths(policy.run_lengths)
-        self._taught = 0
-        self.listeners.append(self._teach)
-
-    def observe(self) -> ClusterSnapshot:
-        seen = super().observe()
-        view = msgspec.structs.replace(seen.cluster, pods=self._learned.applied(seen.cluster.pods))
-        return msgspec.structs.replace(seen, cluster=view)
-
-    def _teach(self, result: CycleResult) -> None:
-        ended = self._world.ledger.finished_tasks[self._taught :]
-        self._taught += len(ended)
-        self._learned.learn(run_of(self._by_key[key], result.snapshot.taken_at) for key in ended)
-
-
 def run_of(arrival: Arrival, ended_at: float) -> Run:
     """The record of a task that ended well."""
     task = arrival.task
@@ -218,10 +146,6 @@ def _pod(arrival: Arrival) -> Pod:
     return Pod(task.namespace, task.name, task.requests, kind=task.kind, template=template, image=task.image)
 
 
-def _ends(arrival: Arrival) -> float:
+def ends_at(arrival: Arrival) -> float:
+    """When a task ends that begins as it arrives, in seconds since the workload's start."""
     return arrival.at_s + (arrival.task.runs_s or 0.0)
-
-
-def _unstated(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-    for arrival in arrivals:
-        yield msgspec.structs.replace(arrival, task=msgspec.structs.replace(arrival.task, stated_s=None))

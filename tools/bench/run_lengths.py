@@ -20,9 +20,10 @@ from time import perf_counter
 import msgspec
 
 from htas.cli.demo import trace_policy
-from htas.experiments.run_lengths import Always, Guesser, Learned, Played, SoFar, errors, play, walk
+from htas.experiments.run_lengths import Always, Guesser, Learned, SoFar, errors, walk
 from htas.experiments.workloads.openb import openb
 from htas.model.policy import RunLengths
+from tools.bench.playing import Played, play
 
 QUANTILES = (0.5, 0.75, 0.9)
 DEFAULT_S = RunLengths().default_s

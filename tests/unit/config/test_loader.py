@@ -40,6 +40,11 @@ def test_defaults_are_the_models(tmp_path: Path) -> None:
     assert policy.groups[0].cleaning == CleaningRules()
 
 
+def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
+    text = GOOD + "runLengths: {default: 5m, learn: false, quantile: 0.75, minRuns: 5, halfLife: 7.5}"
+    assert policy_of(tmp_path, text).run_lengths == RunLengths(300.0, False, 0.75, 5, 7.5)
+
+
 def test_batch_groups_are_packed_by_time_bins_unless_told_otherwise(tmp_path: Path) -> None:
     batch = policy_of(tmp_path, group("workload: batch")).groups[0]
     assert (batch.workload, batch.packing.algorithm) == (Workload.BATCH, PackingAlgorithm.TIME_BIN_BFD)

@@ -152,6 +152,26 @@ VALUES = [
         id="a backoff above its maximum",
     ),
     pytest.param(
+        GOOD + "runLengths: {quantile: 0}",
+        "htas.yaml:6 runLengths.quantile: '0' is too small; write more than 0",
+        id="an estimate within which nothing ends",
+    ),
+    pytest.param(
+        GOOD + "runLengths: {quantile: 50}",
+        "htas.yaml:6 runLengths.quantile: '50' is too great; write at most 1",
+        id="a quantile in per cent",
+    ),
+    pytest.param(
+        GOOD + "runLengths: {minRuns: 65}",
+        "htas.yaml:6 runLengths.minRuns: '65' is too great; write at most 64",
+        id="more runs wanted than are remembered",
+    ),
+    pytest.param(
+        GOOD + "runLengths: {halfLife: 0}",
+        "htas.yaml:6 runLengths.halfLife: '0' is too small; write more than 0",
+        id="runs that count for nothing at once",
+    ),
+    pytest.param(
         flavour("reserved: {memory: 1GB}"),
         f"{FLAVOUR}.reserved.memory: '1GB' is not a quantity; write a number, alone or with "
         "n u m k M G T P E Ki Mi Gi Ti Pi Ei",

@@ -57,6 +57,19 @@ def test_gpu_models_become_a_required_affinity(tmp_path: Path) -> None:
     assert requirement.values == ("V100M16", "V100M32")
 
 
+@pytest.mark.parametrize(
+    ("row", "template", "image"),
+    [
+        pytest.param("t,1,1,1,460,T4|P100,0,9,LS", "LS/1x460-T4|P100", "LS/T4|P100", id="a share of certain models"),
+        pytest.param("t,1,1,0,0,,0,9,BE", "BE/0x0-any", "BE/any", id="no GPU"),
+        pytest.param("t,1,1,0,0,,0,9", "none/0x0-any", "none/any", id="a row that ends before its QoS"),
+    ],
+)
+def test_tasks_alike_stand_for_a_template(row: str, template: str, image: str, tmp_path: Path) -> None:
+    (arrival,) = openb(trace(tmp_path, row, header=f"{HEADER},qos")).arrivals
+    assert (arrival.task.template, arrival.task.image) == (template, image)
+
+
 def test_the_first_task_arrives_at_the_start_and_order_follows_time(tmp_path: Path) -> None:
     work = openb(trace(tmp_path, "late,1,1,0,0,,500,600", "early,1,1,0,0,,200,300"))
     assert [(arrival.task.name, arrival.at_s) for arrival in work.arrivals] == [("early", 0.0), ("late", 300.0)]

@@ -32,6 +32,21 @@ def test_a_job_runs_for_its_true_length_not_the_stated_one() -> None:
     assert (world.ledger.finished, world.ledger.finished_tasks) == (1, ["default/j"])
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "stated", "template"),
+    [
+        pytest.param("train-17-3", ControllerKind.JOB, "", "Job/train-#-#", id="Jobs that differ in numbers are alike"),
+        pytest.param("web", ControllerKind.REPLICA_SET, "", "ReplicaSet/web", id="one without a number"),
+        pytest.param("one", ControllerKind.BARE, "", "", id="a bare pod is made of none"),
+        pytest.param("train-17", ControllerKind.JOB, "CronJob/train", "CronJob/train", id="one that is stated"),
+    ],
+)
+def test_pods_name_their_template_and_image(name: str, kind: ControllerKind, stated: str, template: str) -> None:
+    world = world_of(Arrival(0.0, task(name, template=stated, image="torch:2"), kind))
+    (pod,) = pods(world).values()
+    assert (pod.template, pod.image) == (template, "torch:2")
+
+
 def test_an_evicted_job_starts_again_from_nothing() -> None:
     world = bind_all(world_of(job("j", runs_s=100.0)))
     wait(world, 60)

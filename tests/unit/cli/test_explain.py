@@ -1,0 +1,43 @@
+"""What `htas explain pod` says of a run length."""
+
+from __future__ import annotations
+
+import pytest
+
+from htas.cli.explain import explain_pod
+from htas.model.pods import RunLength, RunLengthSource
+from htas.planning.planner import plan
+from tests.builders import NOW, make_job, make_pod, make_policy, make_snapshot
+
+POLICY = make_policy()
+LEARNED = RunLengthSource.LEARNED
+
+
+@pytest.mark.parametrize(
+    ("length", "told"),
+    [
+        pytest.param(
+            RunLength(312.4, LEARNED, "template", 14, 0.857),
+            "runs about 312 s (learned from 14 runs of its template; 86 % of them ended within a quarter of that)",
+            id="learned from its template",
+        ),
+        pytest.param(
+            RunLength(40.0, LEARNED, "kind of owner", 1, 1.0),
+            "runs about 40 s (learned from the only run of its kind of owner)",
+            id="learned from a single run",
+        ),
+        pytest.param(RunLength(60.0, RunLengthSource.ANNOTATION), "runs about 60 s (annotation)", id="stated"),
+        pytest.param(RunLength(90.0, RunLengthSource.DEADLINE), "runs about 90 s (deadline)", id="bounded"),
+        pytest.param(None, "runs about 600 s (default)", id="nothing known"),
+    ],
+)
+def test_a_run_length_is_told_with_its_source(length: RunLength | None, told: str) -> None:
+    snapshot = make_snapshot((), (make_job("train", run_length=length),))
+    first, *_ = explain_pod("train", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert first.endswith(f"; {told}")
+
+
+def test_services_have_none() -> None:
+    snapshot = make_snapshot((), (make_pod("web"),))
+    first, *_ = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert "runs about" not in first

@@ -1,0 +1,88 @@
+"""Playing a workload in the sandbox with pods whose run lengths are stated, learned on the way, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.virtual import VirtualDriver
+from htas.execution.ports import Ports
+from htas.experiments.run_lengths import ends_at, run_of
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.profiler.run_lengths import LearnedRunLengths
+from htas.sandbox.workload import Arrival, Workload
+from htas.sandbox.world import World
+
+TAIL_S = 3600.0
+"""How long after the last task could have ended the play goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What playing a workload came to. Money in units of the currency, times in seconds."""
+
+    cost: float
+    machines: int
+    machine_hours: float
+    moved: int
+    mean_wait_s: float
+    wait_p99_s: float
+    finished: int
+    lost: int
+
+
+def play(work: Workload, policy: Policy, *, states: bool, seed: int = 1) -> Played:
+    """Play a workload to its end. `states`: its pods state exact run lengths; else `policy.run_lengths` counts."""
+    arrivals = work.arrivals if states else tuple(_unstated(work.arrivals))
+    world = World(start=0.0, seed=seed)
+    world.load(msgspec.structs.replace(work, arrivals=arrivals))
+    store = SqliteStore(":memory:")
+    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
+    daemon = LearningDaemon(ports, policy, world, arrivals)
+    end = max(ends_at(arrival) for arrival in arrivals) + TAIL_S
+    VirtualDriver(world, daemon).run_until(end)
+    store.close()
+    ledger = world.ledger
+    billed = ledger.nano_seconds(policy.catalogue.billing, end)
+    return Played(
+        cost=billed / 3600 / 10**9,
+        machines=len(ledger.rentals),
+        machine_hours=ledger.machine_hours(end),
+        moved=ledger.migrations,
+        mean_wait_s=ledger.mean_wait_s(),
+        wait_p99_s=ledger.wait_percentile_s(0.99),
+        finished=ledger.finished,
+        lost=ledger.lost,
+    )
+
+
+class LearningDaemon(Daemon):
+    """A daemon that learns from the sandbox's own books: a task teaches its true length in the cycle after its end."""
+
+    def __init__(self, ports: Ports, policy: Policy, world: World, arrivals: Iterable[Arrival]) -> None:
+        super().__init__(ports, policy, keeps_history=False)
+        self._world = world
+        self._by_key = {f"{a.task.namespace}/{a.task.name}": a for a in arrivals}
+        self._learned = LearnedRunLengths(policy.run_lengths)
+        self._taught = 0
+        self.listeners.append(self._teach)
+
+    def observe(self) -> ClusterSnapshot:
+        seen = super().observe()
+        view = msgspec.structs.replace(seen.cluster, pods=self._learned.applied(seen.cluster.pods))
+        return msgspec.structs.replace(seen, cluster=view)
+
+    def _teach(self, result: CycleResult) -> None:
+        ended = self._world.ledger.finished_tasks[self._taught :]
+        self._taught += len(ended)
+        self._learned.learn(run_of(self._by_key[key], result.snapshot.taken_at) for key in ended)
+
+
+def _unstated(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
+    for arrival in arrivals:
+        yield msgspec.structs.replace(arrival, task=msgspec.structs.replace(arrival.task, stated_s=None))
