@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from htas.config.values import Count, Seconds, Section, Switch, Text, Units, WholeSeconds, shown
+from htas.model.record import DAY_S, Retention
 
-DAY_S = 86_400.0
 _HOST = re.compile(r"\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+")
 _KEYSPACE = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _MOST_REPLICAS = 99
@@ -34,12 +34,6 @@ def _keyspace(text: str) -> str:
     return text
 
 
-class SqliteSetting(Section):
-    """A SQLite file."""
-
-    path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
-
-
 class CassandraTlsSetting(Section):
     """PEM files, beside the configuration unless absolute."""
 
@@ -58,7 +52,7 @@ class CassandraTlsSetting(Section):
 
 
 class RetentionSetting(Section):
-    """How long Cassandra keeps what is written."""
+    """How long is kept what was written."""
 
     profile: WholeSeconds = Field(default=90 * DAY_S, ge=DAY_S, description="Table 3, by instance; 90d.")
     cycles: WholeSeconds = Field(
@@ -68,6 +62,19 @@ class RetentionSetting(Section):
     bills: WholeSeconds = Field(default=800 * DAY_S, ge=DAY_S, description="Closed bills; 800d: two years.")
     released_claims: WholeSeconds = Field(
         default=DAY_S, ge=3600, description="Claims of machines that are gone, so that no claim is made twice; 1d."
+    )
+
+    def model(self) -> Retention:
+        return Retention(self.profile, self.cycles, self.runs, self.bills, self.released_claims)
+
+
+class SqliteSetting(Section):
+    """A SQLite file."""
+
+    path: Text = Field(default="htas.db", description="Beside the configuration unless absolute.")
+    retention: RetentionSetting = Field(
+        default=RetentionSetting(),
+        description="How long things are kept; of cycles 20,000 and 512 MiB at most, whatever it says.",
     )
 
 

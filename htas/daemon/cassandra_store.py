@@ -10,10 +10,10 @@ from contextlib import closing
 from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.check import Found, look
 from htas.adapters.cassandra.session import Session
-from htas.adapters.cassandra.settings import PORT, CassandraSettings, Retention, Tls
+from htas.adapters.cassandra.settings import PORT, CassandraSettings, Tls
 from htas.adapters.cassandra.store import CassandraStore
 from htas.config.loader import Loaded
-from htas.config.store import CassandraSetting, RetentionSetting, contact_point
+from htas.config.store import CassandraSetting, contact_point
 
 
 def cassandra_store(loaded: Loaded, setting: CassandraSetting) -> CassandraStore:
@@ -64,9 +64,5 @@ def cassandra_settings(loaded: Loaded, setting: CassandraSetting) -> CassandraSe
         )
         if tls is not None
         else None,
-        retention=_retention(setting.retention),
+        retention=setting.retention.model(),
     )
-
-
-def _retention(said: RetentionSetting) -> Retention:
-    return Retention(said.profile, said.cycles, said.runs, said.bills, said.released_claims)

@@ -30,7 +30,8 @@ def open_store(loaded: Loaded) -> StorePort:
         from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
 
         return cassandra_store(loaded, loaded.cassandra)
-    return SqliteStore(store_path(loaded))
+    assert loaded.sqlite is not None  # exactly one is configured
+    return SqliteStore(store_path(loaded), retention=loaded.sqlite.retention.model())
 
 
 def has_store(loaded: Loaded) -> bool:

@@ -42,6 +42,22 @@ class CycleRecord(msgspec.Struct, frozen=True):
     planning_s: float = 0.0
 
 
+DAY_S = 86_400.0
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How many seconds a store keeps things. Released claims stay a while, so that none is made twice.
+
+    Bills two years, for those who compare one with the one before; the stays of pods, which split them, one.
+    """
+
+    profile_s: float = 90 * DAY_S
+    cycles_s: float = 14 * DAY_S
+    runs_s: float = 400 * DAY_S
+    bills_s: float = 800 * DAY_S
+    released_s: float = DAY_S
+
+
 class ProfileEvent(StrEnum):
     """The five events on which the profiler writes (HTAS paper 4.1)."""
 

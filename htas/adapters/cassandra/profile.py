@@ -19,8 +19,7 @@ from htas.adapters.cassandra.rows import (
     shard_of,
 )
 from htas.adapters.cassandra.session import Session, Write
-from htas.adapters.cassandra.settings import DAY_S
-from htas.model.record import ProfileEvent, ProfileRow
+from htas.model.record import DAY_S, ProfileEvent, ProfileRow
 
 SHARDS = 64
 """At 50 events a second a day is 4.3 million rows: 68,000 of them, 6 MB, in a partition."""

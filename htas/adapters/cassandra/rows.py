@@ -12,7 +12,7 @@ import msgspec
 from cassandra.util import Date
 
 from htas.adapters.cassandra.session import Write
-from htas.adapters.cassandra.settings import DAY_S
+from htas.model.record import DAY_S
 from htas.ports import PermanentError
 
 _T = TypeVar("_T")

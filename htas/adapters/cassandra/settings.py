@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-DAY_S = 86_400.0
+from htas.model.record import Retention
+
 PORT = 9042
 
 
@@ -17,16 +18,6 @@ class Tls(msgspec.Struct, frozen=True):
     cert_file: Path | None = None
     key_file: Path | None = None
     checks_hostname: bool = True
-
-
-class Retention(msgspec.Struct, frozen=True):
-    """Seconds from writing until Cassandra forgets. Released claims stay a while, so that none is made twice."""
-
-    profile_s: float = 90 * DAY_S
-    cycles_s: float = 14 * DAY_S
-    runs_s: float = 400 * DAY_S
-    bills_s: float = 800 * DAY_S
-    released_s: float = DAY_S
 
 
 class CassandraSettings(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -10,7 +12,7 @@ import msgspec
 
 from htas.adapters.sqlite.database import Database
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
+from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, PermanentError
@@ -18,10 +20,13 @@ from htas.ports import ConflictError, PermanentError
 _T = TypeVar("_T")
 
 KEPT_CYCLES = 20_000
-KEPT_SECONDS = 7 * 86_400.0
 KEPT_BYTES = 512 * 2**20
 """A cycle of 50,000 pods is 2 MB when compressed: then a few hundred are kept, and not 40 GB of them."""
 
+
+AS_USUAL = Retention()
+SWEEP_S = 3600.0
+"""Between looks for what has grown too old, on the cycles' clock."""
 
 BEYOND = """DELETE FROM cycles WHERE id <= (
     SELECT max(id) FROM (SELECT id, sum(length(body)) OVER (ORDER BY id DESC) AS total FROM cycles) WHERE total > ?)"""
@@ -32,21 +37,23 @@ class SqliteStore:
     """Implements StorePort in one file (`:memory:`: in none).
 
     Safe from several threads; other processes may read and write beside it. Of the cycles the newest `kept_cycles`
-    are kept, none that is `kept_s` older than the newest, and no more than `kept_bytes` of them in all (looked at each
-    time a sixteenth of that has come). Raises PermanentError where the file cannot be used.
+    are kept, and no more than `kept_bytes` of them in all (looked at each time a sixteenth of that has come). What is
+    older than `retention` says, counted from the newest cycle, goes. Raises PermanentError where the file cannot be
+    used.
     """
 
     def __init__(
         self,
         path: str,
         *,
+        retention: Retention = AS_USUAL,
         kept_cycles: int = KEPT_CYCLES,
-        kept_s: float = KEPT_SECONDS,
         kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self._database = Database(path)
         self._kept_cycles = kept_cycles
-        self._kept_s = kept_s
+        self._retention = retention
+        self._swept_at = -math.inf
         self._kept_bytes = kept_bytes
         self._unweighed = kept_bytes  # what earlier processes left has not been weighed
 
@@ -160,14 +167,25 @@ class SqliteStore:
         with self._database.transaction(durable=False) as connection:
             done = connection.execute("INSERT INTO cycles (at, body) VALUES (?, ?)", (record.at, body))
             number = int(done.lastrowid or 0)
-            connection.execute(
-                "DELETE FROM cycles WHERE id <= ? OR at < ?", (number - self._kept_cycles, record.at - self._kept_s)
-            )
+            connection.execute("DELETE FROM cycles WHERE id <= ?", (number - self._kept_cycles,))
+            if record.at - self._swept_at >= SWEEP_S:
+                self._sweep(connection, record.at)
+                self._swept_at = record.at
             self._unweighed += len(body)
             if self._unweighed > self._kept_bytes // 16:
                 connection.execute(BEYOND, (self._kept_bytes,))
                 self._unweighed = 0
         return number
+
+    def _sweep(self, connection: sqlite3.Connection, now: float) -> None:
+        """Forget what is older than it is to be kept."""
+        kept = self._retention
+        connection.execute("DELETE FROM cycles WHERE at < ?", (now - kept.cycles_s,))
+        connection.execute("DELETE FROM profile WHERE event_time < ?", (now - kept.profile_s,))
+        connection.execute("DELETE FROM runs WHERE ended_at < ?", (now - kept.runs_s,))
+        connection.execute("DELETE FROM bills WHERE ended_at < ?", (now - kept.bills_s,))
+        since = "json_extract(CAST(body AS TEXT), '$.since')"  # bodies are JSON, kept as bytes
+        connection.execute(f"DELETE FROM claims WHERE open = 0 AND {since} < ?", (now - kept.released_s,))
 
     def cycle(self, cycle_id: int) -> CycleRecord | None:
         found = self._database.rows("SELECT id, body FROM cycles WHERE id = ?", (cycle_id,))

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from htas.adapters.cassandra.settings import CassandraSettings, Retention, Tls
+from htas.adapters.cassandra.settings import CassandraSettings, Tls
 from htas.config.loader import load_configuration
 from htas.daemon.cassandra_store import cassandra_settings
+from htas.model.record import Retention
 from tests.unit.config.files import GOOD, told
 
 CASSANDRA = GOOD + "store: {cassandra: {contactPoints: [a], localDatacenter: dc1%s}}"

@@ -1,16 +1,20 @@
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from htas.adapters.sqlite import database
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
-from htas.ports import PermanentError, TransientError
+from htas.model.claims import ClaimState
+from htas.model.record import Bill, ProfileEvent, ProfileRow, Retention
+from htas.ports import ConflictError, PermanentError, TransientError
 from tests.builders import NOW
-from tests.contracts.test_store_port import claim, cycle
+from tests.contracts.test_store_port import claim, cycle, run
 
 FULL, NORMAL = 2, 1
+HOUR = 3600.0
 
 
 def test_journal_entries_wait_for_the_disk_and_history_does_not(tmp_path: Path) -> None:
@@ -93,16 +97,39 @@ def test_cycles_are_kept_within_bounds_of_bytes_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept_cycles", "kept_s", "left"),
+    ("kept_cycles", "kept_h", "left"),
     [
         pytest.param(3, 10**6, [7, 8, 9], id="by count"),
         pytest.param(100, 4.0, [5, 6, 7, 8, 9], id="by age, measured from the newest"),
         pytest.param(2, 4.0, [8, 9], id="by both, whichever is stricter"),
     ],
 )
-def test_cycles_are_kept_within_bounds(kept_cycles: int, kept_s: float, left: list[int]) -> None:
-    store = SqliteStore(":memory:", kept_cycles=kept_cycles, kept_s=kept_s)
+def test_cycles_are_kept_within_bounds(kept_cycles: int, kept_h: float, left: list[int]) -> None:
+    store = SqliteStore(":memory:", kept_cycles=kept_cycles, retention=Retention(cycles_s=kept_h * HOUR))
     for number in range(10):
-        store.add_cycle(cycle(NOW + number))
-    assert [found.at - NOW for found in store.cycles()] == left
+        store.add_cycle(cycle(NOW + number * HOUR))
+    assert [(found.at - NOW) / HOUR for found in store.cycles()] == left
+    store.close()
+
+
+def test_what_is_older_than_it_is_to_be_kept_goes() -> None:
+    kept = Retention(profile_s=2 * HOUR, runs_s=3 * HOUR, bills_s=4 * HOUR, released_s=HOUR)
+    store = SqliteStore(":memory:", retention=kept)
+    for hour in range(6):
+        at = NOW + hour * HOUR
+        store.add_profile([ProfileRow(at, ProfileEvent.DEPLOYMENT, "n", "f", 0, 1, 1, 1, 1)])
+        store.add_runs([run(f"r{hour}", at)])
+        store.put_bill(Bill(f"b{hour}", "g", "f", 1, NOW, at))
+        done = store.put_claim(claim(f"c{hour}"))
+        store.put_claim(msgspec.structs.replace(done, state=ClaimState.RELEASED, since=at))
+    store.put_bill(Bill("open", "g", "f", 1, NOW - 1000 * HOUR))
+    kept_claim = store.put_claim(claim("open"))
+    store.add_cycle(cycle(NOW + 5 * HOUR))
+    assert [(row.event_time - NOW) / HOUR for row in store.profile()] == [3, 4, 5]
+    assert [found.uid for found in store.runs()] == ["r2", "r3", "r4", "r5"]
+    assert [bill.claim for bill in store.bills()] == ["b1", "b2", "b3", "b4", "b5", "open"]
+    assert list(store.claims()) == [kept_claim]
+    assert store.put_claim(claim("c0")).version == 1  # long released: forgotten
+    with pytest.raises(ConflictError):
+        store.put_claim(claim("c5"))
     store.close()
