@@ -63,9 +63,10 @@ class Availability:
         """A call of this lane was answered; so many entries have been acknowledged."""
         with self._lock:
             self._reasons.pop(lane, None)
-            if self._behind and not self._reasons:
-                self._back_at = self._back_at if self._back_at is not None else monotonic()
+            if self._behind:
                 self._shipped += entries
+            if self._behind and not self._reasons and self._back_at is None:
+                self._back_at = monotonic()
 
     def emptied(self, lane: Lane) -> None:
         """Nothing of this lane waits."""

@@ -41,6 +41,7 @@ MAX_BYTES = 1 << 30
 class WriteBehindStore:
     """Implements StorePort on a local file and what `open_remote` opens; that must number cycles by `cycle_number`.
 
+    A write whose answer was lost is made again, so that what is written to the remote store twice must be there once.
     Nothing is shipped before `catch_up`: a stand-by writes nothing. At most `max_bytes` of entries wait on the disk;
     beyond that the oldest cycles are dropped, then the oldest profile rows. `on_call` is told how many seconds each
     call of the remote store took. Safe from several threads; one process may have the file at a time. Raises
