@@ -16,6 +16,7 @@ from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Shipper, Timing
 from htas.adapters.write_behind.state import Availability, Lane
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.record import Bill
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, StorePort
 
@@ -112,7 +113,7 @@ class JournalShipper(Shipper):
         entries = self._outbox.oldest(Lane.JOURNAL, BATCH, BATCH_BYTES)
         for entry in entries:
             try:
-                self._call(partial(write_journal, entry=entry))
+                self._call(partial(self._write, entry=entry))
             except ConflictError as error:
                 self._conflict(entry, error)
                 return  # what follows in this batch may have gone with it
@@ -123,6 +124,12 @@ class JournalShipper(Shipper):
             self._settle([entry.number])
         if not entries:
             self._look()
+
+    def _write(self, store: StorePort, entry: Entry) -> None:
+        """Make an entry's call. A bill that waited is not opened again where another daemon has closed it since."""
+        has_waited = entry.number <= self._uncertain or self._availability.is_behind(Lane.JOURNAL)
+        if not (has_waited and entry.kind is Kind.BILL and _is_closed(store, entry.holds(Bill))):
+            write_journal(store, entry)
 
     def _conflict(self, entry: Entry, error: ConflictError) -> None:
         """The store holds something else than this entry builds on: what we wrote after all, or what another did."""
@@ -197,6 +204,13 @@ class JournalShipper(Shipper):
             self._owes_look = False
         self._availability.worked(Lane.JOURNAL, 0)
         log.info("the journal is as the store has it", claims=len(claims), drains=len(drains), bills=len(bills))
+
+
+def _is_closed(store: StorePort, bill: Bill) -> bool:
+    """Whether an open bill of ours is closed in the store."""
+    if bill.ended_at is not None:
+        return False
+    return any(known.claim == bill.claim and known.ended_at is not None for known in store.bills(bill.started_at))
 
 
 def _found(store: StorePort, entry: Entry) -> NodeClaim | Drain | None:

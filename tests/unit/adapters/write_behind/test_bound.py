@@ -13,7 +13,6 @@ from tests.far_store import FarStore, Line
 from tests.unit.adapters.write_behind.conftest import Start
 from tests.waiting import until
 
-
 ROUNDS = 60
 
 

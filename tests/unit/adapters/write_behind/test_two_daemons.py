@@ -169,3 +169,16 @@ def test_two_processes_do_not_ship_from_one_buffer(start: Start, tmp_path: Path)
         second.catch_up(10.0)
     first.close()
     assert second.catch_up(10.0)
+
+
+def test_a_bill_that_waited_is_not_opened_again(start: Start, line: Line, far: FarStore) -> None:
+    before = start()
+    line.is_away = True
+    before.put_bill(Bill("c1", "g", "f", 5, NOW))
+    before.put_bill(Bill("c2", "g", "f", 5, NOW))
+    before.close()
+    line.is_away = False
+    closed = Bill("c1", "g", "f", 5, NOW, NOW + 60)
+    far.put_bill(closed)
+    store = start()
+    assert list(store.bills()) == list(far.bills()) == [closed, Bill("c2", "g", "f", 5, NOW)]
