@@ -26,6 +26,8 @@ class Health:
         self._what = "start"
         self._why = ""
         self._is_synced = False
+        self.remark: Callable[[], str] = str
+        """What else is worth saying though the daemon works; empty: nothing."""
 
     def succeeded(self, what: str) -> None:
         """Something that shows the daemon works: a cycle, or a stand-by's look at the lease."""

@@ -52,7 +52,8 @@ def application(health: Health, metrics: Metrics) -> Starlette:
     """The routes, on what the daemon knows of itself."""
 
     def verdict(complaint: str | None) -> Response:
-        return PlainTextResponse(f"{complaint or 'ok'}\n", 200 if complaint is None else 503)
+        said = "\n".join(line for line in (complaint or "ok", health.remark()) if line)
+        return PlainTextResponse(f"{said}\n", 200 if complaint is None else 503)
 
     def document(form: str) -> Response:
         last = metrics.last

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 import htas
 from htas.daemon.cycle import CycleResult
+from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.state_metrics import StateCollector
 from htas.model.claims import ClaimState
 from htas.model.plan import Launch
@@ -29,6 +30,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.state = StateCollector(self.registry)
+        self.store = StoreMetrics(self.registry)
         self._asked: dict[str, Launch] = {}
         """Launches that the cloud has not answered: it does so after the cycle that asked."""
         self._awaited: set[str] = set()

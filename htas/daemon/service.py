@@ -19,6 +19,7 @@ from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.reloading import Reloading
+from htas.daemon.remote_store import attend, begin
 from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import open_store, sandbox_daemon, store_path
@@ -91,6 +92,7 @@ class Service:
         loaded = self._loaded
         store = open_store(loaded)
         stack.callback(store.close)
+        self._health.remark = attend(store, self._metrics.store)
         told = self._metrics
         world = KubernetesWorld(loaded, Hooks(told.called, told.called_cloud, told.restarted, told.dropped))
         stack.callback(world.close)
@@ -100,6 +102,7 @@ class Service:
             stack.callback(leadership.stop)
         if not self._is_synced(world) or not self._leads(leadership):
             return
+        begin(store)
 
         def may_act() -> bool:
             return leadership is None or leadership.is_leader

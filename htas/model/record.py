@@ -58,6 +58,14 @@ class Retention(msgspec.Struct, frozen=True):
     released_s: float = DAY_S
 
 
+def cycle_number(at: float) -> int:
+    """The id of the cycle of that instant where many daemons write to one store: its milliseconds since the epoch.
+
+    It needs no counter that all of them would have to ask. A daemon does not run two cycles in one millisecond.
+    """
+    return round(at * 1000)
+
+
 class ProfileEvent(StrEnum):
     """The five events on which the profiler writes (HTAS paper 4.1)."""
 

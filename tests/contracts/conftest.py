@@ -21,6 +21,7 @@ from htas.sandbox.remote import RemoteWorld
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 from htas.sandbox.world import World
 from tests.builders import make_node
+from tests.far_store import opened_behind
 
 WORK = Workload(
     "contract",
@@ -98,6 +99,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorePort]
     kinds: dict[str, Callable[[], Any]] = {
         "file": lambda: SqliteStore(str(tmp_path / "htas.db")),
         "memory": lambda: SqliteStore(":memory:"),
+        "write behind": lambda: opened_behind(tmp_path),
     }
     made = kinds[request.param]()
     yield made

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
-from htas.model.claims import ClaimState, Headroom, Instance, InstanceState
+from htas.adapters.sqlite.store import SqliteStore
+from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
 from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod, NodeGroup, Timeouts
 from htas.model.reasons import Kept
 from htas.model.stages import ALL_STAGES
@@ -262,8 +265,6 @@ def test_a_lost_journal_loses_no_machine() -> None:
     story = Story(None, *jobs(6, runs_s=1500)).play(400)
     machines = {i.id for i in story.world.cloud.instances()}
     story.store.close()
-    from htas.adapters.sqlite.store import SqliteStore
-
     story.store = SqliteStore(":memory:")
     story.crash()
     story.daemon.run_cycle(ALL_STAGES)
@@ -356,3 +357,26 @@ def test_a_partition_does_not_cost_the_fleet() -> None:
     story.play(1500)
     assert set(nodes[2:]) <= set(story.nodes)
     assert not set(nodes[:2]) & set(story.nodes)
+
+
+class LateCopy(SqliteStore):
+    """A copy of a journal that learns of its claims only after the cycle has looked at them."""
+
+    knows = False
+
+    def claims(self) -> Sequence[NodeClaim]:
+        known, self.knows = self.knows, True
+        return super().claims() if known else ()
+
+
+def test_a_machine_whose_claim_the_journal_learns_of_late_is_kept() -> None:
+    story = Story(None, *jobs(2, runs_s=1500)).play(400)
+    machines = {i.id for i in story.world.cloud.instances()}
+    late = LateCopy(":memory:")
+    for claim in story.store.claims():
+        late.put_claim(msgspec.structs.replace(claim, version=0))
+    story.store = late
+    story.crash()
+    story.daemon.run_cycle(ALL_STAGES)
+    assert {i.id for i in story.world.cloud.instances() if i.state is InstanceState.ACTIVE} == machines
+    story.play(4 * 3600).assert_over(2)

@@ -50,9 +50,13 @@ class Database:
         """All of it is written, or nothing.
 
         `durable`: it is on the disk when the block is left. Otherwise it reaches the disk with the next durable
-        transaction or checkpoint: the end of the process loses nothing, a power cut may lose the newest of it.
+        transaction or checkpoint: the end of the process loses nothing, a power cut may lose the newest of it. One that
+        is begun inside another, by the same thread, is a part of it.
         """
         with self._lock:
+            if self._is_in_transaction():
+                yield self._connection
+                return
             try:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -68,6 +72,12 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
+
+    def _is_in_transaction(self) -> bool:
+        try:
+            return self._connection.in_transaction
+        except sqlite3.Error as error:
+            raise translated(self.path, error) from error
 
     def _roll_back(self) -> None:
         # Fails where the connection is closed or SQLite has rolled back by itself: the first error is the one to tell.

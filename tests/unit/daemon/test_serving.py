@@ -103,6 +103,13 @@ def test_probes_answer_in_words_and_codes(get: Get, health: Health, clock: Clock
     assert get("/healthz") == (503, "the last success (start) was 1000 s ago\n")
 
 
+def test_what_is_worth_saying_changes_no_verdict(get: Get, health: Health, clock: Clock) -> None:
+    health.remark = lambda: "store away since noon"
+    assert get("/healthz") == (200, "ok\nstore away since noon\n")
+    clock.now = 1000.0
+    assert get("/healthz") == (503, "the last success (start) was 1000 s ago\nstore away since noon\n")
+
+
 def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: Metrics) -> None:
     assert get("/planz")[0] == 503
     story = Story(None, job("a"))

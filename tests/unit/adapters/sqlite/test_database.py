@@ -39,6 +39,16 @@ def test_a_transaction_that_ends_in_an_error_leaves_nothing(tmp_path: Path) -> N
     opened.close()
 
 
+def test_a_transaction_inside_another_is_a_part_of_it() -> None:
+    opened = Database(":memory:")
+    with pytest.raises(ZeroDivisionError), opened.transaction():
+        with opened.transaction(durable=False) as connection:
+            connection.execute("INSERT INTO learned VALUES ('f', '{}')")
+        raise ZeroDivisionError
+    assert opened.rows("SELECT * FROM learned") == []
+    opened.close()
+
+
 def test_a_file_that_another_process_keeps_locked_is_worth_another_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

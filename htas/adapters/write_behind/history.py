@@ -1,0 +1,55 @@
+"""Shipping history: many entries in one call, and none that stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from htas.adapters.write_behind.entries import Entry, Kind, in_calls, write_history
+from htas.adapters.write_behind.shipping import Shipper
+from htas.adapters.write_behind.state import Lane
+from htas.ports import PermanentError, RefusedError, TransientError
+
+log = structlog.get_logger()
+
+BATCH, BATCH_BYTES = 200, 1 << 20
+"""Entries, and bytes of them, that are read at once: some 5,000 profile rows, or one large cycle."""
+IN_A_ROW = 3
+"""So many records one after another that the store refuses for good are a fault of theirs; more is one of the store."""
+
+
+class HistoryShipper(Shipper):
+    """A record that the store refuses for good is dropped, with a warning, so that the rest goes on.
+
+    A store that refuses everything (its tables are gone) must not cost the whole buffer: beyond `IN_A_ROW` it counts as
+    away, and each further record is given up only after a pause.
+    """
+
+    _refused = 0
+
+    def _ship(self) -> None:
+        for kind, entries in in_calls(self._outbox.oldest(Lane.HISTORY, BATCH, BATCH_BYTES)):
+            self._write(kind, entries)
+
+    def _write(self, kind: Kind, entries: Sequence[Entry]) -> None:
+        try:
+            self._call(lambda store: write_history(store, kind, entries))
+        except RefusedError:
+            raise  # a matter of rights: nothing is wrong with the record
+        except PermanentError as error:
+            if len(entries) == 1:
+                self._give_up(entries[0], error)
+            else:
+                for entry in entries:
+                    self._write(kind, [entry])
+        else:
+            self._refused = 0
+            self._shipped(entries)
+
+    def _give_up(self, entry: Entry, error: PermanentError) -> None:
+        self._refused += 1
+        self._outbox.dropped += self._outbox.remove([entry.number])
+        log.warning("a record cannot be written to the store and is dropped", kind=entry.kind, error=str(error))
+        if self._refused > IN_A_ROW:
+            raise TransientError(f"it refuses one record after another: {error}") from error

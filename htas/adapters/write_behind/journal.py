@@ -1,0 +1,233 @@
+"""Shipping the journal: entry after entry, each compared and set. Where another daemon was first, its word counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+import msgspec
+import structlog
+
+from htas.adapters.write_behind.entries import Entry, Kind, body_of, write_journal
+from htas.adapters.write_behind.local import LocalCopy
+from htas.adapters.write_behind.outbox import Outbox
+from htas.adapters.write_behind.remote import Remote
+from htas.adapters.write_behind.shipping import Shipper, Timing
+from htas.adapters.write_behind.state import Availability, Lane
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.record import Bill
+from htas.model.snapshot import Drain
+from htas.ports import ConflictError, StorePort
+
+log = structlog.get_logger()
+
+BATCH, BATCH_BYTES = 100, 1 << 20
+DRAINS = (Kind.DRAIN, Kind.DRAIN_END)
+
+
+class JournalShipper(Shipper):
+    """Ships the journal, and takes the remote one over (`look`) when asked to.
+
+    An entry that the store refuses for another reason than a conflict is not dropped, as history is: the store counts
+    as away until it takes it. A claim that the remote journal lacks would be a machine that nobody remembers.
+    """
+
+    def __init__(
+        self,
+        copy: LocalCopy,
+        outbox: Outbox,
+        remote: Remote,
+        availability: Availability,
+        timing: Timing,
+        on_call: Callable[[float], None],
+    ) -> None:
+        super().__init__(Lane.JOURNAL, outbox, remote, availability, timing, on_call)
+        self._copy = copy
+        self._fates: dict[int, Future[None]] = {}
+        self._uncertain = 0
+        """Entries up to this number may have reached the store though their acknowledgement did not reach us: what an
+        earlier process left, and calls without an answer."""
+        self._owes_look = False
+        self._queued = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return super().is_idle and not self._owes_look
+
+    def look(self) -> None:
+        """Take the remote journal over, as soon as all that waits has been shipped."""
+        self._owes_look = True
+        self.wake()
+
+    def start(self) -> None:
+        self._uncertain = self._outbox.newest()
+        super().start()
+
+    # What the writers do.
+
+    def queue(self, kind: Kind, key: str, content: object, *, is_waited_for: bool) -> int:
+        """Queue an entry, within the transaction that writes the local copy; returns its number."""
+        number = self._outbox.add(kind, key, body_of(kind, content), durable=True)
+        self._queued += 1
+        if is_waited_for and not self._owes_look and not self._availability.is_behind(Lane.JOURNAL):
+            self._fates[number] = Future()
+        return number
+
+    def acknowledged(self, number: int) -> None:
+        """Wait for the store's answer to an entry, no longer than `call_s`, and not at all while the store is away.
+
+        Raises ConflictError where another daemon was first: the local copy has its word by then.
+        """
+        fate = self._fates.get(number)
+        if fate is None:
+            return
+        try:
+            fate.result(self._timing.call_s)
+        except TimeoutError:
+            self.gave_up(self._timing.call_s)
+        finally:
+            self._fates.pop(number, None)
+
+    def gave_up(self, after_s: float) -> None:
+        """Somebody has waited so long for an answer, in vain."""
+        self._failed(f"no answer within {after_s:g} s")
+
+    def _failed(self, reason: str) -> None:
+        super()._failed(reason)
+        self._settle(tuple(self._fates))
+
+    def _settle(self, numbers: Iterable[int], error: ConflictError | None = None) -> bool:
+        """Let those go on who wait for these entries; returns whether anybody did."""
+        fates = [fate for number in numbers if (fate := self._fates.pop(number, None)) is not None]
+        for fate in fates:
+            if error is None:
+                fate.set_result(None)
+            else:
+                fate.set_exception(error)
+        return bool(fates)
+
+    # What the thread does.
+
+    def _ship(self) -> None:
+        entries = self._outbox.oldest(Lane.JOURNAL, BATCH, BATCH_BYTES)
+        for entry in entries:
+            try:
+                self._call(partial(self._write, entry=entry))
+            except ConflictError as error:
+                self._conflict(entry, error)
+                return  # what follows in this batch may have gone with it
+            except BaseException:
+                self._uncertain = max(self._uncertain, entry.number)
+                raise
+            self._shipped([entry])
+            self._settle([entry.number])
+        if not entries:
+            self._look()
+
+    def _write(self, store: StorePort, entry: Entry) -> None:
+        """Make an entry's call. A bill that waited is not opened again where another daemon has closed it since."""
+        has_waited = entry.number <= self._uncertain or self._availability.is_behind(Lane.JOURNAL)
+        if not (has_waited and entry.kind is Kind.BILL and _is_closed(store, entry.holds(Bill))):
+            write_journal(store, entry)
+
+    def _conflict(self, entry: Entry, error: ConflictError) -> None:
+        """The store holds something else than this entry builds on: what we wrote after all, or what another did."""
+        kinds = DRAINS if entry.kind in DRAINS else (entry.kind,)
+        theirs = self._call(partial(_found, entry=entry))
+        known = self._arrived(self._outbox.about(kinds, entry.key), theirs)
+        if known:
+            self._shipped(known)
+            self._settle(each.number for each in known)
+            return
+        if theirs is None and entry.kind is Kind.CLAIM:
+            mine = self._copy.claim(entry.key)
+            theirs = self._restored(mine) if mine is not None else None
+        with self._copy.together():
+            if entry.kind is not Kind.CLAIM:
+                self._copy.adopt_drain(entry.key, theirs if isinstance(theirs, Drain) else None)
+            elif isinstance(theirs, NodeClaim):
+                self._copy.adopt_claims([theirs])
+            else:
+                self._copy.close_claims([entry.key])
+            gone = self._outbox.about(kinds, entry.key)
+            self._outbox.remove(each.number for each in gone)
+        self._availability.worked(Lane.JOURNAL, len(gone))
+        if not self._settle((each.number for each in gone), error):
+            log.warning(
+                "another daemon wrote to the journal while the store was away; its word counts",
+                **{entry.kind.value.split("-")[0]: entry.key, "entries": len(gone)},
+            )
+
+    def _arrived(self, ours: Sequence[Entry], theirs: NodeClaim | Drain | None) -> Sequence[Entry]:
+        """Which of our entries the store has known all along: those up to the one that it shows."""
+        for index in reversed(range(len(ours))):
+            entry = ours[index]
+            if entry.number <= self._uncertain and _shows(entry, theirs):
+                return ours[: index + 1]
+        return ()
+
+    def _restored(self, claim: NodeClaim) -> NodeClaim | None:
+        """An open claim of ours that the store does not show: None if it was released there.
+
+        Else the store has lost it, and it is written anew: taken for released, its machine would be deleted.
+        """
+        try:
+            return self._call(lambda store: store.put_claim(msgspec.structs.replace(claim, version=0)))
+        except ConflictError:
+            return None
+
+    def _look(self) -> None:
+        """Have the local copy say what the remote store says. Anything written meanwhile: it is looked at again."""
+        queued = self._queued
+        claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
+        drains = {drain.node: drain for drain in self._call(lambda store: store.drains())}
+        learned, bills = self._call(lambda store: store.learned()), self._call(lambda store: store.bills())
+        released = []
+        for claim in self._copy.claims():
+            restored = claims.get(claim.id) or self._restored(claim)
+            if restored is None:
+                released.append(claim.id)
+            else:
+                claims[claim.id] = restored
+        with self._copy.together():
+            if queued != self._queued:
+                return
+            self._copy.adopt_claims(claims.values())
+            self._copy.close_claims(released)
+            for node in {drain.node for drain in self._copy.drains()} | set(drains):
+                self._copy.adopt_drain(node, drains.get(node))
+            for flavour, allocatable in learned.items():
+                self._copy.put_learned(flavour, allocatable)
+            for bill in bills:
+                self._copy.put_bill(bill)
+            self._owes_look = False
+        self._availability.worked(Lane.JOURNAL, 0)
+        log.info("the journal is as the store has it", claims=len(claims), drains=len(drains), bills=len(bills))
+
+
+def _is_closed(store: StorePort, bill: Bill) -> bool:
+    """Whether an open bill of ours is closed in the store."""
+    if bill.ended_at is not None:
+        return False
+    return any(known.claim == bill.claim and known.ended_at is not None for known in store.bills(bill.started_at))
+
+
+def _found(store: StorePort, entry: Entry) -> NodeClaim | Drain | None:
+    """What the store shows where an entry was to be written."""
+    if entry.kind is Kind.CLAIM:
+        return next((claim for claim in store.claims() if claim.id == entry.key), None)
+    return next((drain for drain in store.drains() if drain.node == entry.key), None)
+
+
+def _shows(entry: Entry, theirs: NodeClaim | Drain | None) -> bool:
+    """Whether the store looks as this entry has left it."""
+    if entry.kind is Kind.DRAIN:
+        drain = entry.holds(Drain)
+        return theirs == msgspec.structs.replace(drain, version=drain.version + 1)
+    if entry.kind is not Kind.CLAIM:
+        return False
+    claim = entry.holds(NodeClaim)
+    if claim.state is ClaimState.RELEASED:
+        return theirs is None
+    return theirs == msgspec.structs.replace(claim, version=claim.version + 1)

@@ -1,0 +1,58 @@
+"""The local copy: a store of its own, in which what the remote one knows better can be put as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from htas.adapters.sqlite.database import Database
+from htas.adapters.sqlite.store import SqliteStore
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.snapshot import Drain
+
+
+class LocalCopy(SqliteStore):
+    """A SqliteStore whose journal may also be overwritten, versions and all, by the remote one's."""
+
+    @property
+    def database(self) -> Database:
+        """The file, for what lies beside the copy in it."""
+        return self._database
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written inside is written as a whole, and is on the disk afterwards."""
+        with self._database.transaction():
+            yield
+
+    def claim(self, claim_id: str) -> NodeClaim | None:
+        """A claim, unless it is Released."""
+        return next((claim for claim in self.claims() if claim.id == claim_id), None)
+
+    def adopt_claims(self, claims: Iterable[NodeClaim]) -> None:
+        """Write claims as they are, over whatever was there."""
+        values = [
+            (claim.id, claim.version, int(claim.state is not ClaimState.RELEASED), msgspec.json.encode(claim))
+            for claim in claims
+        ]
+        with self._database.transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", values)
+
+    def close_claims(self, ids: Iterable[str]) -> None:
+        """Claims that another daemon has released."""
+        known = {claim.id: claim for claim in self.claims()}
+        self.adopt_claims(
+            msgspec.structs.replace(known[claim_id], state=ClaimState.RELEASED, version=known[claim_id].version + 1)
+            for claim_id in ids
+            if claim_id in known
+        )
+
+    def adopt_drain(self, node: str, drain: Drain | None) -> None:
+        """Write a drain as it is; None: there is none."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM drains WHERE node = ?", (node,))
+            if drain is not None:
+                body = msgspec.json.encode(drain)
+                connection.execute("INSERT INTO drains VALUES (?, ?, ?)", (node, drain.version, body))

@@ -1,0 +1,240 @@
+"""StorePort in front of a remote store that may be slow or away: its writes are safe on the local disk first.
+
+The journal is written locally, then the remote store is waited for, a little; history is queued and shipped later.
+All that the daemon reads while it plans is answered by the local copy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from htas.adapters.write_behind.entries import Kind, body_of
+from htas.adapters.write_behind.history import HistoryShipper
+from htas.adapters.write_behind.journal import JournalShipper
+from htas.adapters.write_behind.local import LocalCopy
+from htas.adapters.write_behind.outbox import Outbox
+from htas.adapters.write_behind.owning import owned
+from htas.adapters.write_behind.remote import Remote
+from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.state import Availability, Lane, StoreState
+from htas.model.claims import NodeClaim
+from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
+from htas.model.resources import Resources
+from htas.model.snapshot import Drain
+from htas.ports import HTASError, StorePort
+
+log = structlog.get_logger()
+
+_T = TypeVar("_T")
+
+MAX_BYTES = 1 << 30
+
+
+class WriteBehindStore:
+    """Implements StorePort on a local file and what `open_remote` opens; that must number cycles by `cycle_number`.
+
+    A write whose answer was lost is made again, so that what is written to the remote store twice must be there once.
+    Nothing is shipped before `catch_up`: a stand-by writes nothing. At most `max_bytes` of entries wait on the disk;
+    beyond that the oldest cycles are dropped, then the oldest profile rows. `on_call` is told how many seconds each
+    call of the remote store took. Safe from several threads; one process may have the file at a time. Raises
+    PermanentError where the file cannot be used.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        open_remote: Callable[[], StorePort],
+        *,
+        max_bytes: int = MAX_BYTES,
+        timing: Timing | None = None,
+    ) -> None:
+        self.on_call: Callable[[float], None] = lambda seconds: None
+        self._path = path
+        self._max_bytes = max_bytes
+        self._timing = timing or Timing()
+        self._remote = Remote(open_remote)
+        self._availability = Availability()
+        self._copy = LocalCopy(path)
+        self._outbox = Outbox(self._copy.database, max_bytes)
+        self._journal, self._history = self._shippers()
+        self._lock: int | None = None
+
+    def _shippers(self) -> tuple[JournalShipper, HistoryShipper]:
+        outbox, remote, told, timing = self._outbox, self._remote, self._availability, self._timing
+
+        def on_call(seconds: float) -> None:
+            self.on_call(seconds)
+
+        return (
+            JournalShipper(self._copy, outbox, remote, told, timing, on_call),
+            HistoryShipper(Lane.HISTORY, outbox, remote, told, timing, on_call),
+        )
+
+    def catch_up(self, within_s: float) -> bool:
+        """Begin to ship; what an earlier process left goes first, then the remote journal is taken over.
+
+        To be called before the daemon acts on the journal, each time it takes the lead. True: the local copy is as the
+        remote store has it. False: that did not come about in so many seconds; the local copy is used as it is, and
+        the remote journal is taken over once it answers. Raises PermanentError where another process has the file.
+        """
+        if self._lock is None:
+            self._lock = owned(self._path, self._timing.close_s)
+            self._outbox.count_anew()
+            self._journal.start()
+            self._history.start()
+        self._journal.look()
+        is_done = self._journal.wait(within_s)
+        if not is_done:
+            if not self._availability.is_away():
+                self._journal.gave_up(within_s)
+            log.warning(
+                "the journal could not be read from the store: the local copy counts until it answers",
+                reason=self.state().reason,
+                claims=len(self._copy.claims()),
+            )
+        return is_done
+
+    def state(self) -> StoreState:
+        """How the remote store fares, and what waits for it."""
+        outbox = self._outbox
+        return self._availability.state(outbox.entries, outbox.waiting_bytes, outbox.dropped)
+
+    def flush(self, within_s: float) -> bool:
+        """Whether all has been shipped, as soon as that is so; False after so long, or when the store is away."""
+        deadline = monotonic() + within_s
+        shippers = (self._journal, self._history)
+        return all(shipper.wait(max(0.0, deadline - monotonic())) for shipper in shippers)
+
+    # The journal.
+
+    def claims(self) -> Sequence[NodeClaim]:
+        return self._copy.claims()
+
+    def put_claim(self, claim: NodeClaim) -> NodeClaim:
+        return self._journalled(Kind.CLAIM, claim.id, claim, lambda: self._copy.put_claim(claim))
+
+    def drains(self) -> Sequence[Drain]:
+        return self._copy.drains()
+
+    def put_drain(self, drain: Drain) -> Drain:
+        return self._journalled(Kind.DRAIN, drain.node, drain, lambda: self._copy.put_drain(drain))
+
+    def delete_drain(self, node: str) -> None:
+        self._journalled(Kind.DRAIN_END, node, None, lambda: self._copy.delete_drain(node))
+
+    # What was learned and what is owed.
+
+    def learned(self) -> dict[str, Resources]:
+        return self._copy.learned()
+
+    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+        write = partial(self._copy.put_learned, flavour, allocatable)
+        self._journalled(Kind.LEARNED, flavour, allocatable, write, is_waited_for=False)
+
+    def put_bill(self, bill: Bill) -> None:
+        self._journalled(Kind.BILL, bill.claim, bill, lambda: self._copy.put_bill(bill), is_waited_for=False)
+
+    def bills(self, since: float = 0.0) -> Sequence[Bill]:
+        return self._copy.bills(since)
+
+    # History.
+
+    def add_profile(self, rows: Iterable[ProfileRow]) -> None:
+        self._queue(Kind.PROFILE, list(rows))
+
+    def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
+        return self._read(lambda store: store.profile(instance, since))
+
+    def latest(self) -> Sequence[ProfileRow]:
+        return self._read(lambda store: store.latest())
+
+    def add_runs(self, runs: Iterable[Run]) -> None:
+        self._queue(Kind.RUNS, list(runs))
+
+    def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
+        """As the port says; none while the store is away, so that a daemon that starts then learns from what comes."""
+        if self._availability.is_away():
+            return []
+        try:
+            return self._read(lambda store: store.runs(since, limit))
+        except HTASError as error:
+            log.warning("runs could not be read from the store", error=str(error))
+            return []
+
+    def add_cycle(self, record: CycleRecord) -> int:
+        number = cycle_number(record.at)
+        self._queue(Kind.CYCLE, msgspec.structs.replace(record, id=number))
+        return number
+
+    def cycle(self, cycle_id: int) -> CycleRecord | None:
+        return self._read(lambda store: store.cycle(cycle_id))
+
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+        return self._read(lambda store: store.cycles(since, limit))
+
+    def close(self) -> None:
+        """End, after shipping what waits for as long as `close_s`; what is left is shipped by the next process."""
+        if self._lock is None or self._stop_shipping():  # a call that hangs would hang the remote's end, too
+            self._remote.close()
+        self._copy.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # Inside.
+
+    def _journalled(
+        self, kind: Kind, key: str, content: object, write: Callable[[], _T], *, is_waited_for: bool = True
+    ) -> _T:
+        """Write to the local copy and queue the same for the remote one, as a whole; then wait for its answer."""
+        with self._counted(), self._copy.together():
+            written = write()
+            number = self._journal.queue(kind, key, content, is_waited_for=is_waited_for and self._lock is not None)
+        self._journal.wake()
+        self._journal.acknowledged(number)
+        return written
+
+    def _queue(self, kind: Kind, content: object) -> None:
+        if content:
+            with self._counted():
+                self._outbox.add(kind, "", body_of(kind, content), durable=False)
+            self._history.wake()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """What a transaction that came to nothing has added to the outbox's count is taken out of it again."""
+        try:
+            yield
+        except HTASError:
+            with suppress(HTASError):
+                self._outbox.count_anew()
+            raise
+
+    def _stop_shipping(self) -> bool:
+        """Ship for a last few seconds; returns whether the threads have ended."""
+        deadline = monotonic() + self._timing.close_s
+        shippers = (self._journal, self._history)
+        for shipper in shippers:
+            shipper.hurry()
+        for shipper in shippers:
+            shipper.wait(max(0.0, deadline - monotonic()), for_an_answer=False)
+            shipper.end()
+        has_ended = [shipper.join(max(0.1, deadline - monotonic())) for shipper in shippers]
+        left = self.state()
+        if left.waiting_entries:
+            log.warning("not all was shipped to the store; it waits on the disk", entries=left.waiting_entries)
+        return all(has_ended)
+
+    def _read(self, use: Callable[[StorePort], _T]) -> _T:
+        """Read from the remote store, what was written just now included if that takes no longer than a moment."""
+        if self._lock is not None:
+            self._history.wait(self._timing.call_s)
+        return use(self._remote.get())

@@ -1,0 +1,184 @@
+"""One remote journal, several daemons one after another: what each knows, and whose word counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from htas.model.claims import ClaimState
+from htas.model.record import Bill
+from htas.model.snapshot import Drain
+from htas.ports import ConflictError, PermanentError
+from tests.builders import NOW, amounts
+from tests.contracts.test_store_port import claim, cycle
+from tests.far_store import FarStore, Line
+from tests.unit.adapters.write_behind.conftest import Start
+from tests.waiting import until
+
+
+def in_state(found, state: ClaimState, message: str = ""):  # type: ignore[no-untyped-def] # a claim
+    return msgspec.structs.replace(found, state=state, message=message)
+
+
+def test_the_second_writer_is_told_and_learns_what_the_first_wrote(start: Start, line: Line) -> None:
+    one = start("one")
+    first = one.put_claim(claim())
+    other = start("other", by=Line(line.store))
+    theirs = other.put_claim(in_state(first, ClaimState.REQUESTED))
+    with pytest.raises(ConflictError, match="another writer was first"):
+        one.put_claim(in_state(first, ClaimState.FAILED))
+    assert list(one.claims()) == [theirs]
+    assert one.state().waiting_entries == 0
+    assert one.put_claim(in_state(theirs, ClaimState.ACTIVE)).version == 3
+
+
+def test_after_an_outage_the_word_of_a_daemon_that_was_first_counts(start: Start, line: Line, far: FarStore) -> None:
+    store = start()
+    first, untouched = store.put_claim(claim("c1")), store.put_claim(claim("c2"))
+    line.is_away = True
+    store.put_claim(in_state(store.put_claim(in_state(first, ClaimState.REQUESTED)), ClaimState.ACTIVE))
+    store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    ours = store.put_claim(in_state(untouched, ClaimState.ACTIVE))
+    theirs = far.put_claim(in_state(first, ClaimState.FAILED))
+    their_drain = far.put_drain(Drain("n1", "c1", "Underutilized", NOW))
+    with capture_logs() as logs:
+        line.is_away = False
+        until(lambda: not store.state().is_behind)
+    assert list(store.claims()) == list(far.claims()) == [theirs, ours]
+    assert list(store.drains()) == list(far.drains()) == [their_drain]
+    warned = [(log.get("claim") or log.get("drain"), log["entries"]) for log in logs if "another" in log["event"]]
+    assert warned == [("c1", 2), ("n1", 1)]
+
+
+def test_a_claim_that_another_daemon_released_is_released_here(start: Start, line: Line, far: FarStore) -> None:
+    store = start()
+    first = store.put_claim(claim())
+    far.put_claim(in_state(first, ClaimState.RELEASED))
+    with pytest.raises(ConflictError):
+        store.put_claim(in_state(first, ClaimState.ACTIVE))
+    assert list(store.claims()) == list(far.claims()) == []
+    with pytest.raises(ConflictError):
+        store.put_claim(claim())
+
+
+def test_a_drain_that_another_daemon_ended_is_ended_here(start: Start, far: FarStore) -> None:
+    store = start()
+    drain = store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    far.delete_drain("n1")
+    with pytest.raises(ConflictError):
+        store.put_drain(msgspec.structs.replace(drain, reason="Underutilized"))
+    assert list(store.drains()) == []
+
+
+def test_claims_that_the_store_has_lost_are_written_anew_and_not_taken_for_released(
+    start: Start, line: Line, far: FarStore
+) -> None:
+    store = start()
+    first, second = store.put_claim(claim("c1")), store.put_claim(claim("c2"))
+    with far._database.transaction() as connection:
+        connection.execute("DELETE FROM claims")
+    with pytest.raises(ConflictError):
+        store.put_claim(in_state(first, ClaimState.ACTIVE))
+    assert [(c.id, c.state, c.version) for c in far.claims()] == [("c1", ClaimState.ACTIVE, 1)]
+    assert list(store.claims()) == [*far.claims(), second]
+    assert store.catch_up(10.0)
+    assert [c.id for c in far.claims()] == ["c1", "c2"]
+    assert list(store.claims()) == list(far.claims())
+
+
+def test_an_empty_file_learns_everything_from_the_store(start: Start, far: FarStore) -> None:
+    first = far.put_claim(claim("c1"))
+    far.put_claim(in_state(far.put_claim(claim("c2")), ClaimState.RELEASED))
+    drain = far.put_drain(Drain("n1", "c1", "Empty", NOW))
+    far.put_learned("f", amounts("1", "1Gi", 10))
+    bills = [Bill("c1", "g", "f", 5, NOW), Bill("c2", "g", "f", 5, NOW - 10**7, NOW - 10**6)]
+    for bill in bills:
+        far.put_bill(bill)
+    store = start()
+    assert (list(store.claims()), list(store.drains())) == ([first], [drain])
+    assert (store.learned(), list(store.bills())) == ({"f": amounts("1", "1Gi", 10)}, bills)
+    assert store.put_claim(in_state(first, ClaimState.ACTIVE)).version == 2
+
+
+def test_what_another_daemon_did_meanwhile_is_taken_over(start: Start, far: FarStore) -> None:
+    before = start()
+    changed, released = before.put_claim(claim("c1")), before.put_claim(claim("c2"))
+    before.put_drain(Drain("n1", "c1", "Empty", NOW))
+    before.put_bill(Bill("c1", "g", "f", 5, NOW))
+    before.close()
+    far.put_claim(in_state(changed, ClaimState.READY))
+    far.put_claim(in_state(released, ClaimState.RELEASED))
+    far.put_claim(claim("c3"))
+    far.delete_drain("n1")
+    far.put_bill(Bill("c1", "g", "f", 5, NOW, NOW + 60))
+    store = start()
+    assert list(store.claims()) == list(far.claims())
+    assert [(c.id, c.state) for c in store.claims()] == [("c1", ClaimState.READY), ("c3", ClaimState.WANTED)]
+    assert (list(store.drains()), [bill.ended_at for bill in store.bills()]) == ([], [NOW + 60])
+
+
+def test_what_an_earlier_process_left_is_shipped_before_anything_is_taken_over(
+    start: Start, line: Line, far: FarStore
+) -> None:
+    before = start()
+    first = before.put_claim(claim())
+    line.is_away = True
+    second = before.put_claim(in_state(first, ClaimState.ACTIVE))
+    before.add_cycle(cycle(NOW))
+    before.close()
+    line.is_away = False
+    store = start()
+    assert list(store.claims()) == list(far.claims()) == [second]
+    assert store.flush(10.0)
+    assert [found.at for found in far.cycles()] == [NOW]
+
+
+def test_a_start_without_the_store_uses_the_copy_and_takes_over_later(start: Start, line: Line, far: FarStore) -> None:
+    start().close()
+    theirs, released = far.put_claim(claim("c1")), far.put_claim(claim("c2"))
+    far.put_claim(in_state(released, ClaimState.RELEASED))
+    line.is_away = True
+    store = start(leads=False)
+    assert store.catch_up(10.0) is False
+    assert store.state().reason == "nobody answers"
+    store.put_claim(claim("c1"))  # its machine was found in the cloud: no answer says whether that is right
+    store.put_claim(claim("c2"))
+    line.is_away = False
+    until(lambda: not store.state().is_behind)
+    assert list(store.claims()) == list(far.claims()) == [theirs]
+
+
+def test_a_stand_by_writes_nothing(start: Start, line: Line, far: FarStore) -> None:
+    leading = start("leading", by=Line(line.store))
+    leading.put_claim(claim())
+    stand_by = start("stand-by", leads=False)
+    assert list(stand_by.claims()) == []
+    assert line.calls == []
+    leading.close()
+    assert stand_by.catch_up(10.0)
+    assert list(stand_by.claims()) == list(far.claims())
+
+
+def test_two_processes_do_not_ship_from_one_buffer(start: Start, tmp_path: Path) -> None:
+    first = start()
+    second = start(leads=False)
+    with pytest.raises(PermanentError, match=r"mine\.db: another process of htas uses this buffer"):
+        second.catch_up(10.0)
+    first.close()
+    assert second.catch_up(10.0)
+
+
+def test_a_bill_that_waited_is_not_opened_again(start: Start, line: Line, far: FarStore) -> None:
+    before = start()
+    line.is_away = True
+    before.put_bill(Bill("c1", "g", "f", 5, NOW))
+    before.put_bill(Bill("c2", "g", "f", 5, NOW))
+    before.close()
+    line.is_away = False
+    closed = Bill("c1", "g", "f", 5, NOW, NOW + 60)
+    far.put_bill(closed)
+    store = start()
+    assert list(store.bills()) == list(far.bills()) == [closed, Bill("c2", "g", "f", 5, NOW)]
