@@ -41,18 +41,14 @@ READS = 20
 
 def events(count: int, instances: int) -> list[ProfileRow]:
     """As many of each of the paper's events as come: an instance is provisioned, then work comes and goes."""
-    kinds = cycle(
-        (ProfileEvent.DEPLOYMENT, ProfileEvent.DEPLOYMENT, ProfileEvent.TERMINATION, ProfileEvent.RESCHEDULING)
-    )
+    work = (ProfileEvent.DEPLOYMENT, ProfileEvent.DEPLOYMENT, ProfileEvent.TERMINATION, ProfileEvent.RESCHEDULING)
     rows = []
-    for i, kind in enumerate(islice(kinds, count)):
+    for i, kind in enumerate(islice(cycle(work), count)):
         event = ProfileEvent.PROVISIONING if i < instances else kind
         name, at = f"htas-batch-{i % instances:05}", round(BEGUN + i * DAY_S / count, 3)
-        used = (i // instances) % 8
+        left, ram, cpu_m = 8 - (i // instances) % 8, 2**35, 8000
         rows.append(
-            ProfileRow(
-                at, event, name, "m1.xlarge", int(at - BEGUN), 2**35, 8000, 2**35 - used * 2**32, 8000 - used * 1000
-            )
+            ProfileRow(at, event, name, "m1.xlarge", int(at - BEGUN), ram, cpu_m, left * ram // 8, left * cpu_m // 8)
         )
     return rows
 
@@ -94,10 +90,8 @@ def written(store: CassandraStore, rows: Sequence[ProfileRow], flush: int) -> fl
 
 
 def told(name: str, times: Sequence[float]) -> str:
-    ordered = sorted(times)
-    return (
-        f"{name}: median {statistics.median(ordered) * 1000:.0f} ms, worst {ordered[-1] * 1000:.0f} ms of {len(times)}"
-    )
+    median, worst = statistics.median(times) * 1000, max(times) * 1000
+    return f"{name}: median {median:.0f} ms, worst {worst:.0f} ms of {len(times)}"
 
 
 def main() -> None:
@@ -130,9 +124,8 @@ def measure(server: Cassandra, count: int, instances: int, flush: int) -> None:
     few = rows[:BARE_ROWS]
     bare = len(few) / timed(lambda: by_the_driver(server, settings.keyspace, few))
     rate = len(rows) / written(store, rows, flush)
-    print(
-        f"{len(rows):,} rows written in flushes of {flush}: {rate:,.0f} rows/s; driver alone, row by row: {bare:,.0f}"
-    )
+    print(f"{len(rows):,} rows written in flushes of {flush}: {rate:,.0f} rows/s")
+    print(f"the driver alone, row by row, 100 at a time: {bare:,.0f} rows/s")
     print(told(f"latest state of {instances:,} instances", [timed(store.latest) for _ in range(READS)]))
     name = rows[0].instance_name
     print(told("one instance's day", [timed(lambda: store.profile(name, BEGUN)) for _ in range(READS)]))

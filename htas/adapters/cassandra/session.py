@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.concurrent import execute_concurrent
 from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, TokenAwarePolicy
 from cassandra.query import BatchStatement, BatchType, tuple_factory
 
@@ -57,8 +57,7 @@ class Session:
         """The rows of one query with several values each, asked at the same time, in that order."""
         with translating(self.settings, what):
             prepared = self._statement(query, is_idempotent=True)
-            bound = [(_bound(prepared, values, serial), None) for values in each]
-            for _, result in execute_concurrent(self._session, bound, concurrency=IN_FLIGHT):
+            for result in self._results(_bound(prepared, values, serial) for values in each):
                 yield list(result)
 
     def write(self, what: str, query: str, values: Sequence[Any]) -> None:
@@ -69,8 +68,8 @@ class Session:
     def write_batches(self, what: str, batches: Iterable[Sequence[Write]]) -> None:
         """Writes at the same time; those of a batch are of one partition, and are one write to the server."""
         with translating(self.settings, what):
-            statements = [(self._batch(batch), None) for batch in batches]
-            execute_concurrent(self._session, statements, concurrency=IN_FLIGHT)
+            for _ in self._results(self._batch(batch) for batch in batches):
+                pass
 
     def compare_and_set(self, what: str, query: str, values: Sequence[Any]) -> bool:
         """A lightweight transaction: whether it was applied. After a TransientError it may have been."""
@@ -92,6 +91,16 @@ class Session:
         self._cluster.shutdown()
 
     # Inside.
+
+    def _results(self, statements: Iterable[Any]) -> Iterator[Any]:
+        """In the statements' order. Each is made while earlier ones are under way: two cores then both have work."""
+        waiting: deque[Any] = deque()
+        for statement in statements:
+            if len(waiting) == IN_FLIGHT:
+                yield waiting.popleft().result()
+            waiting.append(self._session.execute_async(statement))
+        while waiting:
+            yield waiting.popleft().result()
 
     def _statement(self, query: str, *, is_idempotent: bool) -> Any:
         with self._lock:
