@@ -62,13 +62,13 @@ def attend(store: StorePort, metrics: StoreMetrics) -> Callable[[], str]:
     return lambda: remark(store.state())
 
 
-def begin(store: StorePort) -> None:
+def begin(store: StorePort) -> bool:
     """To be called once we lead: ship what waits, and learn what other leaders have done.
 
+    Returns whether the journal is now as the last leader left it; a journal of our own is not, if another led since.
     Raises PermanentError where another process uses the same buffer.
     """
-    if isinstance(store, WriteBehindStore):
-        store.catch_up(CATCH_UP_S)
+    return isinstance(store, WriteBehindStore) and store.catch_up(CATCH_UP_S)
 
 
 def remark(state: StoreState) -> str:

@@ -102,7 +102,7 @@ class Service:
             stack.callback(leadership.stop)
         if not self._is_synced(world) or not self._leads(leadership):
             return
-        begin(store)
+        is_shared = begin(store)
 
         def may_act() -> bool:
             return leadership is None or leadership.is_leader
@@ -114,7 +114,7 @@ class Service:
         stack.callback(cloud_calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
         if leadership is not None:
-            self._take_over(daemon, leadership)
+            self._take_over(daemon, leadership, is_shared)
         world.lead()
         Thread(target=self._check_cloud, args=(world,), name="cloud check", daemon=True).start()
         stack.callback(world.rest)
@@ -181,14 +181,14 @@ class Service:
         self._metrics.leads(True)
         return True
 
-    def _take_over(self, daemon: Daemon, leadership: Leadership) -> None:
+    def _take_over(self, daemon: Daemon, leadership: Leadership, is_shared: bool) -> None:
         """Unless nobody has led since this journal's daemon did, what the journal still intends is dropped.
 
-        The term is noted last: a crash in between leaves it to be done again.
+        A journal that all daemons share is as the last of them left it, and is gone on with. The term is noted last: a crash in between leaves it to be done again.
         """
         path = Path(f"{store_path(self._loaded)}.term")
         last = path.read_text().strip() if path.exists() else ""
-        if last != str(leadership.previous_term):
+        if last != str(leadership.previous_term) and not is_shared:
             for outcome in daemon.take_over():
                 log.info(outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
         path.write_text(f"{leadership.term}\n")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
+from htas.daemon.remote_store import behind_buffer, begin
 from htas.daemon.sandbox_wiring import opened_world
 from htas.execution.ports import Ports
 from htas.ports import PermanentError, StorePort
@@ -25,11 +27,10 @@ def store_path(loaded: Loaded) -> str:
 
 
 def open_store(loaded: Loaded) -> StorePort:
-    """The configured store; a SQLite file is made if there is none."""
+    """The configured store as a daemon uses it: a SQLite file, made if there is none, or Cassandra behind a buffer."""
     if loaded.cassandra is not None:
-        from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
-
-        return cassandra_store(loaded, loaded.cassandra)
+        buffer = loaded.cassandra.buffer
+        return behind_buffer(partial(_cassandra, loaded), store_path(loaded), buffer.max_bytes)
     assert loaded.sqlite is not None  # exactly one is configured
     return SqliteStore(store_path(loaded), retention=loaded.sqlite.retention.model())
 
@@ -43,7 +44,15 @@ def recorded_store(loaded: Loaded) -> StorePort:
     """The configured store for reading; raises PermanentError where no daemon has made it yet."""
     if not has_store(loaded):
         raise PermanentError(f"{store_path(loaded)}: nothing has been recorded yet; start the daemon with htas run")
-    return open_store(loaded)
+    return _cassandra(loaded) if loaded.cassandra is not None else open_store(loaded)
+
+
+def _cassandra(loaded: Loaded) -> StorePort:
+    """Cassandra itself, which is waited for."""
+    from htas.daemon.cassandra_store import cassandra_store  # the driver takes 0.3 s to load
+
+    assert loaded.cassandra is not None  # asked for only then
+    return cassandra_store(loaded, loaded.cassandra)
 
 
 @contextmanager
@@ -62,6 +71,7 @@ def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
     with opened_world(loaded, setting) as world, ExitStack() as stack:
         store = open_store(loaded)
         stack.callback(store.close)
+        begin(store)
         if setting.address is None:
             _refuse_another_worlds(store, store_path(loaded), world.clock.now())
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
