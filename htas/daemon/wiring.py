@@ -11,7 +11,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
-from htas.daemon.remote_store import behind_buffer, begin
+from htas.daemon.remote_store import begin, behind_buffer
 from htas.daemon.sandbox_wiring import opened_world
 from htas.execution.ports import Ports
 from htas.ports import PermanentError, StorePort
