@@ -38,7 +38,7 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
     if setting.address is None:
         raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
     with sandbox_daemon(loaded, setting) as daemon:
-        return daemon.observe()
+        return _as_learned(loaded, daemon.observe())
 
 
 def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:

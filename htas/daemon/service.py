@@ -22,7 +22,7 @@ from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, begin
 from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
-from htas.daemon.wiring import open_store, sandbox_daemon, store_path
+from htas.daemon.wiring import open_store, refuse_another_worlds, sandbox_daemon, store_path
 from htas.execution.calls import ParallelCalls
 from htas.ports import HTASError, PermanentError
 from htas.profiler.meter import Meter
@@ -73,11 +73,19 @@ class Service:
             setting = self._loaded.sandbox
             if setting is not None:
                 daemon = stack.enter_context(sandbox_daemon(self._loaded, setting))
+                self._begin_in_sandbox(daemon, is_new=setting.address is None)
                 self._health.synced()
                 self._cycle(daemon, None, identity())
             else:
                 self._run_on_kubernetes(stack)
         log.info("htas ended")
+
+    def _begin_in_sandbox(self, daemon: Daemon, is_new: bool) -> None:
+        store = daemon.ports.store
+        self._health.remark = attend(store, self._metrics.store)
+        begin(store)
+        if is_new:
+            refuse_another_worlds(store, store_path(self._loaded), daemon.ports.clock.now())
 
     def _serve(self, stack: ExitStack) -> None:
         """Listen before anything else, so that probes are answered while the rest starts."""
@@ -184,7 +192,8 @@ class Service:
     def _take_over(self, daemon: Daemon, leadership: Leadership, is_shared: bool) -> None:
         """Unless nobody has led since this journal's daemon did, what the journal still intends is dropped.
 
-        A journal that all daemons share is as the last of them left it, and is gone on with. The term is noted last: a crash in between leaves it to be done again.
+        A journal that all daemons share is as the last of them left it, and is gone on with. The term is noted last: a
+        crash in between leaves it to be done again.
         """
         path = Path(f"{store_path(self._loaded)}.term")
         last = path.read_text().strip() if path.exists() else ""

@@ -11,7 +11,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
-from htas.daemon.remote_store import begin, behind_buffer
+from htas.daemon.remote_store import behind_buffer
 from htas.daemon.sandbox_wiring import opened_world
 from htas.execution.ports import Ports
 from htas.ports import PermanentError, StorePort
@@ -71,14 +71,11 @@ def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
     with opened_world(loaded, setting) as world, ExitStack() as stack:
         store = open_store(loaded)
         stack.callback(store.close)
-        begin(store)
-        if setting.address is None:
-            _refuse_another_worlds(store, store_path(loaded), world.clock.now())
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
         yield Daemon(ports, loaded.policy)
 
 
-def _refuse_another_worlds(store: StorePort, path: str, now: float) -> None:
+def refuse_another_worlds(store: StorePort, path: str, now: float) -> None:
     """A sandbox within this process begins anew each time: a journal of an earlier one is not this one's."""
     if store.claims() or any(bill.started_at > now or bill.ended_at for bill in store.bills()):
         raise PermanentError(f"{path}: is the journal of an earlier sandbox; name another file, or remove it")
