@@ -73,6 +73,8 @@ class Service:
             setting = self._loaded.sandbox
             if setting is not None:
                 daemon = stack.enter_context(sandbox_daemon(self._loaded, setting))
+                self._health.remark = attend(daemon.ports.store, self._metrics.store)
+                begin(daemon.ports.store)
                 self._health.synced()
                 self._cycle(daemon, None, identity())
             else:
