@@ -45,9 +45,10 @@ class Outbox:
 
     def count_anew(self) -> None:
         """Find out what waits: at the start, and after a transaction that was rolled back."""
-        rows = self._database.rows("SELECT kind, count(*), sum(length(body)) FROM outbox GROUP BY kind")
-        self._entries = {Kind(kind): count for kind, count, _ in rows}
-        self._bytes = sum(size + OVERHEAD * count for _, count, size in rows)
+        with self._database.transaction(durable=False):  # nobody adds or removes meanwhile
+            rows = self._database.rows("SELECT kind, count(*), sum(length(body)) FROM outbox GROUP BY kind")
+            self._entries = {Kind(kind): count for kind, count, _ in rows}
+            self._bytes = sum(size + OVERHEAD * count for _, count, size in rows)
 
     @property
     def entries(self) -> int:

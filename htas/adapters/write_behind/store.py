@@ -29,7 +29,7 @@ from htas.model.claims import NodeClaim
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
-from htas.ports import HTASError, StorePort
+from htas.ports import ConflictError, HTASError, StorePort
 
 log = structlog.get_logger()
 
@@ -182,12 +182,14 @@ class WriteBehindStore:
 
     def close(self) -> None:
         """End, after shipping what waits for as long as `close_s`; what is left is shipped by the next process."""
-        if self._lock is None or self._stop_shipping():  # a call that hangs would hang the remote's end, too
-            self._remote.close()
-        self._copy.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        try:
+            if self._lock is None or self._stop_shipping():  # a call that hangs would hang the remote's end, too
+                self._remote.close()
+        finally:
+            self._copy.close()
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
     # Inside.
 
@@ -213,6 +215,8 @@ class WriteBehindStore:
         """What a transaction that came to nothing has added to the outbox's count is taken out of it again."""
         try:
             yield
+        except ConflictError:
+            raise  # by the local copy, before anything was queued
         except HTASError:
             with suppress(HTASError):
                 self._outbox.count_anew()
