@@ -15,7 +15,7 @@ from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
-from tools.testenv.cassandra import DATACENTER, Cassandra
+from tools.testenv.cassandra import DATACENTER, PORT, Cassandra
 from tools.testenv.openstack import OpenStack
 
 Tell = Callable[[str], None]
@@ -114,9 +114,10 @@ def cloud_config(cluster: Cluster, openstack: OpenStack, tmp_path: Path) -> Call
 
 @pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cassandra]:
-    """A real Cassandra of one node. HTAS_CASSANDRA_DIR names one that stays when the tests are over."""
+    """A real Cassandra of one node. HTAS_CASSANDRA_DIR names one that stays when the tests are over, HTAS_CASSANDRA_PORT its port."""
     kept = os.environ.get("HTAS_CASSANDRA_DIR")
-    server = Cassandra(Path(kept or tmp_path_factory.mktemp("cassandra")))
+    port = int(os.environ.get("HTAS_CASSANDRA_PORT", PORT))
+    server = Cassandra(Path(kept or tmp_path_factory.mktemp("cassandra")), port=port)
     yield server
     if kept is None:
         server.purge()
