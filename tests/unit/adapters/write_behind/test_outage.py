@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from time import monotonic
 
 import msgspec
@@ -139,10 +140,20 @@ def test_a_store_that_hangs_delays_history_not_at_all_and_the_journal_once(
     for number in range(20):
         write(store, number)
     assert monotonic() - began < 5.0  # one limit of 0.05 s, and the disk
-    assert store.state().reason == "no answer within 0.05 s"
+    assert store.state().reason.startswith("no answer")
     line.flows.set()
     caught_up(store)
     assert_all_is_there(far, 20)
+
+
+def test_a_store_that_hangs_is_told_of_though_nobody_waits_for_it(start: Start, line: Line, far: FarStore) -> None:
+    store, written = start(timing=HANGS), count()
+    line.flows.clear()
+    until(lambda: store.add_cycle(cycle(NOW + next(written))) and store.state().is_away)
+    assert store.state().reason.startswith("no answer for")
+    line.flows.set()
+    caught_up(store)
+    assert len(far.cycles(limit=10**6)) == next(written)
 
 
 def test_an_end_waits_for_a_hanging_store_no_longer_than_it_may(start: Start, line: Line, far: FarStore) -> None:
