@@ -51,6 +51,8 @@ class Line:
     """Cleared, every call hangs until it is set."""
     calls: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
     """Those that arrived."""
+    missed: set[str] = field(default_factory=set)
+    """Names of those that did not."""
 
     def __post_init__(self) -> None:
         self.flows.set()
@@ -66,6 +68,7 @@ class Line:
         def passed(*values: Any) -> Any:
             assert self.flows.wait(30)
             if self.is_away:
+                self.missed.add(name)
                 raise TransientError("nobody answers")
             if self.refuses(name, values):
                 raise self.error("it will never be written")

@@ -54,6 +54,7 @@ class Shipper(ABC):
         self._availability = availability
         self._timing = timing
         self._on_call = on_call
+        self._calling_since: float | None = None
         self._wake = Event()
         self._hurry = Event()
         self._stopping = Event()
@@ -81,7 +82,10 @@ class Shipper(ABC):
         self._thread.start()
 
     def wake(self) -> None:
-        """Something waits."""
+        """Something waits. A call that has had no answer for as long as the longest pause is told as an outage."""
+        since = self._calling_since
+        if since is not None and monotonic() - since > self._timing.longest_pause_s:
+            self._failed(f"no answer for {monotonic() - since:.0f} s")
         self._wake.set()
 
     def wait(self, within_s: float, *, for_an_answer: bool = True) -> bool:
@@ -117,11 +121,12 @@ class Shipper(ABC):
         """One call of the remote store, timed; none once the end has come."""
         if self._stopping.is_set():
             raise TransientError("htas ends")
-        store = self._remote.get()
-        began = monotonic()
+        self._calling_since = began = monotonic()
         try:
+            store = self._remote.get()
             return use(store)
         finally:
+            self._calling_since = None
             self._on_call(monotonic() - began)
 
     def _run(self) -> None:

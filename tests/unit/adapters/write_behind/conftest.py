@@ -11,10 +11,21 @@ import pytest
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.store import WriteBehindStore
 from tests.far_store import FarStore, Line, far_store
+from tests.waiting import until
 
 QUICK = Timing(call_s=10.0, first_pause_s=0.01, longest_pause_s=0.02, close_s=0.2)
 
 Start = Callable[..., WriteBehindStore]
+
+
+def caught_up(store: WriteBehindStore) -> None:
+    """Wait until nothing waits, nor is owed."""
+
+    def has() -> bool:
+        state = store.state()
+        return not (state.is_away or state.is_behind or state.waiting_entries)
+
+    until(has)
 
 
 @pytest.fixture

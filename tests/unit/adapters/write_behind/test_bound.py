@@ -10,8 +10,7 @@ from htas.model.record import Bill
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle, row, run
 from tests.far_store import FarStore, Line
-from tests.unit.adapters.write_behind.conftest import Start
-from tests.waiting import until
+from tests.unit.adapters.write_behind.conftest import Start, caught_up
 
 ROUNDS = 60
 
@@ -45,7 +44,7 @@ def test_the_oldest_cycles_go_first_then_rows_and_never_the_rest(
     assert state.waiting_entries + state.dropped == 5 * ROUNDS
     assert sum("too much waits" in log["event"] for log in logs) == (1 if state.dropped else 0)
     line.is_away = False
-    until(lambda: not store.state().is_behind)
+    caught_up(store)
     assert [len(kept) for kept in (far.claims(), far.bills(), far.runs())] == [ROUNDS] * 3
     cycles, rows = [found.at - NOW for found in far.cycles()], [found.event_time - NOW for found in far.profile()]
     assert (len(cycles) in cycles_left, len(rows) in rows_left) == (True, True), (len(cycles), len(rows))

@@ -15,8 +15,7 @@ from htas.ports import ConflictError, PermanentError
 from tests.builders import NOW, amounts
 from tests.contracts.test_store_port import claim, cycle
 from tests.far_store import FarStore, Line
-from tests.unit.adapters.write_behind.conftest import Start
-from tests.waiting import until
+from tests.unit.adapters.write_behind.conftest import Start, caught_up
 
 
 def in_state(found, state: ClaimState, message: str = ""):  # type: ignore[no-untyped-def] # a claim
@@ -46,7 +45,7 @@ def test_after_an_outage_the_word_of_a_daemon_that_was_first_counts(start: Start
     their_drain = far.put_drain(Drain("n1", "c1", "Underutilized", NOW))
     with capture_logs() as logs:
         line.is_away = False
-        until(lambda: not store.state().is_behind)
+        caught_up(store)
     assert list(store.claims()) == list(far.claims()) == [theirs, ours]
     assert list(store.drains()) == list(far.drains()) == [their_drain]
     warned = [(log.get("claim") or log.get("drain"), log["entries"]) for log in logs if "another" in log["event"]]
@@ -147,7 +146,7 @@ def test_a_start_without_the_store_uses_the_copy_and_takes_over_later(start: Sta
     store.put_claim(claim("c1"))  # its machine was found in the cloud: no answer says whether that is right
     store.put_claim(claim("c2"))
     line.is_away = False
-    until(lambda: not store.state().is_behind)
+    caught_up(store)
     assert list(store.claims()) == list(far.claims()) == [theirs]
 
 
