@@ -11,7 +11,12 @@ from structlog.typing import Processor
 
 from htas.config.serving import LoggingSetting
 
-QUIET = {"apscheduler": logging.ERROR, "urllib3": logging.ERROR, "uvicorn": logging.WARNING}
+QUIET = {
+    "apscheduler": logging.ERROR,
+    "cassandra": logging.CRITICAL,
+    "urllib3": logging.ERROR,
+    "uvicorn": logging.WARNING,
+}
 """Libraries that tell of their routine; what goes wrong in our use of them, we say ourselves."""
 
 
