@@ -16,6 +16,7 @@ from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.planner import plan
+from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
 LONG_AGO_S = 10 * 365 * 86_400.0
@@ -46,8 +47,12 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     if not has_store(loaded):
         return snapshot
     learned = LearnedRunLengths(loaded.policy.run_lengths)
-    with reading_store(loaded) as store:
-        learned.learn(store.runs(limit=REMEMBERED_RUNS))
+    try:
+        with reading_store(loaded) as store:
+            learned.learn(store.runs(limit=REMEMBERED_RUNS))
+    except HTASError as error:
+        err.print(f"planned without learned run lengths: {error}", style="yellow", markup=False, highlight=False)
+        return snapshot
     view = msgspec.structs.replace(snapshot.cluster, pods=learned.applied(snapshot.cluster.pods))
     return msgspec.structs.replace(snapshot, cluster=view)
 

@@ -30,6 +30,19 @@ ON_OPENSTACK: Json = {
     "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
     "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}],
 }
+ON_CASSANDRA: Json = {
+    "store": {
+        "cassandra": {
+            "contactPoints": ["cassandra.db"],
+            "localDatacenter": "dc1",
+            "username": "htas",
+            "tls": {"checkHostname": False},
+            "buffer": {"maxBytes": "512Mi"},
+        },
+        "passwordSecret": "htas-cassandra",
+        "tlsSecret": "htas-cassandra-tls",
+    }
+}
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
@@ -61,6 +74,8 @@ ODD: list[Any] = [
     pytest.param({"config": {"logging": {"level": "debug"}, "schedulerName": "packer"}}, id="another configuration"),
     pytest.param(WITHOUT_KWOK, id="another provider"),
     pytest.param(ON_OPENSTACK, id="machines from OpenStack"),
+    pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
+    pytest.param({"store": {"sqlite": {"retention": {"cycles": "2d"}}}}, id="another retention"),
     pytest.param(
         {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"x": "y"}},
         id="another account",
@@ -87,6 +102,8 @@ def test_one_daemon_has_no_budget_that_would_hold_up_a_drain(helm: Path) -> None
         pytest.param({"replica": 2}, "replica", id="a misspelt key"),
         pytest.param({"replicas": 0}, "replicas", id="no daemon at all"),
         pytest.param({"config": {"http": {"listen": "0.0.0.0:1"}}}, "config", id="what the chart sets itself"),
+        pytest.param({"store": {"sqlite": {"path": "x.db"}}}, "path", id="a file elsewhere"),
+        pytest.param({"store": {"cassandra": {"contactPoints": ["c"]}}}, "localDatacenter", id="half a store"),
         pytest.param({"config": {"provider": {"sandbox": {}}}}, "provider names kwok and sandbox", id="two providers"),
         pytest.param({"config": {"provider": {"kwok": None}}}, "minProperties", id="no provider"),
         pytest.param(
@@ -116,7 +133,14 @@ def space(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", SPACE, "--wait=true", "--timeout=60s")
 
 
-@pytest.mark.parametrize("values", [pytest.param({}, id="with KWOK"), pytest.param(WITHOUT_KWOK, id="without")])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="with KWOK"),
+        pytest.param(WITHOUT_KWOK, id="without"),
+        pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
+    ],
+)
 def test_the_api_server_would_take_it(values: Json, helm: Path, cluster: Cluster, space: str) -> None:
     manifests = yaml.safe_dump_all(rendered(helm, values))
     told = cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=manifests)

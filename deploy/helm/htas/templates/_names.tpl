@@ -11,3 +11,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- /* Roles of the whole cluster have names of the whole cluster. */ -}}
 {{- define "htas.clusterName" -}}{{ printf "%s-%s" .Release.Namespace (include "htas.name" .) | trunc 63 | trimSuffix "-" }}{{- end }}
+
+{{/* The keys of store.cassandra: those given, and where the chart puts the buffer and what comes from Secrets. */}}
+{{- define "htas.cassandra" -}}
+{{- $own := dict "buffer" (dict "path" "/var/lib/htas/htas-buffer.db") }}
+{{- if .Values.store.passwordSecret }}{{ $_ := set $own "passwordFile" "/etc/htas-store/password/password" }}{{ end }}
+{{- if .Values.store.tlsSecret }}{{ $_ := set $own "tls" (dict "caFile" "/etc/htas-store/tls/ca.crt") }}{{ end }}
+{{- mergeOverwrite (deepCopy .Values.store.cassandra) $own | toYaml }}
+{{- end }}
