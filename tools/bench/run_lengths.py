@@ -5,6 +5,7 @@ First what it takes to put estimates into 100,000 pods.
     python -m tools.bench.run_lengths openb_pod_list_default.csv              # everything
     python -m tools.bench.run_lengths openb_pod_list_default.csv --errors     # all but the costs: seconds
     python -m tools.bench.run_lengths openb_pod_list_default.csv --last 2000  # play the last tasks only
+    python -m tools.bench.run_lengths openb_pod_list_default.csv --day        # play the demo's day instead
 
 Each case is played in a process of its own, on as many cores as there are.
 """
@@ -22,7 +23,10 @@ from time import perf_counter, process_time
 import msgspec
 
 from htas.cli.demo import trace_policy
+from htas.config.loader import load_configuration
+from htas.config.places import config_file
 from htas.experiments.run_lengths import Always, Guesser, Learned, SoFar, errors, run_of, walk
+from htas.experiments.workloads.day import day
 from htas.experiments.workloads.openb import openb
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import RunLengths
@@ -107,15 +111,15 @@ def _run(number: int, template: int) -> Run:
     return run_of(Arrival(0.0, task), 1000.0 + number)
 
 
-def play_case(trace: Path, last: int, name: str, seed: int) -> tuple[Played, float]:
-    """One case, and how many seconds it took; run in a process of its own."""
-    work, settings = openb(trace), CASES[name]
+def play_case(trace: Path | None, last: int, name: str, seed: int) -> tuple[Played, float]:
+    """One case, and how many seconds it took; run in a process of its own. No trace: the demo's day is played."""
+    work, settings = openb(trace) if trace is not None else day(seed), CASES[name]
     if last:
         arrivals = work.arrivals[-last:]
         first = arrivals[0].at_s
         moved = tuple(msgspec.structs.replace(arrival, at_s=arrival.at_s - first) for arrival in arrivals)
         work = msgspec.structs.replace(work, arrivals=moved)
-    policy = trace_policy()
+    policy = trace_policy() if trace is not None else load_configuration(config_file("htas.yaml")).policy
     if settings is not None:
         policy = msgspec.structs.replace(policy, run_lengths=settings)
     began = perf_counter()
@@ -123,7 +127,7 @@ def play_case(trace: Path, last: int, name: str, seed: int) -> tuple[Played, flo
     return played, perf_counter() - began
 
 
-def tell_costs(trace: Path, last: int, seed: int) -> None:
+def tell_costs(trace: Path | None, last: int, seed: int) -> None:
     say(
         f"{'run lengths':<14} {'cost':>10} {'machines':>8} {'hours':>8} {'moved':>6} {'wait s':>7} {'p99 s':>7} "
         f"{'ended':>6} {'lost':>5} {'took s':>7}"
@@ -149,13 +153,14 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--errors", action="store_true", help="No costs.")
     parser.add_argument("--last", type=int, default=0, help="Play only so many tasks, the last; 0: all.")
+    parser.add_argument("--day", action="store_true", help="Play the demo's day, not the trace.")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     say(f"cores {os.cpu_count()}, python {sys.version.split()[0]}, seed {chosen.seed}")
     tell_speed()
     tell_errors(chosen.trace)
     if not chosen.errors:
-        tell_costs(chosen.trace, chosen.last, chosen.seed)
+        tell_costs(None if chosen.day else chosen.trace, chosen.last, chosen.seed)
 
 
 if __name__ == "__main__":
