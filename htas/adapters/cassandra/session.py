@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +12,20 @@ from typing import Any
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    FallthroughRetryPolicy,
+    TokenAwarePolicy,
+)
 from cassandra.query import BatchStatement, BatchType, tuple_factory
 
 from htas.adapters.cassandra.errors import translating
 from htas.adapters.cassandra.settings import CassandraSettings, Tls
+from htas.adapters.cassandra.tables import placed
 from htas.ports import RefusedError
+
+logging.getLogger("cassandra").setLevel(logging.CRITICAL)  # what it tells, with tracebacks, is raised here as well
 
 PROTOCOL = 5
 """Cassandra 4.0 and newer; stated, so that the driver need not try."""
@@ -72,7 +81,10 @@ class Session:
                 pass
 
     def compare_and_set(self, what: str, query: str, values: Sequence[Any]) -> bool:
-        """A lightweight transaction: whether it was applied. After a TransientError it may have been."""
+        """A lightweight transaction: whether it was applied. Tried once, at one node, so that errors tell the outcome.
+
+        Raises NotDoneError where it was not carried out for certain; after another TransientError it may have been.
+        """
         with translating(self.settings, what):
             result = self._session.execute(self._statement(query, is_idempotent=False).bind(values))
             return bool(result.was_applied)
@@ -105,8 +117,10 @@ class Session:
     def _statement(self, query: str, *, is_idempotent: bool) -> Any:
         with self._lock:
             if query not in self._prepared:
-                prepared = self._session.prepare(query, keyspace=self.settings.keyspace)
+                prepared = self._session.prepare(placed(query, self.settings.keyspace))
                 prepared.is_idempotent = is_idempotent
+                if not is_idempotent:
+                    prepared.retry_policy = FallthroughRetryPolicy()
                 self._prepared[query] = prepared
             return self._prepared[query]
 
@@ -129,8 +143,9 @@ def _bound(prepared: Any, values: Sequence[Any], serial: bool) -> Any:
 
 
 def _cluster(settings: CassandraSettings) -> Any:
+    nodes = DCAwareRoundRobinPolicy(local_dc=settings.local_dc)
     profile = ExecutionProfile(
-        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=settings.local_dc)),
+        load_balancing_policy=TokenAwarePolicy(nodes, shuffle_replicas=True),
         consistency_level=ConsistencyLevel.name_to_value[settings.consistency],
         serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
         request_timeout=settings.timeout_s,
