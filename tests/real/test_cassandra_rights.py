@@ -100,7 +100,7 @@ def test_a_wrong_password_is_told(trial: Trial, tmp_path: Path) -> None:
 
 
 def test_no_password_is_told(guarded: Cassandra) -> None:
-    with pytest.raises(RefusedError, match="store.cassandra.username"):
+    with pytest.raises(RefusedError, match=r"store\.cassandra\.username"):
         CassandraStore(CassandraSettings(guarded.contact_points, DATACENTER, "test"))
 
 
