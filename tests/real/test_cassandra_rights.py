@@ -13,6 +13,7 @@ from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
 from htas.ports import RefusedError
 from tests.contracts.test_store_port import claim, opened
+from tests.real.certificates import KEYSTORE_PASSWORD, write_certificate
 from tests.real.harness import ROOT, Json, htas
 from tests.unit.config.files import GOOD
 from tools.testenv.cassandra import DATACENTER, Cassandra
@@ -22,9 +23,28 @@ DOCUMENTED = re.search(r"```sql\n(.*?)```", (ROOT / "docs" / "cassandra.md").rea
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cassandra]:
-    """Asks for passwords, and has what the documentation says: a keyspace made by an administrator, and a role."""
-    server = Cassandra(tmp_path_factory.mktemp("guarded"), auth=True, port=23_820)
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with server.crt, server.p12 and, of another authority, other.crt."""
+    folder = tmp_path_factory.mktemp("certificates")
+    write_certificate(folder, "server", "127.0.0.1")
+    write_certificate(folder, "other", "127.0.0.1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterator[Cassandra]:
+    """Asks for passwords, takes TLS, and has what the documentation says: an administrator's keyspace, and a role."""
+    encryption = {
+        "enabled": True,
+        "optional": True,  # the same port with and without
+        "keystore": str(certificates / "server.p12"),
+        "keystore_password": KEYSTORE_PASSWORD,
+        "store_type": "PKCS12",
+    }
+    more = certificates / "more.yaml"
+    more.write_text(yaml.safe_dump({"client_encryption_options": encryption}))
+    folder = tmp_path_factory.mktemp("guarded")
+    server = Cassandra(folder, auth=True, port=23_820, HTAS_CASSANDRA_YAML=str(more))
     assert DOCUMENTED is not None
     for statement in DOCUMENTED[1].replace(": 3}", ": 1}").split(";"):
         if statement.strip():
@@ -97,6 +117,13 @@ def test_a_wrong_password_is_told(trial: Trial, tmp_path: Path) -> None:
     refused(trial.run("check"), "look at store.cassandra.username and passwordFile")
     refused(trial.run("init", keyspace="elsewhere"), "look at store.cassandra.username and passwordFile")
     refused(trial.run("check", passwordFile="nowhere"), "store.cassandra.passwordFile", "nowhere")
+
+
+def test_over_tls_the_servers_certificate_is_checked(trial: Trial, certificates: Path) -> None:
+    status, told = trial.run("check", tls={"caFile": str(certificates / "server.crt")})
+    assert (status, told.splitlines()[0]) == (0, "keyspace htas: schema 1")
+    refused(trial.run("check", tls={"caFile": str(certificates / "other.crt")}), "look at store.cassandra.tls")
+    refused(trial.run("check", tls={"caFile": "nowhere"}), "store.cassandra.tls.caFile", "nowhere")
 
 
 def test_no_password_is_told(guarded: Cassandra) -> None:

@@ -6,11 +6,12 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from cassandra import ConsistencyLevel
-from cassandra.auth import PlainTextAuthProvider
+from cassandra.auth import AuthProvider, PlainTextAuthenticator
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import (
     ConstantReconnectionPolicy,
@@ -167,17 +168,31 @@ def _cluster(settings: CassandraSettings) -> Any:
     )
 
 
+class FilePassword(AuthProvider):  # type: ignore[misc] # the driver has no types
+    """Name and password for each new connection. The password is read each time: it may be renewed while we run."""
+
+    def __init__(self, username: str, file: Path) -> None:
+        self._username = username
+        self._file = file
+
+    def new_authenticator(self, host: Any) -> Any:
+        """Raises RefusedError where the file cannot be read."""
+        try:
+            password = self._file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RefusedError(f"store.cassandra.passwordFile: {self._file}: cannot be read: {error}") from None
+        return PlainTextAuthenticator(self._username, password)
+
+
 def _credentials(settings: CassandraSettings) -> Any:
-    """Name and password; None where the servers ask for none."""
+    """None where the servers ask for none."""
     if settings.username is None:
         return None
     if settings.password_file is None:
         raise RefusedError("store.cassandra.passwordFile: missing; a username needs a password")
-    try:
-        password = settings.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusedError(f"store.cassandra.passwordFile: {settings.password_file}: cannot be read: {error}") from None
-    return PlainTextAuthProvider(settings.username, password)
+    provider = FilePassword(settings.username, settings.password_file)
+    provider.new_authenticator(None)  # what is wrong with the file is told now, not as a node that cannot be reached
+    return provider
 
 
 def _ssl_context(tls: Tls) -> ssl.SSLContext:
