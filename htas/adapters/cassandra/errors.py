@@ -80,7 +80,7 @@ def translated(settings: CassandraSettings, what: str, error: Exception) -> HTAS
             )
         case cassandra.Unavailable():
             return NotDoneError(told)
-        case ssl.SSLError():
+        case _ if _is_of_tls(error):
             return RefusedError(f"{told}; look at store.cassandra.tls")
         case _ if isinstance(error, PASSING) or getattr(error, "code", None) == CAS_WRITE_UNKNOWN:
             return TransientError(told)
@@ -91,16 +91,20 @@ def translated(settings: CassandraSettings, what: str, error: Exception) -> HTAS
 def _of_all_hosts(settings: CassandraSettings, what: str, error: Any) -> HTASError:
     """The driver tried every node; what says most of their answers is told. None answered: the map is empty."""
     found: dict[Any, Exception] = error.errors if isinstance(error.errors, dict) else {}
-    for telling in (cassandra.AuthenticationFailed, cassandra.Unauthorized, ssl.SSLError):
-        for each in found.values():
-            if isinstance(each, telling):
-                return translated(settings, what, each)
+    for each in found.values():
+        if isinstance(each, cassandra.AuthenticationFailed | cassandra.Unauthorized) or _is_of_tls(each):
+            return translated(settings, what, each)
     kind = NotDoneError if all(map(_is_not_done, found.values())) else TransientError
     told = "; ".join(f"{host}: {_short(each)}" for host, each in found.items()) or "no node can be reached"
     return kind(
         f"Cassandra at {settings.where}: {what}: {told}; if it should be there, look at store.cassandra.contactPoints"
         f" and localDatacenter ({settings.local_dc})"
     )
+
+
+def _is_of_tls(error: Exception) -> bool:
+    """The driver wraps ssl's errors in an OSError that only quotes them."""
+    return isinstance(error, ssl.SSLError) or (isinstance(error, OSError) and "[SSL" in str(error))
 
 
 def _is_not_done(error: Exception) -> bool:

@@ -142,8 +142,10 @@ class Journal:
             except TransientError as error:
                 if deadline is None and not isinstance(error, NotDoneError):
                     deadline = monotonic() + SETTLING_S
-                if deadline is None or monotonic() > deadline:
+                if deadline is None:
                     raise
+                if monotonic() > deadline:
+                    raise TransientError(f"{error}; an earlier try may have been done") from error
             sleep(AGAIN_S)
 
     def _drain_key(self, node: str) -> tuple[str, int, str]:
