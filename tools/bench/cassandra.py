@@ -29,6 +29,7 @@ from htas.adapters.cassandra.rows import date_of, day_of, millis, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
+from htas.adapters.cassandra.tables import placed
 from htas.model.record import ProfileEvent, ProfileRow
 from tools.testenv.cassandra import DATACENTER, Cassandra
 
@@ -55,7 +56,7 @@ def events(count: int, instances: int) -> list[ProfileRow]:
 
 def by_the_driver(server: Cassandra, keyspace: str, rows: Sequence[ProfileRow]) -> None:
     """The same rows by the driver alone, into the same table, as another cluster's."""
-    statement = server.admin.prepare(profile.ADD.replace("INTO profile", f"INTO {keyspace}.profile"))
+    statement = server.admin.prepare(placed(profile.ADD, keyspace))
     values = [
         (
             "bare",

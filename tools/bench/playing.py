@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.run_lengths import ends_at, run_of
+from htas.experiments.run_lengths import ends_at
 from htas.model.policy import Policy
-from htas.model.snapshot import ClusterSnapshot
-from htas.profiler.run_lengths import LearnedRunLengths
 from htas.sandbox.workload import Arrival, Workload
 from htas.sandbox.world import World
 
@@ -43,7 +41,7 @@ def play(work: Workload, policy: Policy, *, states: bool, seed: int = 1) -> Play
     world.load(msgspec.structs.replace(work, arrivals=arrivals))
     store = SqliteStore(":memory:")
     ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
-    daemon = LearningDaemon(ports, policy, world, arrivals)
+    daemon = Daemon(ports, policy, keeps_history=False)
     end = max(ends_at(arrival) for arrival in arrivals) + TAIL_S
     VirtualDriver(world, daemon).run_until(end)
     store.close()
@@ -59,28 +57,6 @@ def play(work: Workload, policy: Policy, *, states: bool, seed: int = 1) -> Play
         finished=ledger.finished,
         lost=ledger.lost,
     )
-
-
-class LearningDaemon(Daemon):
-    """A daemon that learns from the sandbox's own books: a task teaches its true length in the cycle after its end."""
-
-    def __init__(self, ports: Ports, policy: Policy, world: World, arrivals: Iterable[Arrival]) -> None:
-        super().__init__(ports, policy, keeps_history=False)
-        self._world = world
-        self._by_key = {f"{a.task.namespace}/{a.task.name}": a for a in arrivals}
-        self._learned = LearnedRunLengths(policy.run_lengths)
-        self._taught = 0
-        self.listeners.append(self._teach)
-
-    def observe(self) -> ClusterSnapshot:
-        seen = super().observe()
-        view = msgspec.structs.replace(seen.cluster, pods=self._learned.applied(seen.cluster.pods))
-        return msgspec.structs.replace(seen, cluster=view)
-
-    def _teach(self, result: CycleResult) -> None:
-        ended = self._world.ledger.finished_tasks[self._taught :]
-        self._taught += len(ended)
-        self._learned.learn(run_of(self._by_key[key], result.snapshot.taken_at) for key in ended)
 
 
 def _unstated(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:

@@ -12,7 +12,7 @@ from htas.model.snapshot import Drain
 
 _NODES = "SELECT release_version, data_center FROM system.{}"
 _REPLICAS = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
-_PROBE = "INSERT INTO days (cluster, kind, day) VALUES (?, 'check', '1970-01-01') USING TTL 60"
+_PROBE = "INSERT INTO KEYSPACE.days (cluster, kind, day) VALUES (?, 'check', '1970-01-01') USING TTL 60"
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -18,10 +18,10 @@ AT_ONCE = 64
 """Records read at one time."""
 MOST = 2**31 - 1
 
-_ADD_CHUNK = "INSERT INTO cycle_bodies (cluster, id, chunk, chunks, body) VALUES (?, ?, ?, ?, ?) USING TTL ?"
-_ADD = "INSERT INTO cycles (cluster, day, id) VALUES (?, ?, ?) USING TTL ?"
-_CHUNKS = "SELECT chunks, body FROM cycle_bodies WHERE cluster = ? AND id = ?"
-_NEWEST = "SELECT id FROM cycles WHERE cluster = ? AND day = ? AND id >= ? LIMIT ?"
+_ADD_CHUNK = "INSERT INTO KEYSPACE.cycle_bodies (cluster, id, chunk, chunks, body) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_ADD = "INSERT INTO KEYSPACE.cycles (cluster, day, id) VALUES (?, ?, ?) USING TTL ?"
+_CHUNKS = "SELECT chunks, body FROM KEYSPACE.cycle_bodies WHERE cluster = ? AND id = ?"
+_NEWEST = "SELECT id FROM KEYSPACE.cycles WHERE cluster = ? AND day = ? AND id >= ? LIMIT ?"
 
 
 class Cycles:

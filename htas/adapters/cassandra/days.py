@@ -9,8 +9,8 @@ from htas.adapters.cassandra.rows import date_of, day_of
 from htas.adapters.cassandra.session import Session
 from htas.model.record import DAY_S
 
-_NOTE = "INSERT INTO days (cluster, kind, day) VALUES (?, ?, ?) USING TTL ?"
-_SINCE = "SELECT day FROM days WHERE cluster = ? AND kind = ? AND day >= ?"
+_NOTE = "INSERT INTO KEYSPACE.days (cluster, kind, day) VALUES (?, ?, ?) USING TTL ?"
+_SINCE = "SELECT day FROM KEYSPACE.days WHERE cluster = ? AND kind = ? AND day >= ?"
 
 
 class Days:

@@ -47,6 +47,10 @@ class NotThereError(PermanentError):
     """The keyspace or a table is not there."""
 
 
+class NotDoneError(TransientError):
+    """Too few nodes are up: nothing was sent, or it was refused before anything was done."""
+
+
 @contextmanager
 def translating(settings: CassandraSettings, what: str) -> Iterator[None]:
     """Raise the driver's errors as HTAS's; `what` was being done, as in "writing claim c1"."""
@@ -74,7 +78,9 @@ def translated(settings: CassandraSettings, what: str, error: Exception) -> HTAS
             return TransientError(
                 f"Cassandra at {settings.where}: {what}: no such host; look at store.cassandra.contactPoints"
             )
-        case ssl.SSLError():
+        case cassandra.Unavailable():
+            return NotDoneError(told)
+        case _ if _is_of_tls(error):
             return RefusedError(f"{told}; look at store.cassandra.tls")
         case _ if isinstance(error, PASSING) or getattr(error, "code", None) == CAS_WRITE_UNKNOWN:
             return TransientError(told)
@@ -85,15 +91,24 @@ def translated(settings: CassandraSettings, what: str, error: Exception) -> HTAS
 def _of_all_hosts(settings: CassandraSettings, what: str, error: Any) -> HTASError:
     """The driver tried every node; what says most of their answers is told. None answered: the map is empty."""
     found: dict[Any, Exception] = error.errors if isinstance(error.errors, dict) else {}
-    for kind in (cassandra.AuthenticationFailed, cassandra.Unauthorized, ssl.SSLError):
-        for each in found.values():
-            if isinstance(each, kind):
-                return translated(settings, what, each)
+    for each in found.values():
+        if isinstance(each, cassandra.AuthenticationFailed | cassandra.Unauthorized) or _is_of_tls(each):
+            return translated(settings, what, each)
+    kind = NotDoneError if all(map(_is_not_done, found.values())) else TransientError
     told = "; ".join(f"{host}: {_short(each)}" for host, each in found.items()) or "no node can be reached"
-    return TransientError(
+    return kind(
         f"Cassandra at {settings.where}: {what}: {told}; if it should be there, look at store.cassandra.contactPoints"
         f" and localDatacenter ({settings.local_dc})"
     )
+
+
+def _is_of_tls(error: Exception) -> bool:
+    """The driver wraps ssl's errors in an OSError that only quotes them."""
+    return isinstance(error, ssl.SSLError) or (isinstance(error, OSError) and "[SSL" in str(error))
+
+
+def _is_not_done(error: Exception) -> bool:
+    return isinstance(error, cassandra.Unavailable) or "marked down" in str(error)
 
 
 def _grant(settings: CassandraSettings, message: str) -> str:

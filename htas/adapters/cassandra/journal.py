@@ -8,12 +8,13 @@ mixed (their clocks differ), so drains are deleted by `IF EXISTS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 
+from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.rows import body_of, decoded, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.model.claims import ClaimState, NodeClaim
@@ -24,21 +25,24 @@ from htas.ports import ConflictError, TransientError
 CLAIM_SHARDS = 32
 """Paxos runs by partition: two claims of one shard wait for each other."""
 DRAIN_SHARDS = 8
+AGAIN_S, SETTLING_S = 0.2, 5.0
+"""A write whose answer was lost is tried again so often, for so long; a connection is made anew within a second."""
 
-_CLAIMS = "SELECT open, body FROM claims WHERE cluster = ? AND shard = ?"
-_CLAIM = "SELECT version, writer FROM claims WHERE cluster = ? AND shard = ? AND id = ?"
+_CLAIMS = "SELECT open, body FROM KEYSPACE.claims WHERE cluster = ? AND shard = ?"
+_CLAIM = "SELECT version, writer FROM KEYSPACE.claims WHERE cluster = ? AND shard = ? AND id = ?"
 _PUT_CLAIM = (
-    "UPDATE claims USING TTL ? SET version = ?, open = ?, writer = ?, body = ?"
+    "UPDATE KEYSPACE.claims USING TTL ? SET version = ?, open = ?, writer = ?, body = ?"
     " WHERE cluster = ? AND shard = ? AND id = ? IF version = ?"
 )
-_DRAINS = "SELECT body FROM drains WHERE cluster = ? AND shard = ?"
-_DRAIN = "SELECT version, writer FROM drains WHERE cluster = ? AND shard = ? AND node = ?"
+_DRAINS = "SELECT body FROM KEYSPACE.drains WHERE cluster = ? AND shard = ?"
+_DRAIN = "SELECT version, writer FROM KEYSPACE.drains WHERE cluster = ? AND shard = ? AND node = ?"
 _PUT_DRAIN = (
-    "UPDATE drains SET version = ?, writer = ?, body = ? WHERE cluster = ? AND shard = ? AND node = ? IF version = ?"
+    "UPDATE KEYSPACE.drains SET version = ?, writer = ?, body = ?"
+    " WHERE cluster = ? AND shard = ? AND node = ? IF version = ?"
 )
-_DELETE_DRAIN = "DELETE FROM drains WHERE cluster = ? AND shard = ? AND node = ? IF EXISTS"
-_LEARNED = "SELECT flavour, body FROM learned WHERE cluster = ?"
-_PUT_LEARNED = "INSERT INTO learned (cluster, flavour, body) VALUES (?, ?, ?)"
+_DELETE_DRAIN = "DELETE FROM KEYSPACE.drains WHERE cluster = ? AND shard = ? AND node = ? IF EXISTS"
+_LEARNED = "SELECT flavour, body FROM KEYSPACE.learned WHERE cluster = ?"
+_PUT_LEARNED = "INSERT INTO KEYSPACE.learned (cluster, flavour, body) VALUES (?, ?, ?)"
 
 
 class Journal:
@@ -83,16 +87,11 @@ class Journal:
         return written
 
     def delete_drain(self, node: str) -> None:
-        """Whether the outcome of a try is known does not matter: it is tried again until one is known."""
-        deadline = self._deadline()
-        while True:
-            try:
-                self._session.compare_and_set(f"deleting drain of {node}", _DELETE_DRAIN, self._drain_key(node))
-            except TransientError:
-                if monotonic() > deadline:
-                    raise
-            else:
-                return
+        def delete() -> bool:
+            self._session.compare_and_set(f"deleting drain of {node}", _DELETE_DRAIN, self._drain_key(node))
+            return True
+
+        self._until_known(delete)
 
     def learned(self) -> dict[str, Resources]:
         found = self._session.rows("reading what was learned", _LEARNED, (self._name,))
@@ -113,30 +112,41 @@ class Journal:
     ) -> None:
         """Write over `version`, or raise ConflictError.
 
-        A lightweight transaction whose answer was lost may have been done, by us or by the driver's second try. So
+        A lightweight transaction whose answer was lost may have been done. It is tried again, and refused then; so
         each call has a token of its own, and a serial read tells: ours stands there, what we saw before, or another's.
         Raises TransientError where that could not be told in time.
         """
-        writer, deadline = uuid4(), self._deadline()
-        lost: TransientError | None = None
-        while lost is None or monotonic() < deadline:
-            try:
-                if write(writer):
-                    return
-            except TransientError as error:
-                lost = error
+        writer = uuid4()
+
+        def attempt() -> bool:
+            if write(writer):
+                return True
             found = self._session.rows(f"reading {subject}", query, key, serial=True)
             stands, by = found[0] if found else (0, None)
-            if by == writer:
-                return
-            if (stands or 0) != version:
+            if by != writer and (stands or 0) != version:
                 raise ConflictError(f"{subject}: another writer was first (version {version} is stale)")
-            if lost is None:  # refused, and yet unchanged: what refused us has expired meanwhile
-                lost = TransientError(f"{subject}: could not be written in time")
-        raise lost
+            return bool(by == writer)  # else refused, and yet unchanged: what refused us has expired meanwhile
 
-    def _deadline(self) -> float:
-        return monotonic() + self._session.settings.timeout_s
+        self._until_known(attempt)
+
+    def _until_known(self, attempt: Callable[[], bool]) -> None:
+        """Repeat what may be done twice until it is done, or fails for certain.
+
+        What fails at once is raised at once. Where an answer was lost, time is given for a node to come back.
+        """
+        deadline: float | None = None  # None: nothing is left open so far
+        while True:
+            try:
+                if attempt():
+                    return
+            except TransientError as error:
+                if deadline is None and not isinstance(error, NotDoneError):
+                    deadline = monotonic() + SETTLING_S
+                if deadline is None:
+                    raise
+                if monotonic() > deadline:
+                    raise TransientError(f"{error}; an earlier try may have been done") from error
+            sleep(AGAIN_S)
 
     def _drain_key(self, node: str) -> tuple[str, int, str]:
         return self._name, shard_of(node, DRAIN_SHARDS), node

@@ -26,18 +26,19 @@ SHARDS = 64
 INSTANCE_SHARDS = 16
 
 ADD = (
-    "INSERT INTO profile (cluster, day, shard, instance_name, event_time, event, instance_type, runtime, ramcapacity,"
-    " cpucapacity, ramavailable, cpuavailable) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?"
+    "INSERT INTO KEYSPACE.profile (cluster, day, shard, instance_name, event_time, event, instance_type, runtime,"
+    " ramcapacity, cpucapacity, ramavailable, cpuavailable) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL ?"
 )
 _COLUMNS = (
     "event_time, event, instance_name, instance_type, runtime, ramcapacity, cpucapacity, ramavailable, cpuavailable"
 )
-_OF_ALL = f"SELECT {_COLUMNS} FROM profile WHERE cluster = ? AND day = ? AND shard = ?"
+_OF_ALL = f"SELECT {_COLUMNS} FROM KEYSPACE.profile WHERE cluster = ? AND day = ? AND shard = ?"
 _OF_ONE = f"{_OF_ALL} AND instance_name = ? AND event_time >= ?"
 _PUT_INSTANCE = (
-    "INSERT INTO instances (cluster, shard, instance_name, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+    "INSERT INTO KEYSPACE.instances (cluster, shard, instance_name, body)"
+    " VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
-_INSTANCES = "SELECT body FROM instances WHERE cluster = ? AND shard = ?"
+_INSTANCES = "SELECT body FROM KEYSPACE.instances WHERE cluster = ? AND shard = ?"
 
 
 class Profile:

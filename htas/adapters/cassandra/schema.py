@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from htas.adapters.cassandra.errors import NotThereError
 from htas.adapters.cassandra.session import Session
-from htas.adapters.cassandra.tables import MIGRATIONS, VERSION_TABLE
+from htas.adapters.cassandra.tables import MIGRATIONS, VERSION_TABLE, placed
 from htas.ports import PermanentError
 
 DEFINING_S = 60.0
@@ -15,15 +15,15 @@ DEFINING_S = 60.0
 
 _KEYSPACES = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s"
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
-_VERSION = "SELECT version FROM schema_version WHERE name = 'htas'"
-_STAMP = "INSERT INTO schema_version (name, version, since) VALUES ('htas', ?, ?)"
+_VERSION = "SELECT version FROM KEYSPACE.schema_version WHERE name = 'htas'"
+_STAMP = "INSERT INTO KEYSPACE.schema_version (name, version, since) VALUES ('htas', ?, ?)"
 
 
 def schema_text(keyspace: str, replication: Mapping[str, int]) -> str:
     """All statements of the present schema, as an administrator may run them by cqlsh."""
-    stamp = _STAMP.replace("INTO ", f"INTO {keyspace}.").replace("?, ?", f"{len(MIGRATIONS)}, toTimestamp(now())")
+    stamp = placed(_STAMP, keyspace).replace("?, ?", f"{len(MIGRATIONS)}, toTimestamp(now())")
     steps = [VERSION_TABLE, *(step for steps in MIGRATIONS for step in steps)]
-    statements = [_creation(keyspace, replication), *(_placed(step, keyspace) for step in steps), stamp]
+    statements = [_creation(keyspace, replication), *(placed(step, keyspace) for step in steps), stamp]
     return "".join(f"{statement};\n" for statement in statements)
 
 
@@ -75,7 +75,7 @@ def init(session: Session, replication: Mapping[str, int]) -> bool:
         return False
     if not session.rows_of_any_keyspace("looking for the keyspace", _KEYSPACES, (keyspace,)):
         _define(session, "making the keyspace", _creation(keyspace, replication))
-    _define(session, "making the tables", _placed(VERSION_TABLE, keyspace))
+    _define(session, "making the tables", placed(VERSION_TABLE, keyspace))
     _bring_up(session, 0)
     return True
 
@@ -94,7 +94,7 @@ def _bring_up(session: Session, version: int) -> None:
     """Every step may be done twice, so that one who was ended half-way, or another beside us, does no harm."""
     for number, steps in enumerate(MIGRATIONS[version:], version + 1):
         for step in steps:
-            _define(session, f"schema {number}", _placed(step, session.settings.keyspace))
+            _define(session, f"schema {number}", placed(step, session.settings.keyspace))
         session.write("writing the schema's version", _STAMP, (number, datetime.now(UTC)))
 
 
@@ -108,7 +108,3 @@ def _creation(keyspace: str, replication: Mapping[str, int]) -> str:
         f"CREATE KEYSPACE IF NOT EXISTS {keyspace}\n"
         f"    WITH replication = {{'class': 'NetworkTopologyStrategy'{factors}}}"
     )
-
-
-def _placed(step: str, keyspace: str) -> str:
-    return step.replace("KEYSPACE.", f"{keyspace}.")

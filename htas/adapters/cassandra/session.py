@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from cassandra import ConsistencyLevel
-from cassandra.auth import PlainTextAuthProvider
+from cassandra.auth import AuthProvider, PlainTextAuthenticator
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import (
+    ConstantReconnectionPolicy,
+    DCAwareRoundRobinPolicy,
+    FallthroughRetryPolicy,
+    TokenAwarePolicy,
+)
 from cassandra.query import BatchStatement, BatchType, tuple_factory
 
 from htas.adapters.cassandra.errors import translating
 from htas.adapters.cassandra.settings import CassandraSettings, Tls
+from htas.adapters.cassandra.tables import placed
 from htas.ports import RefusedError
+
+logging.getLogger("cassandra").setLevel(logging.CRITICAL)  # what it tells, with tracebacks, is raised here as well
 
 PROTOCOL = 5
 """Cassandra 4.0 and newer; stated, so that the driver need not try."""
@@ -72,7 +82,10 @@ class Session:
                 pass
 
     def compare_and_set(self, what: str, query: str, values: Sequence[Any]) -> bool:
-        """A lightweight transaction: whether it was applied. After a TransientError it may have been."""
+        """A lightweight transaction: whether it was applied. Tried once, at one node, so that errors tell the outcome.
+
+        Raises NotDoneError where it was not carried out for certain; after another TransientError it may have been.
+        """
         with translating(self.settings, what):
             result = self._session.execute(self._statement(query, is_idempotent=False).bind(values))
             return bool(result.was_applied)
@@ -105,8 +118,10 @@ class Session:
     def _statement(self, query: str, *, is_idempotent: bool) -> Any:
         with self._lock:
             if query not in self._prepared:
-                prepared = self._session.prepare(query, keyspace=self.settings.keyspace)
+                prepared = self._session.prepare(placed(query, self.settings.keyspace))
                 prepared.is_idempotent = is_idempotent
+                if not is_idempotent:
+                    prepared.retry_policy = FallthroughRetryPolicy()
                 self._prepared[query] = prepared
             return self._prepared[query]
 
@@ -129,8 +144,9 @@ def _bound(prepared: Any, values: Sequence[Any], serial: bool) -> Any:
 
 
 def _cluster(settings: CassandraSettings) -> Any:
+    nodes = DCAwareRoundRobinPolicy(local_dc=settings.local_dc)
     profile = ExecutionProfile(
-        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=settings.local_dc)),
+        load_balancing_policy=TokenAwarePolicy(nodes, shuffle_replicas=True),
         consistency_level=ConsistencyLevel.name_to_value[settings.consistency],
         serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
         request_timeout=settings.timeout_s,
@@ -152,17 +168,31 @@ def _cluster(settings: CassandraSettings) -> Any:
     )
 
 
+class FilePassword(AuthProvider):  # type: ignore[misc] # the driver has no types
+    """Name and password for each new connection. The password is read each time: it may be renewed while we run."""
+
+    def __init__(self, username: str, file: Path) -> None:
+        self._username = username
+        self._file = file
+
+    def new_authenticator(self, host: Any) -> Any:
+        """Raises RefusedError where the file cannot be read."""
+        try:
+            password = self._file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RefusedError(f"store.cassandra.passwordFile: {self._file}: cannot be read: {error}") from None
+        return PlainTextAuthenticator(self._username, password)
+
+
 def _credentials(settings: CassandraSettings) -> Any:
-    """Name and password; None where the servers ask for none."""
+    """None where the servers ask for none."""
     if settings.username is None:
         return None
     if settings.password_file is None:
         raise RefusedError("store.cassandra.passwordFile: missing; a username needs a password")
-    try:
-        password = settings.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RefusedError(f"store.cassandra.passwordFile: {settings.password_file}: cannot be read: {error}") from None
-    return PlainTextAuthProvider(settings.username, password)
+    provider = FilePassword(settings.username, settings.password_file)
+    provider.new_authenticator(None)  # what is wrong with the file is told now, not as a node that cannot be reached
+    return provider
 
 
 def _ssl_context(tls: Tls) -> ssl.SSLContext:

@@ -1,6 +1,7 @@
 """The tables, as statements by version: what brings a keyspace from each version to the next.
 
-HTAS's cluster name is in every partition key. Every statement may be carried out twice. KEYSPACE stands for its name.
+HTAS's cluster name is in every partition key. Every statement may be carried out twice. KEYSPACE stands for the
+keyspace's name, here and in every query (see `placed`).
 """
 
 from __future__ import annotations
@@ -69,3 +70,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )""",
     ),
 )
+
+
+def placed(statement: str, keyspace: str) -> str:
+    """The statement with the keyspace's name. Servers warn of prepared statements that name tables alone."""
+    return statement.replace("KEYSPACE.", f"{keyspace}.")
