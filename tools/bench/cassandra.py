@@ -124,8 +124,15 @@ def measure(server: Cassandra, count: int, instances: int, flush: int) -> None:
     rows, store = events(count, instances), CassandraStore(settings)
     few = rows[:BARE_ROWS]
     bare = len(few) / timed(lambda: by_the_driver(server, settings.keyspace, few))
+    ours, theirs = time.process_time(), server.cpu_s()
     rate = len(rows) / written(store, rows, flush)
+    ours, theirs = ((each / len(rows)) * 1e6 for each in (time.process_time() - ours, server.cpu_s() - theirs))
     print(f"{len(rows):,} rows written in flushes of {flush}: {rate:,.0f} rows/s")
+    print(f"processor time for a row: {ours:.0f} µs here, {theirs:.0f} µs in the server;", end=" ")
+    print(
+        f"{os.cpu_count()} cores with nothing else to do: {(os.cpu_count() or 1) * 1e6 / (ours + theirs):,.0f} rows/s"
+    )
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     print(f"the driver alone, row by row, 100 at a time: {bare:,.0f} rows/s")
     print(told(f"latest state of {instances:,} instances", [timed(store.latest) for _ in range(READS)]))
     name = rows[0].instance_name

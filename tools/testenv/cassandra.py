@@ -57,6 +57,11 @@ class Cassandra:
     def thaw(self, node: int = 1) -> None:
         os.kill(self._pid(node), signal.SIGCONT)
 
+    def cpu_s(self, node: int = 1) -> float:
+        """Seconds of processor time a node has used since its start."""
+        fields = Path(f"/proc/{self._pid(node)}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def purge(self) -> None:
         if "admin" in self.__dict__:
             self.admin.cluster.shutdown()
