@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from htas.adapters.cassandra.errors import NotDoneError
-from htas.adapters.cassandra.settings import DAY_S, CassandraSettings, Retention
+from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.record import Bill, ProfileEvent
+from htas.model.record import DAY_S, Bill, ProfileEvent, Retention
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, StorePort, TransientError
 from tests.builders import NOW

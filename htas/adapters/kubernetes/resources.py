@@ -18,7 +18,6 @@ class Resource(msgspec.Struct, frozen=True):
     plural: str
     form: type[Any]
     is_namespaced: bool = True
-    field_selector: str = ""
 
     @property
     def path(self) -> str:
@@ -26,9 +25,6 @@ class Resource(msgspec.Struct, frozen=True):
         root = f"/apis/{self.group}" if self.group else "/api"
         return f"{root}/{self.version}/{self.plural}"
 
-
-UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Finished pods hold nothing. kube-scheduler lists with the same selector; a pod that ends is told as deleted."""
 
 RESOURCES = (
     Resource("Namespace", "", "v1", "namespaces", wire.Namespace, is_namespaced=False),
@@ -43,6 +39,10 @@ RESOURCES = (
     Resource("ReplicaSet", "apps", "v1", "replicasets", wire.Controller),
     Resource("StatefulSet", "apps", "v1", "statefulsets", wire.Controller),
     Resource("Job", "batch", "v1", "jobs", wire.Controller),
-    Resource("Pod", "", "v1", "pods", wire.Pod, field_selector=UNFINISHED),
+    Resource("Pod", "", "v1", "pods", wire.Pod),
 )
-"""In the order in which they are best told: what pods refer to comes before the pods."""
+"""In the order in which they are best told: what pods refer to comes before the pods.
+
+Finished pods are listed too, though they hold nothing: with kube-scheduler's selector (status.phase!=Succeeded …) a pod
+that ends would be told as deleted, with its last words from before its end, and nobody could say how long it ran.
+"""

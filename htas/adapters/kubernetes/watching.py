@@ -63,8 +63,6 @@ def list_into(view: LiveView, api: ApiServer, resource: Resource, page_size: int
     """Bring a view up to date with a list, page by page; returns the version the list is of. GoneError: begin again."""
     keys: set[Key] = set()
     query: dict[str, str | int] = {"limit": page_size}
-    if resource.field_selector:
-        query["fieldSelector"] = resource.field_selector
     while True:
         page = _PAGES.decode(api.get(resource.path, query))
         keys |= view.take_page(resource, page.items or ())
@@ -144,8 +142,6 @@ class Watching(Thread):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": round(uniform(*WATCH_S)),
         }
-        if self.resource.field_selector:
-            query["fieldSelector"] = self.resource.field_selector
         for event in self._events(query):
             self._apply(event)
 
