@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -38,7 +40,8 @@ class Books(msgspec.Struct, frozen=True):
 
     catalogue: Catalogue
     bills: Sequence[Bill]
-    runs: Sequence[Run]
+    stays: Callable[[], Sequence[Run]]
+    """Read when somebody asks for whom: a year of them is large."""
     now: float
     window: Window
 
@@ -59,6 +62,10 @@ class Books(msgspec.Struct, frozen=True):
         return shares.by_work(key, self.bills, self.runs, *told[1:])
 
     @property
+    def runs(self) -> Sequence[Run]:
+        return self.stays()
+
+    @property
     def total(self) -> int:
         return accounts.total(self.bills, self.catalogue.billing, self.now, self.window)
 
@@ -70,7 +77,13 @@ def books_of(loaded: Loaded, window: Window) -> Books:
     with reading_store(loaded) as store:
         bills = store.bills(window.since - rounding_s)
         present = _present(store, bills) if loaded.sandbox is not None else time.time()
-        return Books(catalogue, bills, _runs(store, window.since, present), present, window)
+
+    @cache
+    def stays() -> Sequence[Run]:
+        with reading_store(loaded) as store:
+            return _runs(store, window, present)
+
+    return Books(catalogue, bills, stays, present, window)
 
 
 def _present(store: StorePort, bills: Sequence[Bill]) -> float:
@@ -79,19 +92,28 @@ def _present(store: StorePort, bills: Sequence[Bill]) -> float:
     return max([0.0, *(record.at for record in store.cycles(limit=1)), *stated])
 
 
-def _runs(store: StorePort, since: float, now: float) -> list[Run]:
-    """The stays on record, and those that go on: the newest recorded cycle's, unless they are known to be over."""
+def _runs(store: StorePort, window: Window, now: float) -> list[Run]:
+    """The stays within a window, cut to it: those on record, and those of the newest recorded cycle that go on."""
+    newest = store.cycles(limit=1)
+    since = min([window.since, *(record.at for record in newest)])  # what ended since that cycle is not going on
     over = list(store.runs(since))
     known = {(run.uid, run.node) for run in over}
-    newest = store.cycles(limit=1)
-    going_on = running(newest[0].snapshot) if newest else []
-    return over + [msgspec.structs.replace(run, ended_at=now) for run in going_on if (run.uid, run.node) not in known]
+    going_on = [run for run in running(newest[0].snapshot) if (run.uid, run.node) not in known] if newest else []
+    cut = (_cut(run, run.ended_at, window) for run in over)
+    cut_open = (_cut(run, now, window) for run in going_on)
+    return [run for run in (*cut, *cut_open) if run.ended_at > run.came_at]
+
+
+def _cut(run: Run, end: float, window: Window) -> Run:
+    return msgspec.structs.replace(run, came_at=max(run.came_at, window.since), ended_at=min(end, window.until))
 
 
 def cost_view(books: Books, by: CostBy, against: str | None) -> RenderableType:
     """A table of sums, with what runs now and what was saved."""
     if not books.bills:
         return Text("nothing has been bought yet")
+    if not books.total:
+        return Text("nothing was billed in this window")
     catalogue, whole = books.catalogue, books.total
     view = table(by.value, catalogue.currency, "")
     view.columns[1].justify = "right"
@@ -139,7 +161,7 @@ def _alternative(books: Books, against: str) -> tuple[str, Sequence[Bill]]:
     """What is compared with, and its bills. Raises InputError where it makes no sense."""
     word, _, flavour = against.strip().partition(" ")
     flavour = flavour.strip()
-    if word.isdigit() and flavour:
+    if re.fullmatch(r"[1-9][0-9]{0,4}", word) and flavour:
         start = min(bill.started_at for bill in books.bills)
         one = _flavour(books.catalogue, flavour)
         fixed = [Bill(f"fixed-{i}", "fixed", one.name, one.nanos_per_hour, start) for i in range(int(word))]
@@ -162,7 +184,7 @@ def _alternative(books: Books, against: str) -> tuple[str, Sequence[Bill]]:
             if flavour:
                 raise InputError(f"--against {against}: {error}") from None
             continue
-        found.append((accounts.total(bills, books.catalogue.billing, books.now), each.name, bills))
+        found.append((accounts.total(bills, books.catalogue.billing, books.now, books.window), each.name, bills))
     if not found:
         raise InputError(f"--against {word}: no single flavour holds every pod; name a fixed cluster")
     _, name, bills = min(found, key=lambda item: item[:2])

@@ -71,7 +71,7 @@ def history_view(found: Iterable[Entry], currency: str) -> RenderableType:
         if entry.verb == "drain" and entry.nanos_per_hour is not None:
             saved += entry.nanos_per_hour
     if not view.row_count:
-        return Text("nothing has been recorded yet")
+        return Text("nothing of that kind is on record in these cycles")
     told = f"the drains above save {price_text(saved)} {currency}/h in all" if saved else ""
     return Group(view, Text(told, style="dim"))
 

@@ -15,8 +15,8 @@ import htas
 from htas.cli import cost as costs
 from htas.cli import history as past
 from htas.cli import reports
+from htas.cli.console import InputError, escaped, instant_of, told
 from htas.cli.console import err as stderr
-from htas.cli.console import escaped, instant_of, told
 from htas.cli.console import out as stdout
 from htas.cli.cost import CostBy
 from htas.cli.explain import explain_node, explain_pod
@@ -228,6 +228,10 @@ def cost(
     """What was spent, exactly: on what, or for whom."""
     with told():
         window = Window(_instant(since, "--since", 0.0), _instant(until, "--until", math.inf))
+        if window.since >= window.until:
+            raise InputError("--since: is not before --until; there is nothing between them")
+        if against is not None and form is not Export.TABLE:
+            raise InputError("--against: is told beside a table; leave out --output")
         books = costs.books_of(load_configuration(config), window)
         if form is Export.TABLE:
             stdout.print(costs.cost_view(books, by, against))
@@ -249,6 +253,8 @@ def history(
     with told():
         loaded, start = load_configuration(config), _instant(since, "--since", 0.0)
         if node is not None:
+            if form is not Export.TABLE:
+                raise InputError("--node: is told as a table; leave out --output")
             stdout.print(past.node_view(loaded, node))
         elif cycles:
             rows = past.cycle_lines(loaded, limit, start)

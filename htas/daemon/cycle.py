@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 from time import perf_counter
 
 import msgspec
+import structlog
 
 from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
@@ -31,8 +34,11 @@ from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.profiler.stays import Stays
 
-REMEMBERED_RUNS = 50_000
+log = structlog.get_logger()
+
+REMEMBERED_RUNS = 20_000
 """So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
+REMEMBER_AGAIN_S = 60.0
 
 
 class Cloud(msgspec.Struct, frozen=True):
@@ -85,9 +91,11 @@ class Daemon:
         self._generation = 0
         self._last: ClusterSnapshot | None = None
         self._stays = Stays()
+        self._has_begun = False
         self._unwritten: list[Run] = []
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
-        self._remembers = False
+        self._remember_at = 0.0
+        self._is_overtaken = Event()
         self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
@@ -107,6 +115,10 @@ class Daemon:
         self._draining.policy = policy
         self._announcing.policy = policy
         self._run_lengths.adopt(policy.run_lengths)
+
+    def note_overtaken(self) -> None:
+        """What another daemon journalled has come to be known only now. From any thread; the next cycle sees to it."""
+        self._is_overtaken.set()
 
     def take_over(self) -> list[Outcome]:
         """Begin to lead after another daemon: what our own journal still intends has been overtaken."""
@@ -129,23 +141,44 @@ class Daemon:
         outcomes = (*repairs, *self._executor.execute(decided, snapshot))
         result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
         self._announcing.announce(snapshot, decided, outcomes)
-        self._record(result)
+        try:
+            self._record(result)
+        except HTASError as error:  # what is done is done, and what follows must go on: a disk that is full, say
+            log.warning("what was done could not be recorded", error=str(error))
         for listener in self.listeners:
             listener(result)
         return result
 
     def _remember(self) -> None:
-        """Learn from what is on record, once: a store that cannot be read is asked again in the next cycle."""
-        if not self._remembers:
+        """Begin with what is on record, once: run lengths, and the newest cycle, so that what ended meanwhile is told.
+
+        A store that cannot be read is asked again in a minute; a daemon places work meanwhile.
+        """
+        now = self.ports.clock.now()
+        if now < self._remember_at:
+            return
+        try:
+            newest = self.ports.store.cycles(limit=1)
             self._run_lengths.learn(self.ports.store.runs(limit=REMEMBERED_RUNS))
-            self._remembers = True
+        except HTASError as error:
+            log.warning("what is on record cannot be read, tried again", error=str(error))
+            self._remember_at = now + REMEMBER_AGAIN_S
+            return
+        self._remember_at = math.inf
+        if self._last is None and newest and newest[0].at <= now:
+            self._last = newest[0].snapshot
+            self._stays.observe(self._last)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
         machines released.
         """
+        overtaken = []
+        if self._is_overtaken.is_set():
+            self._is_overtaken.clear()
+            overtaken = self.take_over()
         view, cloud = self.ports.cluster.observe(), self._look_at_the_cloud()
-        outcomes = self._machines.reconcile(view, cloud.instances) if not cloud.problem else []
+        outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
 
     def _look_at_the_cloud(self) -> Cloud:
@@ -187,7 +220,10 @@ class Daemon:
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
     def _record(self, result: CycleResult) -> None:
-        """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits."""
+        """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits.
+
+        And where a pod has come to run: the newest cycle on record names all that do, and whose the machines are.
+        """
         over = self._stays.observe(result.snapshot)
         self._run_lengths.learn(over)
         self._unwritten += over  # kept until the store has taken them
@@ -195,7 +231,9 @@ class Daemon:
         self._last = result.snapshot
         self.ports.store.add_runs(self._unwritten)
         self._unwritten = []
-        if self._keeps_history and self._is_news(result):
+        self._has_begun = self._has_begun or self._stays.has_begun
+        if self._keeps_history and (self._is_news(result) or self._has_begun):
+            self._has_begun = False
             self.ports.store.add_cycle(
                 CycleRecord(
                     id=0,

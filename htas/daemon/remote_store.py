@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from time import time
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -46,12 +47,14 @@ class StoreMetrics(Collector):
         yield CounterMetricFamily("htas_store_dropped", "Entries that will never be shipped.", value=state.dropped)
 
 
-def behind_buffer(open_remote: Callable[[], StorePort], buffer: str, max_bytes: int) -> StorePort:
+def behind_buffer(
+    open_remote: Callable[[], StorePort], buffer: str, max_bytes: int, clock: Callable[[], float] = time
+) -> StorePort:
     """A remote store that is never in the way: behind a copy of its journal and a queue of so many bytes in one file.
 
     The remote store is opened when there is something to ship. Raises PermanentError where the file cannot be used.
     """
-    return WriteBehindStore(buffer, open_remote, max_bytes=max_bytes)
+    return WriteBehindStore(buffer, open_remote, max_bytes=max_bytes, clock=clock)
 
 
 def attend(store: StorePort, metrics: StoreMetrics) -> Callable[[], str]:
@@ -62,13 +65,19 @@ def attend(store: StorePort, metrics: StoreMetrics) -> Callable[[], str]:
     return lambda: remark(store.state())
 
 
-def begin(store: StorePort) -> bool:
+def begin(store: StorePort) -> None:
     """To be called once we lead: ship what waits, and learn what other leaders have done.
 
-    Returns whether the journal is now as the last leader left it; a journal of our own is not, if another led since.
     Raises PermanentError where another process uses the same buffer.
     """
-    return isinstance(store, WriteBehindStore) and store.catch_up(CATCH_UP_S)
+    if isinstance(store, WriteBehindStore):
+        store.catch_up(CATCH_UP_S)
+
+
+def attend_overtaking(store: StorePort, tell: Callable[[], None]) -> None:
+    """Have the daemon told when the remote journal is taken over while it leads already: it is old news by then."""
+    if isinstance(store, WriteBehindStore):
+        store.on_late_take_over = tell
 
 
 def remark(state: StoreState) -> str:

@@ -19,7 +19,7 @@ from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.reloading import Reloading
-from htas.daemon.remote_store import attend, begin
+from htas.daemon.remote_store import attend, attend_overtaking, begin
 from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import open_store, refuse_another_worlds, sandbox_daemon, store_path
@@ -110,7 +110,7 @@ class Service:
             stack.callback(leadership.stop)
         if not self._is_synced(world) or not self._leads(leadership):
             return
-        is_shared = begin(store)
+        begin(store)
 
         def may_act() -> bool:
             return leadership is None or leadership.is_leader
@@ -122,7 +122,8 @@ class Service:
         stack.callback(cloud_calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
         if leadership is not None:
-            self._take_over(daemon, leadership, is_shared)
+            self._take_over(daemon, leadership)
+            attend_overtaking(store, daemon.note_overtaken)
         world.lead()
         Thread(target=self._check_cloud, args=(world,), name="cloud check", daemon=True).start()
         stack.callback(world.rest)
@@ -189,15 +190,15 @@ class Service:
         self._metrics.leads(True)
         return True
 
-    def _take_over(self, daemon: Daemon, leadership: Leadership, is_shared: bool) -> None:
+    def _take_over(self, daemon: Daemon, leadership: Leadership) -> None:
         """Unless nobody has led since this journal's daemon did, what the journal still intends is dropped.
 
-        A journal that all daemons share is as the last of them left it, and is gone on with. The term is noted last: a
-        crash in between leaves it to be done again.
+        So it is with a journal that all daemons share: a leader that was cut off from it may have undone since what
+        stands there. The term is noted last: a crash in between leaves it to be done again.
         """
         path = Path(f"{store_path(self._loaded)}.term")
         last = path.read_text().strip() if path.exists() else ""
-        if last != str(leadership.previous_term) and not is_shared:
+        if last != str(leadership.previous_term):
             for outcome in daemon.take_over():
                 log.info(outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
         path.write_text(f"{leadership.term}\n")

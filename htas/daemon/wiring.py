@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from time import time
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
@@ -26,11 +27,11 @@ def store_path(loaded: Loaded) -> str:
     return path if path == ":memory:" else str(loaded.directory / path)
 
 
-def open_store(loaded: Loaded) -> StorePort:
+def open_store(loaded: Loaded, clock: Callable[[], float] = time) -> StorePort:
     """The configured store as a daemon uses it: a SQLite file, made if there is none, or Cassandra behind a buffer."""
     if loaded.cassandra is not None:
         buffer = loaded.cassandra.buffer
-        return behind_buffer(partial(_cassandra, loaded), store_path(loaded), buffer.max_bytes)
+        return behind_buffer(partial(_cassandra, loaded), store_path(loaded), buffer.max_bytes, clock)
     assert loaded.sqlite is not None  # exactly one is configured
     return SqliteStore(store_path(loaded), retention=loaded.sqlite.retention.model())
 
@@ -69,7 +70,7 @@ def reading_store(loaded: Loaded) -> Iterator[StorePort]:
 def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
     """A daemon on the configured sandbox, which is closed at the end."""
     with opened_world(loaded, setting) as world, ExitStack() as stack:
-        store = open_store(loaded)
+        store = open_store(loaded, world.clock.now)
         stack.callback(store.close)
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
         yield Daemon(ports, loaded.policy)
@@ -78,4 +79,5 @@ def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
 def refuse_another_worlds(store: StorePort, path: str, now: float) -> None:
     """A sandbox within this process begins anew each time: a journal of an earlier one is not this one's."""
     if store.claims() or any(bill.started_at > now or bill.ended_at for bill in store.bills()):
-        raise PermanentError(f"{path}: is the journal of an earlier sandbox; name another file, or remove it")
+        what = f"{path}: is the journal of an earlier sandbox"
+        raise PermanentError(f"{what}; name another file, or remove it; with Cassandra: another name in cluster")

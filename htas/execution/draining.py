@@ -141,6 +141,9 @@ class Draining:
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
+            why = self._promise(node, view)
+            if why is not None:
+                return [self._undo(drain.node, claim, why)], []
             if can_release:
                 self.machines.release(claim)
             return [], []

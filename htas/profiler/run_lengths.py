@@ -166,9 +166,9 @@ def _keys(namespace: str, template: str, image: str, cpu_m: int, memory_bytes: i
     if template:
         yield TEMPLATE, namespace, template, image, cpu_m, memory_bytes
     if image:
-        yield IMAGE, image
+        yield IMAGE, namespace, image  # one team's busybox ends in a second, another's runs for hours
     if template:
-        yield KIND_OF_OWNER, template.partition("/")[0]
+        yield KIND_OF_OWNER, namespace, template.partition("/")[0]
 
 
 class _History:

@@ -24,9 +24,12 @@ class Stays:
     def __init__(self) -> None:
         self._open: dict[str, Run] = {}
         self._seen: tuple[Pod, ...] = ()
+        self.has_begun = False
+        """Whether a stay has begun since the snapshot before the last."""
 
     def observe(self, snapshot: ClusterSnapshot) -> list[Run]:
         """The stays that ended since the snapshot before, in no particular order."""
+        self.has_begun = False
         if snapshot.cluster.pods is self._seen:
             return []
         self._seen = snapshot.cluster.pods
@@ -36,6 +39,7 @@ class Stays:
         for uid, pod in running.items():
             if uid not in self._open or uid in left:
                 self._open[uid] = self._begun(pod, nodes, snapshot.taken_at)
+                self.has_begun = True
         for uid in left.keys() - running.keys():
             del self._open[uid]
         ends = {end.uid: end for end in snapshot.cluster.ended}

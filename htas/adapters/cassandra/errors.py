@@ -39,12 +39,12 @@ CAS_WRITE_UNKNOWN = 0x1700
 """A lightweight transaction that may or may not be done; the driver has no class for it."""
 
 _MISSING = re.compile(r"keyspace .*does not exist|table .*does not exist|unconfigured table", re.IGNORECASE)
-_RIGHT = re.compile(r"no (\w+) permission on <(all keyspaces|keyspace (\S+)|table (\S+))>", re.IGNORECASE)
+_RIGHT = re.compile(r"no (\w+) permission on <(all keyspaces|all tables in \S+|keyspace \S+|table \S+)>", re.IGNORECASE)
 _LONGEST = 300
 
 
-class NotThereError(PermanentError):
-    """The keyspace or a table is not there."""
+class NotThereError(RefusedError):
+    """The keyspace or a table is not there, or is of another version: a matter of the store, not of what is written."""
 
 
 class NotDoneError(TransientError):
@@ -114,8 +114,9 @@ def _is_not_done(error: Exception) -> bool:
 def _grant(settings: CassandraSettings, message: str) -> str:
     """The statement that gives the missing right."""
     found = _RIGHT.search(message)
-    right = found[1].upper() if found else "SELECT"
-    is_all = found is not None and found[2].lower() == "all keyspaces"
+    if found is None:
+        return "let an administrator grant what is missing"
+    right, is_all = found[1].upper(), found[2].lower() == "all keyspaces"
     place = "ALL KEYSPACES" if is_all else f"KEYSPACE {settings.keyspace}"
     hint = f" (or make the keyspace {settings.keyspace} yourself)" if is_all else ""
     return f"let an administrator say: GRANT {right} ON {place} TO {settings.username or 'the role'}{hint}"

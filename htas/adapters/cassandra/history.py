@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 
@@ -28,7 +29,7 @@ _RUNS = "SELECT body FROM KEYSPACE.runs WHERE cluster = ? AND day = ? AND shard 
 
 
 class Bills:
-    """Open ones in one table, closed ones by the day of their end. One that is in both is closed."""
+    """Open ones in one table, closed ones by the day of their end. One that is read in both is closed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -44,14 +45,14 @@ class Bills:
             return
         day = day_of(bill.ended_at)
         self._days.note([day])
-        self._session.write(what, _ADD_CLOSED, (self._name, date_of(day), bill.claim, body_of(bill), self._ttl))
-        self._session.write(what, _CLOSE, key)
+        closed = (self._name, date_of(day), bill.claim, body_of(bill), self._ttl)
+        self._session.write_together(what, [(_ADD_CLOSED, closed), (_CLOSE, key)])
 
     def since(self, instant: float) -> Sequence[Bill]:
         shards = [(self._name, shard) for shard in range(BILL_SHARDS)]
         # Open ones are read first: one that is closed meanwhile is then found twice, and not missed.
         found = {bill.claim: bill for bill in self._read(_OPEN_BILLS, shards)}
-        days = [(self._name, date_of(day)) for day in reversed(self._days.since(0.0))]
+        days = [(self._name, date_of(day)) for day in reversed(self._days.since(instant))]
         found |= {bill.claim: bill for bill in self._read(_CLOSED_BILLS, days)}
         kept = (bill for bill in found.values() if bill.ended_at is None or bill.ended_at >= instant)
         return sorted(kept, key=lambda bill: bill.claim)
@@ -92,13 +93,23 @@ class Runs:
         return list(reversed(list(found.values())[:wanted]))
 
     def _of_day(self, day: int, instant: float, limit: int) -> list[Run]:
-        """Newest first."""
+        """Newest first. A shard is asked for its part and some more, and again where it had still newer ones."""
+        quota = min(limit, limit // RUN_SHARDS * 5 // 4 + 100)
+        while True:
+            shards = self._of_shards(day, instant, quota)
+            newest = nlargest(limit, (run for runs in shards for run in runs), key=_by_end)
+            last = _by_end(newest[-1]) if len(newest) == limit else (-math.inf, "", "")
+            if all(len(runs) < quota or _by_end(runs[-1]) <= last for runs in shards) or quota >= limit:
+                return newest
+            quota = min(limit, 4 * quota)
+
+    def _of_shards(self, day: int, instant: float, quota: int) -> list[list[Run]]:
         first = first_millis(instant)
-        shards = [(self._name, date_of(day), shard, first, limit) for shard in range(RUN_SHARDS)]
-        found = [
-            run
-            for rows in self._session.rows_of("reading runs", _RUNS, shards)
-            for run in (decoded(body, Run) for (body,) in rows)
-            if run.ended_at >= instant
-        ]
-        return nlargest(limit, found, key=lambda run: (run.ended_at, run.uid, run.node))
+        shards = [(self._name, date_of(day), shard, first, quota) for shard in range(RUN_SHARDS)]
+        found = self._session.rows_of("reading runs", _RUNS, shards)
+        runs = ([decoded(body, Run) for (body,) in rows] for rows in found)
+        return [[run for run in shard if run.ended_at >= instant] for shard in runs]
+
+
+def _by_end(run: Run) -> tuple[float, str, str]:
+    return run.ended_at, run.uid, run.node

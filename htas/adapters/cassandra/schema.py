@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from htas.adapters.cassandra.errors import NotThereError
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.tables import MIGRATIONS, VERSION_TABLE, placed
-from htas.ports import PermanentError
 
 DEFINING_S = 60.0
 """A statement that defines something takes up to 4 s on a busy ring; it must not be given up half-way."""
@@ -16,6 +16,7 @@ DEFINING_S = 60.0
 _KEYSPACES = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s"
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 _VERSION = "SELECT version FROM KEYSPACE.schema_version WHERE name = 'htas'"
+_TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS KEYSPACE\.(\w+)")
 _STAMP = "INSERT INTO KEYSPACE.schema_version (name, version, since) VALUES ('htas', ?, ?)"
 
 
@@ -30,13 +31,13 @@ def schema_text(keyspace: str, replication: Mapping[str, int]) -> str:
 def version_of(session: Session) -> int | None:
     """The version of the keyspace's schema, 0 where it is half made, None where there is none.
 
-    Raises PermanentError where it must not be touched: it is newer than this htas, or another program's.
+    Raises NotThereError where it must not be touched: it is newer than this htas, or another program's.
     """
     keyspace = session.settings.keyspace
     tables = {name for (name,) in session.rows_of_any_keyspace("reading the schema", _TABLES, (keyspace,))}
     if "schema_version" not in tables:
         if tables:
-            raise PermanentError(
+            raise NotThereError(
                 f"keyspace {keyspace}: holds tables of another program ({', '.join(sorted(tables)[:3])} …);"
                 " name another one in store.cassandra.keyspace"
             )
@@ -44,7 +45,7 @@ def version_of(session: Session) -> int | None:
     found = session.rows("reading the schema's version", _VERSION, ())
     version = int(found[0][0]) if found else 0
     if version > len(MIGRATIONS):
-        raise PermanentError(
+        raise NotThereError(
             f"keyspace {keyspace}: written by a newer htas (schema {version}, this one knows {len(MIGRATIONS)});"
             " upgrade htas"
         )
@@ -52,26 +53,43 @@ def version_of(session: Session) -> int | None:
 
 
 def require_current(session: Session) -> None:
-    """Raises PermanentError, saying what to do, where the schema is not the one this htas works with. Reads only."""
+    """Raises NotThereError, saying what to do, where the schema is not the one this htas works with. Reads only."""
     keyspace, version = session.settings.keyspace, version_of(session)
     if version is None:
         raise NotThereError(f"keyspace {keyspace}: is not there or empty; make it with: htas store init")
     if version < len(MIGRATIONS):
-        raise PermanentError(
+        raise NotThereError(
             f"keyspace {keyspace}: has schema {version}, this htas works with {len(MIGRATIONS)};"
             " bring it up to date with: htas store migrate"
         )
+    missing = missing_tables(session)
+    if missing:
+        raise NotThereError(
+            f"keyspace {keyspace}: lacks {', '.join(missing)} (a backup that was restored in part?);"
+            " make what is missing with: htas store init"
+        )
+
+
+def missing_tables(session: Session) -> list[str]:
+    """Tables of the present schema that are not there."""
+    there = {name for (name,) in session.rows_of_any_keyspace("reading the schema", _TABLES, _keyspace_of(session))}
+    named = (_TABLE.match(step) for steps in MIGRATIONS for step in steps)
+    return sorted({found[1] for found in named if found is not None} - there)
+
+
+def _keyspace_of(session: Session) -> tuple[str]:
+    return (session.settings.keyspace,)
 
 
 def init(session: Session, replication: Mapping[str, int]) -> bool:
     """Make keyspace and tables; returns whether anything had to be made.
 
-    Raises RefusedError where a right is missing, PermanentError where what is there must not be touched.
+    Raises RefusedError where a right is missing, NotThereError where what is there must not be touched.
     """
     keyspace, version = session.settings.keyspace, version_of(session)
     if version is not None and 0 < version < len(MIGRATIONS):
         require_current(session)
-    if version == len(MIGRATIONS):
+    if version == len(MIGRATIONS) and not missing_tables(session):
         return False
     if not session.rows_of_any_keyspace("looking for the keyspace", _KEYSPACES, (keyspace,)):
         _define(session, "making the keyspace", _creation(keyspace, replication))

@@ -75,6 +75,11 @@ class Session:
         with translating(self.settings, what):
             self._session.execute(self._statement(query, is_idempotent=True).bind(values))
 
+    def write_together(self, what: str, writes: Sequence[Write]) -> None:
+        """Writes of several partitions, all of which are done in the end, or none (a logged batch)."""
+        with translating(self.settings, what):
+            self._session.execute(self._batch(writes, BatchType.LOGGED))
+
     def write_batches(self, what: str, batches: Iterable[Sequence[Write]]) -> None:
         """Writes at the same time; those of a batch are of one partition, and are one write to the server."""
         with translating(self.settings, what):
@@ -125,11 +130,11 @@ class Session:
                 self._prepared[query] = prepared
             return self._prepared[query]
 
-    def _batch(self, writes: Sequence[Write]) -> Any:
+    def _batch(self, writes: Sequence[Write], kind: Any = BatchType.UNLOGGED) -> Any:
         bound = [self._statement(query, is_idempotent=True).bind(values) for query, values in writes]
         if len(bound) == 1:
             return bound[0]
-        batch = BatchStatement(BatchType.UNLOGGED)
+        batch = BatchStatement(kind)
         batch.is_idempotent = True
         for each in bound:
             batch.add(each)

@@ -168,17 +168,22 @@ class SqliteStore:
             done = connection.execute("INSERT INTO cycles (at, body) VALUES (?, ?)", (record.at, body))
             number = int(done.lastrowid or 0)
             connection.execute("DELETE FROM cycles WHERE id <= ?", (number - self._kept_cycles,))
-            if record.at - self._swept_at >= SWEEP_S:
-                self._sweep(connection, record.at)
-                self._swept_at = record.at
+            self.sweep(record.at)
             self._unweighed += len(body)
             if self._unweighed > self._kept_bytes // 16:
                 connection.execute(BEYOND, (self._kept_bytes,))
                 self._unweighed = 0
         return number
 
-    def _sweep(self, connection: sqlite3.Connection, now: float) -> None:
-        """Forget what is older than it is to be kept."""
+    def sweep(self, now: float) -> None:
+        """Forget what is older than it is to be kept; looked at once an hour."""
+        if now - self._swept_at < SWEEP_S:
+            return
+        self._swept_at = now
+        with self._database.transaction(durable=False) as connection:
+            self._forget(connection, now)
+
+    def _forget(self, connection: sqlite3.Connection, now: float) -> None:
         kept = self._retention
         connection.execute("DELETE FROM cycles WHERE at < ?", (now - kept.cycles_s,))
         connection.execute("DELETE FROM profile WHERE event_time < ?", (now - kept.profile_s,))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import structlog
 
 from htas.adapters.write_behind.entries import Entry, Kind, in_calls, write_history
+from htas.adapters.write_behind.outbox import MAY_BE_DROPPED
 from htas.adapters.write_behind.shipping import Shipper
 from htas.adapters.write_behind.state import Lane
 from htas.ports import PermanentError, RefusedError, TransientError
@@ -20,13 +23,16 @@ IN_A_ROW = 3
 
 
 class HistoryShipper(Shipper):
-    """A record that the store refuses for good is dropped, with a warning, so that the rest goes on.
+    """A cycle or profile row that the store refuses for good is dropped, with a warning, so that the rest goes on.
 
     A store that refuses everything (its tables are gone) must not cost the whole buffer: beyond `IN_A_ROW` it counts as
     away, and each further record is given up only after a pause.
     """
 
-    _refused = 0
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._refused: Counter[Kind] = Counter()
+        """Records refused one after another, of each kind: a table may be gone while the others are there."""
 
     def _ship(self) -> None:
         for kind, entries in in_calls(self._outbox.oldest(Lane.HISTORY, BATCH, BATCH_BYTES)):
@@ -36,7 +42,7 @@ class HistoryShipper(Shipper):
         try:
             self._call(lambda store: write_history(store, kind, entries))
         except RefusedError:
-            raise  # a matter of rights: nothing is wrong with the record
+            raise  # a matter of rights, or of tables: nothing is wrong with the record
         except PermanentError as error:
             if len(entries) == 1:
                 self._give_up(entries[0], error)
@@ -44,12 +50,14 @@ class HistoryShipper(Shipper):
                 for entry in entries:
                     self._write(kind, [entry])
         else:
-            self._refused = 0
+            self._refused[kind] = 0
             self._shipped(entries)
 
     def _give_up(self, entry: Entry, error: PermanentError) -> None:
-        self._refused += 1
+        if entry.kind not in MAY_BE_DROPPED:
+            raise TransientError(f"it refuses runs: {error}") from error
+        self._refused[entry.kind] += 1
         self._outbox.dropped += self._outbox.remove([entry.number])
         log.warning("a record cannot be written to the store and is dropped", kind=entry.kind, error=str(error))
-        if self._refused > IN_A_ROW:
+        if self._refused[entry.kind] > IN_A_ROW:
             raise TransientError(f"it refuses one record after another: {error}") from error

@@ -10,6 +10,7 @@ import msgspec
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.record import Bill
 from htas.model.snapshot import Drain
 
 
@@ -39,6 +40,12 @@ class LocalCopy(SqliteStore):
         ]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", values)
+
+    def adopt_bills(self, bills: Iterable[Bill]) -> None:
+        """Write bills as they are, over whatever was there."""
+        values = [(bill.claim, bill.ended_at, msgspec.json.encode(bill)) for bill in bills]
+        with self._database.transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", values)
 
     def close_claims(self, ids: Iterable[str]) -> None:
         """Claims that another daemon has released."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from htas.ports import StorePort
+from htas.ports import HTASError, RefusedError, StorePort, TransientError
 
 
 class Remote:
@@ -17,10 +17,18 @@ class Remote:
         self._store: StorePort | None = None
 
     def get(self) -> StorePort:
-        """The open store; raises what opening it raises, and tries again the next time."""
+        """The open store; raises what opening it raises, and tries again the next time.
+
+        What is wrong for good then (its tables are of another version, say) is a RefusedError: no record is at fault.
+        """
         with self._lock:
             if self._store is None:
-                self._store = self._open()
+                try:
+                    self._store = self._open()
+                except (TransientError, RefusedError):
+                    raise
+                except HTASError as error:
+                    raise RefusedError(str(error)) from error
             return self._store
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import TypeVar
 
 import msgspec
@@ -29,7 +29,7 @@ from htas.model.claims import NodeClaim
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
-from htas.ports import ConflictError, HTASError, StorePort
+from htas.ports import ConflictError, HTASError, StorePort, TransientError
 
 log = structlog.get_logger()
 
@@ -55,11 +55,14 @@ class WriteBehindStore:
         *,
         max_bytes: int = MAX_BYTES,
         timing: Timing | None = None,
+        clock: Callable[[], float] = time,
     ) -> None:
         self.on_call: Callable[[float], None] = lambda seconds: None
+        self.on_late_take_over: Callable[[], None] = lambda: None
         self._path = path
         self._max_bytes = max_bytes
         self._timing = timing or Timing()
+        self._clock = clock
         self._remote = Remote(open_remote)
         self._availability = Availability()
         self._copy = LocalCopy(path)
@@ -74,9 +77,12 @@ class WriteBehindStore:
             self.on_call(seconds)
 
         return (
-            JournalShipper(self._copy, outbox, remote, told, timing, on_call),
+            JournalShipper(self._copy, outbox, remote, told, timing, on_call, self._overtaken, self._clock),
             HistoryShipper(Lane.HISTORY, outbox, remote, told, timing, on_call),
         )
+
+    def _overtaken(self) -> None:
+        self.on_late_take_over()
 
     def catch_up(self, within_s: float) -> bool:
         """Begin to ship; what an earlier process left goes first, then the remote journal is taken over.
@@ -93,6 +99,7 @@ class WriteBehindStore:
         self._journal.look()
         is_done = self._journal.wait(within_s)
         if not is_done:
+            self._journal.is_late = True
             if not self._availability.is_away():
                 self._journal.gave_up(within_s)
             log.warning(
@@ -160,17 +167,11 @@ class WriteBehindStore:
         self._queue(Kind.RUNS, list(runs))
 
     def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
-        """As the port says; none while the store is away, so that a daemon that starts then learns from what comes."""
-        if self._availability.is_away():
-            return []
-        try:
-            return self._read(lambda store: store.runs(since, limit))
-        except HTASError as error:
-            log.warning("runs could not be read from the store", error=str(error))
-            return []
+        return self._read(lambda store: store.runs(since, limit))
 
     def add_cycle(self, record: CycleRecord) -> int:
         number = cycle_number(record.at)
+        self._copy.sweep(record.at)
         self._queue(Kind.CYCLE, msgspec.structs.replace(record, id=number))
         return number
 
@@ -199,9 +200,10 @@ class WriteBehindStore:
         """Write to the local copy and queue the same for the remote one, as a whole; then wait for its answer."""
         with self._counted(), self._copy.together():
             written = write()
-            number = self._journal.queue(kind, key, content, is_waited_for=is_waited_for and self._lock is not None)
+            fate = self._journal.queue(kind, key, content, is_waited_for=is_waited_for and self._lock is not None)
         self._journal.wake()
-        self._journal.acknowledged(number)
+        if fate is not None:
+            self._journal.acknowledged(fate)
         return written
 
     def _queue(self, kind: Kind, content: object) -> None:
@@ -238,7 +240,12 @@ class WriteBehindStore:
         return all(has_ended)
 
     def _read(self, use: Callable[[StorePort], _T]) -> _T:
-        """Read from the remote store, what was written just now included if that takes no longer than a moment."""
+        """Read from the remote store, what was written just now included if that takes no longer than a moment.
+
+        Raises TransientError at once where the store is known to be away: nobody waits for it to be found away again.
+        """
+        if self._availability.is_away():
+            raise TransientError(f"the store is away: {self.state().reason}")
         if self._lock is not None:
             self._history.wait(self._timing.call_s)
         return use(self._remote.get())

@@ -155,6 +155,10 @@ REFUSED_COSTS = [
     (("--against", "many"), "'many' is no alternative; write"),
     (("--against", "3 m9.huge"), "there is no flavour 'm9.huge'; the price file has"),
     (("--against", "peak m9.huge"), "there is no flavour 'm9.huge'"),
+    (("--against", "² m1.large"), "is no alternative"),
+    (("--against", "0 m1.large"), "is no alternative"),
+    (("--against", "peak", "-o", "csv"), "--against: is told beside a table"),
+    (("--since", "2026-01-06", "--until", "2026-01-05"), "--since: is not before --until"),
     (("--since", "yesterday"), "--since: 'yesterday' is no instant"),
 ]
 
@@ -175,7 +179,9 @@ def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[P
     for words, why in REFUSED_COSTS:
         refused = htas_says("cost", *words, "-c", files[0])
         assert (refused.exit_code, why in " ".join(refused.stderr.split())) == (2, True), refused.stderr
-    assert "nothing has been recorded" in htas_says("history", "-c", files[0], "--since", "2100-01-01").stdout
+    assert "nothing of that kind" in htas_says("history", "-c", files[0], "--since", "2100-01-01").stdout
+    assert "nothing was billed in this window" in htas_says("cost", "-c", files[0], "--since", "2100-01-01").stdout
+    assert htas_says("history", "-c", files[0], "--node", node, "-o", "csv").exit_code == 2
     again = htas_says("replay", number, "-c", files[0])
     assert (again.exit_code, again.stdout.strip()) == (0, f"cycle {number}: the same plan again")
 

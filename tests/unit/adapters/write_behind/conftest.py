@@ -10,6 +10,7 @@ import pytest
 
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.store import WriteBehindStore
+from tests.builders import NOW
 from tests.far_store import FarStore, Line, far_store
 from tests.waiting import until
 
@@ -46,7 +47,7 @@ def start(line: Line, tmp_path: Path) -> Iterator[Start]:
     started: list[WriteBehindStore] = []
 
     def start_it(name: str = "mine", by: Line | None = None, leads: bool = True, **options: Any) -> WriteBehindStore:
-        options = {"timing": QUICK} | options
+        options = {"timing": QUICK, "clock": lambda: NOW + 100} | options
         store = WriteBehindStore(str(tmp_path / f"{name}.db"), (by or line).opened, **options)
         started.append(store)
         if leads:

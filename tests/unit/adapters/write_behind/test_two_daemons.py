@@ -93,8 +93,8 @@ def test_an_empty_file_learns_everything_from_the_store(start: Start, far: FarSt
     far.put_claim(in_state(far.put_claim(claim("c2")), ClaimState.RELEASED))
     drain = far.put_drain(Drain("n1", "c1", "Empty", NOW))
     far.put_learned("f", amounts("1", "1Gi", 10))
-    bills = [Bill("c1", "g", "f", 5, NOW), Bill("c2", "g", "f", 5, NOW - 10**7, NOW - 10**6)]
-    for bill in bills:
+    bills = [Bill("c1", "g", "f", 5, NOW - 10**7), Bill("c2", "g", "f", 5, NOW - 10**7, NOW)]
+    for bill in (*bills, Bill("c0", "g", "f", 5, NOW - 10**7, NOW - 10**6)):  # closed long ago: not asked for again
         far.put_bill(bill)
     store = start()
     assert (list(store.claims()), list(store.drains())) == ([first], [drain])
