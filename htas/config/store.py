@@ -83,7 +83,7 @@ class BufferSetting(Section):
 
     path: Text = Field(default="htas-buffer.db", description="Beside the configuration unless absolute.")
     max_bytes: Units = Field(
-        default=2**30, ge=2**20, description="History beyond it is dropped, the oldest first; 1Gi."
+        default=2**30, ge=2**20, description="Cycles and profile rows beyond it are dropped, the oldest first; 1Gi."
     )
 
 

@@ -1,6 +1,7 @@
 """Beginning to lead after another daemon has led: what our own journal still plans has been overtaken.
 
-Each daemon has a journal of its own; the truth is in the cloud and the cluster. Machines that the other bought are
+Each daemon has a journal of its own, or its own copy of one that they share: a leader that was cut off may have gone on
+beside it. The truth is in the cloud and the cluster. Machines that the other bought are
 adopted by the first reconciliation; what must not happen is that an old intention of ours is carried out now.
 """
 

@@ -117,7 +117,7 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rental of one machine: from when the cloud accepted it until it was gone (None: it still runs)."""
+    """The rental of one machine: from when the cloud accepted it until it accepted its end (None: it still runs)."""
 
     claim: str
     group: str

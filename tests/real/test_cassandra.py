@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from htas.adapters.cassandra.errors import NotDoneError
+from htas.adapters.cassandra.history import RUN_SHARDS
+from htas.adapters.cassandra.rows import shard_of
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
 from htas.model.claims import ClaimState, NodeClaim
@@ -210,3 +212,13 @@ def test_many_threads_share_a_store(store: CassandraStore) -> None:
         thread.join()
     assert len(store.claims()) == 120
     assert [found.event_time for found in store.latest()] == [NOW + 19] * 6
+
+
+def test_the_newest_runs_are_found_where_one_shard_has_most_of_them(store: StorePort) -> None:
+    """A shard is asked for its part of them first: here nearly all of the newest are in one."""
+    alike = [f"u{i}" for i in range(20_000) if shard_of(f"u{i}", RUN_SHARDS) == 7][:300]
+    others = [f"u{i}" for i in range(20_000) if shard_of(f"u{i}", RUN_SHARDS) != 7][:300]
+    store.add_runs([run(uid, NOW + i) for i, uid in enumerate(others)])
+    store.add_runs([run(uid, NOW + 1000 + i) for i, uid in enumerate(alike)])
+    assert [found.uid for found in store.runs(limit=250)] == alike[50:]
+    assert [found.uid for found in store.runs(limit=310)] == others[-10:] + alike

@@ -97,7 +97,7 @@ def test_a_minute_without_cassandra(
     behind = WriteBehindStore(str(tmp_path / "writer.db"), partial(CassandraStore, settings))
     assert behind.catch_up(20)
     writer = Writer(behind)
-    with Htas(config("htas", provider={"sandbox": {"workload": "day", "speed": 60}}), tmp_path / "log") as daemon:
+    with Htas(config("htas", provider={"sandbox": {"workload": "day", "speed": 20}}), tmp_path / "log") as daemon:
         eventually(lambda: daemon.metric("htas_actions_total", verb="launch", status="done") > 3, 60, "work begins")
         writer.start()
         time.sleep(10)
@@ -111,7 +111,7 @@ def test_a_minute_without_cassandra(
         back = time.time()
         cassandra.start()
         up = time.monotonic()
-        eventually(lambda: daemon.metric("htas_store_outbox_entries") < 5, 120, "the buffer is shipped")
+        eventually(lambda: daemon.metric("htas_store_outbox_entries") < 5, 200, "the buffer is shipped")
         drained_s = time.monotonic() - up
         assert daemon.metric("htas_store_away") == 0
         assert daemon.metric("htas_store_dropped_total") == 0
@@ -133,7 +133,7 @@ def test_a_minute_without_cassandra(
     assert writer.row_s < 1.0
     assert writer.claim_s < 4.0
     pause_s = max(b - a for a, b in pairwise(cycles_between(daemon, killed - 5, back)))
-    assert pause_s < 5.0
+    assert pause_s < 10.0, "a journal entry is waited for 2 s at most, and then nobody waits"
     written = cassandra.admin.execute(f"SELECT id, WRITETIME(body) AS at, chunk FROM {keyspace.keyspace}.cycle_bodies")
     first_chunks = sorted((row.id, row.at) for row in written if row.chunk == 0)
     assert [at for _, at in first_chunks] == sorted(at for _, at in first_chunks)

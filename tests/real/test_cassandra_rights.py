@@ -186,3 +186,20 @@ def test_a_keyspace_left_half_made_is_finished(guarded: Cassandra, trial: Trial)
     refused(trial.run("check"), "has schema 0, this htas works with 1", "htas store migrate")
     assert trial.run("migrate") == (0, "keyspace htas: brought from schema 0 to 1\n")
     assert trial.run("check")[0] == 0
+
+
+def test_a_table_that_is_gone_is_told_and_made_again(guarded: Cassandra, trial: Trial) -> None:
+    """As after a backup that was restored in part."""
+    guarded.admin.execute("GRANT CREATE ON KEYSPACE htas TO htas")
+    guarded.admin.execute("DROP TABLE htas.runs")
+    refused(trial.run("check"), "keyspace htas: lacks runs", "htas store init")
+    assert trial.run("init") == (0, "keyspace htas: made\n")
+    assert trial.run("check")[0] == 0
+
+
+def test_the_right_to_make_tables_is_asked_for_by_its_name(guarded: Cassandra, trial: Trial) -> None:
+    execute = guarded.admin.execute
+    execute("CREATE KEYSPACE bare WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    execute("CREATE ROLE IF NOT EXISTS poor WITH PASSWORD = 'choose-another' AND LOGIN = true")
+    refused(trial.run("init", keyspace="bare", username="poor"), "GRANT CREATE ON KEYSPACE bare TO poor")
+    assert guarded.tables("bare") == {}

@@ -1,0 +1,41 @@
+"""Whose the money was, while it is still being spent."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.cli.cost import _runs
+from htas.model.nodes import CLAIM_LABEL
+from htas.model.plan import Plan
+from htas.model.record import CycleRecord
+from htas.profiler.accounts import ALWAYS, Window
+from htas.profiler.stays import stay_of
+from tests.builders import NOW, make_job, make_node, make_snapshot, running
+
+NODE = make_node("a", labels={CLAIM_LABEL: "a"})
+JOB, OTHER = running(make_job("j", 100), "a", 30), running(make_job("other", 100), "a", 10)
+
+
+@pytest.mark.parametrize(
+    ("window", "ended", "want"),
+    [
+        pytest.param(ALWAYS, None, [("j", -30, 500), ("other", -10, 500)], id="what the newest cycle saw goes on until now"),
+        pytest.param(ALWAYS, 40.0, [("j", -30, 40), ("other", -10, 500)], id="one is known to be over"),
+        pytest.param(Window(NOW + 100, math.inf), 40.0, [("other", 100, 500)], id="it was over before the window"),
+        pytest.param(Window(NOW - 20, NOW + 10), 40.0, [("j", -20, 10), ("other", -10, 10)], id="cut to the window at both ends"),
+        pytest.param(Window(0.0, NOW - 20), None, [("j", -30, -20)], id="one came after the window"),
+    ],
+)  # fmt: skip
+def test_stays_within_a_window(window: Window, ended: float | None, want: list[tuple[str, float, float]]) -> None:
+    store = SqliteStore(":memory:")
+    seen = make_snapshot([NODE], [JOB, OTHER])
+    store.add_cycle(CycleRecord(0, NOW, (), seen, Plan(NOW)))
+    if ended is not None:
+        store.add_runs([msgspec.structs.replace(stay_of(JOB, NODE, NOW), ended_at=NOW + ended)])
+    found = sorted(_runs(store, window, NOW + 500), key=lambda run: run.pod)
+    assert [(run.pod, run.came_at - NOW, run.ended_at - NOW) for run in found] == want
+    store.close()
