@@ -1,4 +1,4 @@
-"""The composition root: from a loaded configuration to a daemon with its ports."""
+"""Stores as they are configured, and a sandbox's daemon; that of a real cluster is put together in service.py."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import structlog
 from htas.adapters.sqlite.database import Database
 from htas.adapters.write_behind.entries import Entry, Kind
 from htas.adapters.write_behind.state import Lane
+from htas.ports import PermanentError
 
 log = structlog.get_logger()
 
@@ -47,6 +48,12 @@ class Outbox:
         """Find out what waits: at the start, and after a transaction that was rolled back."""
         with self._database.transaction(durable=False):  # nobody adds or removes meanwhile
             rows = self._database.rows("SELECT kind, count(*), sum(length(body)) FROM outbox GROUP BY kind")
+            unknown = sorted({kind for kind, _, _ in rows} - set(Kind))
+            if unknown:
+                raise PermanentError(
+                    f"{self._database.path}: holds entries of a newer htas ({', '.join(unknown)});"
+                    " start that one until they are shipped, or move the file away and lose them"
+                )
             self._entries = {Kind(kind): count for kind, count, _ in rows}
             self._bytes = sum(size + OVERHEAD * count for _, count, size in rows)
 

@@ -24,6 +24,6 @@ def owned(path: str, within_s: float) -> int:
     except RetryError:
         os.close(lock)
         raise PermanentError(
-            f"{path}: another process of htas uses this buffer; end it, or name another file for this one"
+            f"{path}: another process of htas uses this buffer; end it, or name another file in store.cassandra.buffer.path"
         ) from None
     return lock

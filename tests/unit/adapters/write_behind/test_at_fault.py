@@ -90,3 +90,13 @@ def test_the_local_copy_forgets_what_is_old(start: Start) -> None:
         store.add_cycle(cycle(at + 86_400 * 0.5))
     kept = store._copy.database.rows("SELECT id FROM claims")
     assert kept == [("c2",)]
+
+
+def test_entries_of_a_newer_htas_are_refused_and_kept(start: Start) -> None:
+    store = start("old", leads=False)
+    store.add_profile([row("n", NOW)])
+    with store._copy.database.transaction() as connection:
+        connection.execute("UPDATE outbox SET kind = 'dreams'")
+    store.close()
+    with pytest.raises(PermanentError, match=r"holds entries of a newer htas \(dreams\); start that one"):
+        start("old")
