@@ -130,8 +130,8 @@ def test_a_minute_without_cassandra(
     assert recorded(records) == logged(daemon)
 
     # Nobody waited for it, and it was shipped in order.
-    assert writer.row_s < 1.0
-    assert writer.claim_s < 4.0
+    assert writer.row_s < 2.0, "rows go to the disk alone"
+    assert writer.claim_s < 6.0, "a claim waits for 2 s, and on a busy machine a little more"
     pause_s = max(b - a for a, b in pairwise(cycles_between(daemon, killed - 5, back)))
     assert pause_s < 10.0, "a journal entry is waited for 2 s at most, and then nobody waits"
     written = cassandra.admin.execute(f"SELECT id, WRITETIME(body) AS at, chunk FROM {keyspace.keyspace}.cycle_bodies")

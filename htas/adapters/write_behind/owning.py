@@ -24,6 +24,6 @@ def owned(path: str, within_s: float) -> int:
     except RetryError:
         os.close(lock)
         raise PermanentError(
-            f"{path}: another process of htas uses this buffer; end it, or name another file in store.cassandra.buffer.path"
+            f"{path}: another process of htas uses this buffer; end it, or name another store.cassandra.buffer.path"
         ) from None
     return lock
