@@ -9,10 +9,10 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from htas.cli.console import InputError, out
+from htas.cli.console import InputError, err, out
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.wiring import reading_store
+from htas.daemon.wiring import reading_store, store_path, unshipped
 from htas.model.money import price_text
 from htas.model.record import CycleRecord, OutcomeStatus
 from htas.model.stages import Stage
@@ -54,6 +54,13 @@ class EntryLine(msgspec.Struct, frozen=True):
     status: str
     why: str
     price_per_hour: str
+
+
+def note_unshipped(loaded: Loaded) -> None:
+    """Say what is not in the figures that follow."""
+    waiting = unshipped(loaded)
+    if waiting:
+        err.print(f"{waiting} entries wait in {store_path(loaded)}: they are not in here yet", style="yellow")
 
 
 def history_entries(loaded: Loaded, verb: str | None, limit: int, since: float) -> list[Entry]:

@@ -20,6 +20,7 @@ from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.cost import CostBy
 from htas.cli.explain import explain_node, explain_pod
+from htas.cli.history import note_unshipped
 from htas.cli.plan_view import plan_view
 from htas.cli.planning import plan_of, snapshot_of
 from htas.cli.tables import Export, print_lines
@@ -232,7 +233,9 @@ def cost(
             raise InputError("--since: is not before --until; there is nothing between them")
         if against is not None and form is not Export.TABLE:
             raise InputError("--against: is told beside a table; leave out --output")
-        books = costs.books_of(load_configuration(config), window)
+        loaded = load_configuration(config)
+        note_unshipped(loaded)
+        books = costs.books_of(loaded, window)
         if form is Export.TABLE:
             stdout.print(costs.cost_view(books, by, against))
         else:
@@ -252,6 +255,7 @@ def history(
     """What was done when, why, and what it saved."""
     with told():
         loaded, start = load_configuration(config), _instant(since, "--since", 0.0)
+        note_unshipped(loaded)
         if node is not None:
             if form is not Export.TABLE:
                 raise InputError("--node: is told as a table; leave out --output")

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import time
 
 from htas.adapters.sqlite.store import SqliteStore
+from htas.adapters.write_behind.outbox import waiting_in
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
@@ -34,6 +35,11 @@ def open_store(loaded: Loaded, clock: Callable[[], float] = time) -> StorePort:
         return behind_buffer(partial(_cassandra, loaded), store_path(loaded), buffer.max_bytes, clock)
     assert loaded.sqlite is not None  # exactly one is configured
     return SqliteStore(store_path(loaded), retention=loaded.sqlite.retention.model())
+
+
+def unshipped(loaded: Loaded) -> int:
+    """How many entries wait in a buffer on this machine: what is read from Cassandra lacks them."""
+    return waiting_in(store_path(loaded)) if loaded.cassandra is not None else 0
 
 
 def has_store(loaded: Loaded) -> bool:

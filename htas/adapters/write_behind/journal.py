@@ -203,13 +203,15 @@ class JournalShipper(Shipper):
 
     def _look(self) -> None:
         """Have the local copy say what the remote store says. Anything written meanwhile: it is looked at again."""
-        queued = self._queued
+        queued, own = self._queued, self._copy.claims()
         claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
         drains = {drain.node: drain for drain in self._call(lambda store: store.drains())}
         learned = self._call(lambda store: store.learned())
         bills = self._call(lambda store: store.bills(self._clock() - DAY_S))  # and every open one, however old
+        if queued != self._queued:
+            return  # what was written meanwhile may be what seems to be missing
         released = []
-        for claim in self._copy.claims():
+        for claim in own:
             restored = claims.get(claim.id) or self._restored(claim)
             if restored is None:
                 released.append(claim.id)

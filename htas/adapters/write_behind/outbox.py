@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
 
 import structlog
 
@@ -24,6 +27,16 @@ OVERHEAD = 100
 MAY_BE_DROPPED = (Kind.CYCLE, Kind.PROFILE)
 """What goes when the bound is reached, in this order: a cycle is the largest and missed the least. Never the journal,
 bills or runs: they are what machines, money and estimates depend on."""
+
+
+def waiting_in(path: str) -> int:
+    """How many entries wait in a file that another process may have; 0 where there is none that can be read."""
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as file,
+    ):
+        return int(file.execute("SELECT count(*) FROM outbox").fetchone()[0])
+    return 0
 
 
 class Outbox:

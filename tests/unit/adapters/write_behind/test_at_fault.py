@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from htas.adapters.write_behind.outbox import waiting_in
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
 from htas.ports import ConflictError, PermanentError, StorePort
@@ -100,3 +101,12 @@ def test_entries_of_a_newer_htas_are_refused_and_kept(start: Start) -> None:
     store.close()
     with pytest.raises(PermanentError, match=r"holds entries of a newer htas \(dreams\); start that one"):
         start("old")
+
+
+def test_others_can_see_how_much_waits(start: Start, tmp_path: Path) -> None:
+    store = start(leads=False)
+    store.add_profile([row("n", NOW)])
+    store.add_cycle(cycle(NOW))
+    assert waiting_in(str(tmp_path / "mine.db")) == 2
+    assert waiting_in(str(tmp_path / "nowhere.db")) == 0
+    assert not (tmp_path / "nowhere.db").exists()
