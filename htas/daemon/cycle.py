@@ -92,6 +92,7 @@ class Daemon:
         self._last: ClusterSnapshot | None = None
         self._stays = Stays()
         self._has_begun = False
+        self._is_unrecorded = False
         self._unwritten: list[Run] = []
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
         self._remember_at = 0.0
@@ -141,10 +142,7 @@ class Daemon:
         outcomes = (*repairs, *self._executor.execute(decided, snapshot))
         result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
         self._announcing.announce(snapshot, decided, outcomes)
-        try:
-            self._record(result)
-        except HTASError as error:  # what is done is done, and what follows must go on: a disk that is full, say
-            log.warning("what was done could not be recorded", error=str(error))
+        self._keep(result)
         for listener in self.listeners:
             listener(result)
         return result
@@ -218,6 +216,19 @@ class Daemon:
             memory=self._memory,
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
+
+    def _keep(self, result: CycleResult) -> None:
+        """Record a cycle. Where that fails (a full disk, say) work goes on, and people are told once."""
+        try:
+            self._record(result)
+        except HTASError as error:
+            if not self._is_unrecorded:
+                log.warning("what is done cannot be recorded; work goes on", error=str(error))
+            self._is_unrecorded = True
+        else:
+            if self._is_unrecorded:
+                log.info("what is done is recorded again")
+            self._is_unrecorded = False
 
     def _record(self, result: CycleResult) -> None:
         """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits.
