@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event
 from time import perf_counter
@@ -156,15 +156,17 @@ class Daemon:
         if now < self._remember_at:
             return
         try:
-            newest = self.ports.store.cycles(limit=1)
-            self._run_lengths.learn(self.ports.store.runs(limit=REMEMBERED_RUNS))
+            store = self.ports.store
+            newest = store.cycles(limit=1)
+            over = store.runs(newest[0].at) if newest else ()
+            self._run_lengths.learn(store.runs(limit=REMEMBERED_RUNS))
         except HTASError as error:
             log.warning("what is on record cannot be read, tried again", error=str(error))
             self._remember_at = now + REMEMBER_AGAIN_S
             return
         self._remember_at = math.inf
         if self._last is None and newest and newest[0].at <= now:
-            self._last = newest[0].snapshot
+            self._last = _without(newest[0].snapshot, over)
             self._stays.observe(self._last)
 
     def _repair(self) -> list[Outcome]:
@@ -174,7 +176,11 @@ class Daemon:
         overtaken = []
         if self._is_overtaken.is_set():
             self._is_overtaken.clear()
-            overtaken = self.take_over()
+            try:
+                overtaken = self.take_over()
+            except HTASError:
+                self._is_overtaken.set()  # in the next cycle, then
+                raise
         view, cloud = self.ports.cluster.observe(), self._look_at_the_cloud()
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
@@ -236,15 +242,14 @@ class Daemon:
         And where a pod has come to run: the newest cycle on record names all that do, and whose the machines are.
         """
         over = self._stays.observe(result.snapshot)
+        self._has_begun = self._has_begun or self._stays.has_begun
         self._run_lengths.learn(over)
         self._unwritten += over  # kept until the store has taken them
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
         self.ports.store.add_runs(self._unwritten)
         self._unwritten = []
-        self._has_begun = self._has_begun or self._stays.has_begun
         if self._keeps_history and (self._is_news(result) or self._has_begun):
-            self._has_begun = False
             self.ports.store.add_cycle(
                 CycleRecord(
                     id=0,
@@ -256,6 +261,7 @@ class Daemon:
                     planning_s=result.planning_s,
                 )
             )
+            self._has_begun = False
 
     def _is_news(self, result: CycleResult) -> bool:
         """Whether something was done, or other pods wait or for other reasons. One that waits for days is told once."""
@@ -267,6 +273,13 @@ class Daemon:
             or not result.plan.is_empty
             or (unplaced != before and Stage.AUTOSCALING in result.stages)
         )
+
+
+def _without(snapshot: ClusterSnapshot, over: Iterable[Run]) -> ClusterSnapshot:
+    """A recorded snapshot but for those pods whose end is on record, too: they are not told again."""
+    known = {(run.uid, run.node) for run in over}
+    pods = tuple(pod for pod in snapshot.cluster.pods if (pod.uid, pod.node) not in known)
+    return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=pods))
 
 
 def _for_planning(snapshot: ClusterSnapshot) -> ClusterSnapshot:

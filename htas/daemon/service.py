@@ -121,9 +121,9 @@ class Service:
         cloud_calls = ParallelCalls(world.supply.calls_at_once)  # the fence stops each call by itself
         stack.callback(cloud_calls.close)
         daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
+        attend_overtaking(store, daemon.note_overtaken)
         if leadership is not None:
             self._take_over(daemon, leadership)
-            attend_overtaking(store, daemon.note_overtaken)
         world.lead()
         Thread(target=self._check_cloud, args=(world,), name="cloud check", daemon=True).start()
         stack.callback(world.rest)

@@ -141,9 +141,8 @@ class Draining:
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
-            why = self._promise(node, view)
-            if why is not None:
-                return [self._undo(drain.node, claim, why)], []
+            if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+                return [self._undo(drain.node, claim, f"the node is annotated {SCALE_DOWN_DISABLED}")], []
             if can_release:
                 self.machines.release(claim)
             return [], []

@@ -26,13 +26,19 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
     next look at the cloud tells. Only one that has none ends there.
     """
     outcomes = []
-    for claim in ports.store.claims():
+    claims = ports.store.claims()
+    going = {claim.id for claim in claims if claim.leaving_since is not None} | set(machines.cloud.under_way)
+    for claim in claims:
+        if claim.id in going:
+            continue  # the cloud is being asked, or has been told that it may go: that is not taken back
         if claim.state is ClaimState.WANTED and claim.instance is None:
             ports.store.put_claim(msgspec.structs.replace(claim, since=LONG_AGO, message=OVERTAKEN))
             outcomes.append(Outcome("launch", claim.id, OutcomeStatus.DROPPED, OVERTAKEN))
         elif claim.state is ClaimState.DRAINING:
             machines.put(claim, ClaimState.READY, OVERTAKEN)
     for drain in ports.store.drains():
+        if drain.claim in going:
+            continue
         ports.store.delete_drain(drain.node)
         outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
     return outcomes

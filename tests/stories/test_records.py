@@ -32,6 +32,17 @@ def test_what_ended_while_no_daemon_looked_is_on_record_all_the_same() -> None:
     assert machine not in {row.instance_name for row in story.store.latest()}
 
 
+def test_a_run_that_is_on_record_is_not_told_anew_after_a_restart() -> None:
+    """The newest cycle on record may still show its pod, since a pod's end alone is no reason to record one."""
+    story = Story(make_policy(), service("web", 1), job("one", runs_s=600)).play(1400)
+    (before,) = story.store.runs()
+    story.crash()
+    story.world.cluster._ended.clear()  # as an API server that has deleted the pod
+    story.play(3000)
+    assert list(story.store.runs()) == [before]
+    assert before.succeeded
+
+
 def test_the_newest_cycle_on_record_names_all_that_runs() -> None:
     other = Task("other", amounts("10m", "16Mi", 1), scheduler="default-scheduler")
     story = Story(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -76,7 +75,7 @@ class LiveView:
         self._priority_classes: dict[Key, wire.PriorityClass] = {}
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
         self._length_is_own: dict[Key, bool] = {}
-        self._ended: deque[Ended] = deque(maxlen=ENDED_KEPT)
+        self._ended: dict[str, Ended] = {}
         self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {})
         self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
             "Node": self._put_node,
@@ -157,7 +156,7 @@ class LiveView:
                     namespaces=dict(self._namespaces.all()),
                     volumes=Volumes(self._volumes.all(), self._claims.all(), self._storage_classes.all()),
                     problems=tuple(problem for told in self._problems.values() for problem in told),
-                    ended=tuple(self._ended),
+                    ended=tuple(self._ended.values()),
                 )
             return self._view
 
@@ -252,7 +251,7 @@ class LiveView:
         if doubts:
             self._tell("Pod", key, doubts)
         if pod is None:
-            self._note_end(key, pods.ended(raw))
+            self._note_end(pods.ended(raw))
             self._drop_pod(key)
             return
         pod = self._sharing(pod)
@@ -268,11 +267,13 @@ class LiveView:
         if before is not None and before.node is not None and before.uid != pod.uid:
             self._note_change()  # one pod of a name went and another came, which a lost watch shows as one change
 
-    def _note_end(self, key: Key, end: Ended | None) -> None:
-        """Of the pods that were seen to run: the others ended before we came."""
-        known = self._pods.items.get(key)
-        if end is not None and known is not None and known.uid == end.uid:
-            self._ended.append(end)
+    def _note_end(self, end: Ended | None) -> None:
+        """Once for each pod, also for one that ended before we came: another daemon may have seen it run."""
+        if end is None or end.uid in self._ended:
+            return
+        self._ended[end.uid] = end
+        if len(self._ended) > ENDED_KEPT:
+            del self._ended[next(iter(self._ended))]
 
     def _drop_pod(self, key: Key) -> None:
         pod = self._pods.drop(key)

@@ -179,9 +179,9 @@ class SqliteStore:
         """Forget what is older than it is to be kept; looked at once an hour."""
         if now - self._swept_at < SWEEP_S:
             return
-        self._swept_at = now
         with self._database.transaction(durable=False) as connection:
             self._forget(connection, now)
+        self._swept_at = now
 
     def _forget(self, connection: sqlite3.Connection, now: float) -> None:
         kept = self._retention

@@ -12,6 +12,7 @@ from htas.adapters.write_behind.entries import Entry, Kind, in_calls, write_hist
 from htas.adapters.write_behind.outbox import MAY_BE_DROPPED
 from htas.adapters.write_behind.shipping import Shipper
 from htas.adapters.write_behind.state import Lane
+from htas.model.record import Run
 from htas.ports import PermanentError, RefusedError, TransientError
 
 log = structlog.get_logger()
@@ -33,10 +34,15 @@ class HistoryShipper(Shipper):
         super().__init__(*args)
         self._refused: Counter[Kind] = Counter()
         """Records refused one after another, of each kind: a table may be gone while the others are there."""
+        self.stuck = ""
+        """What is wrong with a run that the store refuses, though it takes the rest; it stays until it is taken."""
 
     def _ship(self) -> None:
+        self.stuck = ""
         for kind, entries in in_calls(self._outbox.oldest(Lane.HISTORY, BATCH, BATCH_BYTES)):
             self._write(kind, entries)
+        if self.stuck:
+            raise TransientError(self.stuck)
 
     def _write(self, kind: Kind, entries: Sequence[Entry]) -> None:
         try:
@@ -55,7 +61,8 @@ class HistoryShipper(Shipper):
 
     def _give_up(self, entry: Entry, error: PermanentError) -> None:
         if entry.kind not in MAY_BE_DROPPED:
-            raise TransientError(f"it refuses runs: {error}") from error
+            self.stuck = f"it refuses a run ({', '.join(run.uid for run in entry.holds(list[Run]))}): {error}"
+            return
         self._refused[entry.kind] += 1
         self._outbox.dropped += self._outbox.remove([entry.number])
         log.warning("a record cannot be written to the store and is dropped", kind=entry.kind, error=str(error))

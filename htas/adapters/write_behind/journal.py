@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from threading import Lock
 from time import monotonic
 
 import msgspec
@@ -59,6 +61,7 @@ class JournalShipper(Shipper):
         self._clock = clock
         self.is_late = False
         """Whether the daemon acts already, on its own copy, without having seen the remote journal."""
+        self._patience = Lock()
         self._patience_s = timing.call_s
         self._patient_at = monotonic()
 
@@ -102,16 +105,18 @@ class JournalShipper(Shipper):
             if allowed_s > 0.9 * self._timing.call_s:
                 self.gave_up(self._timing.call_s)
         finally:
-            self._patience_s -= monotonic() - began
+            with self._patience:
+                self._patience_s = max(0.0, self._patience_s - (monotonic() - began))
             self._fates.pop(number, None)
 
     def _allowed_s(self) -> float:
         """How long may be waited now: a tenth of the time since, up to the whole, comes back."""
-        now = monotonic()
         whole_s = self._timing.call_s
-        self._patience_s = min(whole_s, self._patience_s + (now - self._patient_at) * whole_s / 10)
-        self._patient_at = now
-        return max(0.0, self._patience_s)
+        with self._patience:
+            now = monotonic()
+            self._patience_s = min(whole_s, self._patience_s + (now - self._patient_at) * whole_s / 10)
+            self._patient_at = now
+            return self._patience_s
 
     def gave_up(self, after_s: float) -> None:
         """Somebody has waited so long for an answer, in vain."""
@@ -134,6 +139,7 @@ class JournalShipper(Shipper):
     # What the thread does.
 
     def _ship(self) -> None:
+        queued = self._queued  # before what waits is read: an entry that comes in between is not overlooked
         entries = self._outbox.oldest(Lane.JOURNAL, BATCH, BATCH_BYTES)
         for entry in entries:
             try:
@@ -147,7 +153,7 @@ class JournalShipper(Shipper):
             self._shipped([entry])
             self._settle([entry.number])
         if not entries:
-            self._look()
+            self._look(queued)
 
     def _write(self, store: StorePort, entry: Entry) -> None:
         """Make an entry's call. A bill that waited is not opened again where another daemon has closed it since."""
@@ -201,13 +207,15 @@ class JournalShipper(Shipper):
         except ConflictError:
             return None
 
-    def _look(self) -> None:
-        """Have the local copy say what the remote store says. Anything written meanwhile: it is looked at again."""
-        queued, own = self._queued, self._copy.claims()
+    def _look(self, queued: int) -> None:
+        """Have the local copy say what the remote store says. More written than `queued` entries: it looks again."""
+        own = self._copy.claims()
         claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
         drains = {drain.node: drain for drain in self._call(lambda store: store.drains())}
         learned = self._call(lambda store: store.learned())
-        bills = self._call(lambda store: store.bills(self._clock() - DAY_S))  # and every open one, however old
+        # Bills of the last day, every open one, and those that another leader may have closed of ours.
+        open_since = min((bill.started_at for bill in self._copy.bills() if bill.ended_at is None), default=math.inf)
+        bills = self._call(lambda store: store.bills(min(self._clock() - DAY_S, open_since)))
         if queued != self._queued:
             return  # what was written meanwhile may be what seems to be missing
         released = []

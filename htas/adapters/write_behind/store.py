@@ -244,7 +244,7 @@ class WriteBehindStore:
 
         Raises TransientError at once where the store is known to be away: nobody waits for it to be found away again.
         """
-        if self._availability.is_away():
+        if self._availability.is_away() and not self._history.stuck:
             raise TransientError(f"the store is away: {self.state().reason}")
         if self._lock is not None:
             self._history.wait(self._timing.call_s)

@@ -10,7 +10,7 @@ import pytest
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.model.pods import RunLength, RunLengthSource
-from htas.model.snapshot import Ended
+from htas.model.snapshot import ENDED_KEPT, Ended
 from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
 
 Json = dict[str, Any]
@@ -185,15 +185,19 @@ def ended(phase: str = "Succeeded", uid: str = "1", at: str | None = "1970-01-01
         pytest.param(waiting(nodeName="n"), ended(), [Ended("1", True, 120.0)], id="it ended well"),
         pytest.param(waiting(nodeName="n"), ended("Failed"), [Ended("1", False, 120.0)], id="it failed"),
         pytest.param(waiting(nodeName="n"), ended(at=None), [Ended("1", True)], id="nobody says when"),
-        pytest.param(ended(), ended(), [], id="it had ended before it was seen"),
-        pytest.param(waiting(uid="0", nodeName="n"), ended(), [], id="another of its name was seen"),
+        pytest.param(ended(), ended(), [Ended("1", True, 120.0)], id="it had ended before it was seen"),
+        pytest.param(waiting(uid="0", nodeName="n"), ended(), [Ended("1", True, 120.0)], id="another of its name was seen"),
+        pytest.param(waiting(nodeName="n"), waiting(nodeName="n"), [], id="it runs on"),
     ],
 )  # fmt: skip
-def test_how_pods_ended_is_told_of_those_that_were_seen(
-    before: Json, now: Json, want: list[Ended], live: LiveView
-) -> None:
+def test_how_pods_ended_is_told_once(before: Json, now: Json, want: list[Ended], live: LiveView) -> None:
     put(live, before)
     put(live, now)
     put(live, now)  # told of once more
     assert list(live.view().ended) == want
-    assert live.view().pods == ()
+
+
+def test_of_many_ended_pods_the_last_are_kept(live: LiveView) -> None:
+    for number in range(ENDED_KEPT + 10):
+        put(live, ended(uid=str(number)))
+    assert [end.uid for end in live.view().ended] == [str(number) for number in range(10, ENDED_KEPT + 10)]
