@@ -34,12 +34,15 @@ def test_what_ended_while_no_daemon_looked_is_on_record_all_the_same() -> None:
 
 def test_a_run_that_is_on_record_is_not_told_anew_after_a_restart() -> None:
     """The newest cycle on record may still show its pod, since a pod's end alone is no reason to record one."""
-    story = Story(make_policy(), service("web", 1), job("one", runs_s=600)).play(1400)
+    story = Story(make_policy(), service("web", 1), job("one", runs_s=600), job("two", 1500.0, 300)).play(1400)
     (before,) = story.store.runs()
     story.crash()
-    story.world.cluster._ended.clear()  # as an API server that has deleted the pod
+    cluster = story.world.cluster
+    cluster._ended.clear()  # as an API server that has deleted the pod
+    cluster._touch()
     story.play(3000)
-    assert list(story.store.runs()) == [before]
+    assert [run.pod for run in story.store.runs()] == ["one-1", "two-1"]
+    assert story.store.runs()[0] == before
     assert before.succeeded
 
 
