@@ -105,3 +105,16 @@ def test_an_empty_node_that_may_not_go_is_kept_though_an_old_drain_says_otherwis
     assert name in story.nodes
     assert not story.store.drains()
     assert not any(node.is_draining for node in cluster.observe().nodes)
+
+
+def test_a_machine_that_is_on_its_way_out_is_not_taken_back() -> None:
+    """When it turns out late that another daemon led: what was wanted is dropped, what was told to go goes."""
+    story = Story(None, job("one", runs_s=60), job("two", 4000.0, 60))
+    at = next(at for at in range(100, 3000) if story.play(at).store.claims() and story.store.claims()[0].leaving_since)
+    (claim,) = story.store.claims()
+    story.daemon.note_overtaken()
+    before = len(story.seen)
+    story.play(at + 1000)
+    assert not [o for result in story.seen[before:] for o in result.outcomes if o.verb == "undo-drain"]
+    assert claim.id not in story.nodes
+    story.play(8000).assert_over(2)

@@ -43,7 +43,9 @@ def test_runs_are_never_given_up(start: Start, line: Line, far: FarStore) -> Non
     for number in range(10):
         store.add_runs([run(f"r{number}", NOW + number)])
         store.add_cycle(cycle(NOW + number))
+    until(lambda: len(far.cycles(limit=100)) == 10)  # the rest goes on
     until(lambda: store.state().is_away)
+    assert "it refuses a run (r9)" in store.state().reason
     line.refuses = lambda name, values: False
     caught_up(store)
     assert store.state().dropped == 0
