@@ -16,7 +16,7 @@ from tests.real.work import job
 from tools.testenv.kubelets import Kubelets
 from tools.testenv.openstack import OpenStack
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 AWAY_S = 60.0
 CALL_S = "15s"
@@ -44,7 +44,7 @@ class Trial:
     def ends_well(self) -> dict[str, int]:
         """All work is done, nothing is left, and no claim ever had two servers."""
         eventually(lambda: self.done() == self.jobs, 200, "all Jobs complete")
-        eventually(lambda: not self.openstack.servers(), 120, "Nova lists no server any more")
+        eventually(lambda: not self.openstack.servers(), 200, "Nova lists no server any more")
         eventually(lambda: not self.cluster.nodes(), 60, "no Node is left")
         bought = self.openstack.ever_bought(self.begun)
         assert set(bought.values()) == {1}, bought
@@ -54,7 +54,8 @@ class Trial:
 
 @pytest.fixture
 def config(openstack: OpenStack, cloud_config: Callable[..., Path]) -> Path:
-    return cloud_config(provider={"timeout": CALL_S})
+    """A server that Nova's API wrote down and told nobody of before it was killed stays in BUILD: given up after 90 s."""
+    return cloud_config(provider={"timeout": CALL_S}, timeouts={"launch": "90s"})
 
 
 def test_tokens_that_end_in_the_middle_are_renewed(

@@ -73,14 +73,15 @@ class Kubelets:
                 continue  # Nova or the API server is away: part of some tests
 
     def _look(self) -> None:
-        found = self._admin.compute.servers(all_projects=True, project_id=self._project)
+        found = list(self._admin.compute.servers(all_projects=True, project_id=self._project))
         active = {
             server.id: server for server in found if server.status == "ACTIVE" and "htas.claim" in server.metadata
         }
+        unknown = {server.id for server in found if server.status == "UNKNOWN"}  # Nova has no answer from its cell
         for server_id, server in active.items():
             if server_id not in self._registered and self._joins(server):
                 self._register(server)
-        for server_id in set(self._registered) - set(active):
+        for server_id in set(self._registered) - set(active) - unknown:
             self._fall_silent(self._registered.pop(server_id), server_id)
 
     def _register(self, server: Any) -> None:
