@@ -144,6 +144,7 @@ def test_what_makes_no_sense_is_told_and_stops_nothing(cluster: Cluster, tmp_pat
         ),
     ]
     stray = node("stray", **{"htas.io/cluster": "trial", "htas.io/claim": "nobody-asked", "htas.io/group": "unknown"})
+    del stray["metadata"]["annotations"]  # nobody keeps it Ready: one that is Ready runs on something, and would stay
     with Htas(config, tmp_path / "log") as daemon:
         daemon.says("leads")
         cluster.create(*odd, stray, pod("plain"))
