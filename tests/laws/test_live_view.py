@@ -173,8 +173,12 @@ def encoded(item: Json) -> bytes:
 
 
 def plain(view: ClusterView) -> Json:
-    """All that a view says, whatever the order it was told in; a dump leads each problem with its name."""
+    """All that a view says of the present, whatever the order it was told in; a dump leads each problem with its name.
+
+    What ended is the past: who came later has not seen it.
+    """
     told: Json = msgspec.to_builtins(view)
+    del told["ended"]
     told["problems"] = [
         {"where": each["where"].removeprefix("dump.json: "), "what": each["what"]} for each in told["problems"]
     ]
