@@ -24,7 +24,7 @@ from htas.ports import StorePort
 from htas.profiler import accounts, shares
 from htas.profiler.accounts import Window
 from htas.profiler.alternatives import TooSmallError, fixed_peak, homogeneous
-from htas.profiler.stays import running
+from htas.profiler.stays import running, without
 
 
 class CostBy(StrEnum):
@@ -33,6 +33,16 @@ class CostBy(StrEnum):
     DAY = "day"
     NAMESPACE = "namespace"
     OWNER = "owner"
+
+
+OF_BILLS: Mapping[CostBy, Callable[[Bill], str]] = {
+    CostBy.GROUP: lambda bill: bill.group,
+    CostBy.FLAVOUR: lambda bill: bill.flavour,
+}
+OF_WORK: Mapping[CostBy, Callable[[Run], str]] = {
+    CostBy.NAMESPACE: lambda run: run.namespace,
+    CostBy.OWNER: lambda run: f"{run.namespace} {run.owner}",
+}
 
 
 class Books(msgspec.Struct, frozen=True):
@@ -48,22 +58,11 @@ class Books(msgspec.Struct, frozen=True):
     def sums(self, by: CostBy) -> Mapping[str, int]:
         """Price × billed seconds by a key; they add up to the total exactly."""
         told = self.bills, self.catalogue.billing, self.now, self.window
-        match by:
-            case CostBy.DAY:
-                return accounts.by_day(*told)
-            case CostBy.GROUP:
-                return accounts.by(lambda bill: bill.group, *told)
-            case CostBy.FLAVOUR:
-                return accounts.by(lambda bill: bill.flavour, *told)
-            case CostBy.NAMESPACE:
-                key: Callable[[Run], str] = lambda run: run.namespace  # noqa: E731 # one key of two
-            case CostBy.OWNER:
-                key = lambda run: f"{run.namespace} {run.owner}"  # noqa: E731 # the other
-        return shares.by_work(key, self.bills, self.runs, *told[1:])
-
-    @property
-    def runs(self) -> Sequence[Run]:
-        return self.stays()
+        if by is CostBy.DAY:
+            return accounts.by_day(*told)
+        if by in OF_BILLS:
+            return accounts.by(OF_BILLS[by], *told)
+        return shares.by_work(OF_WORK[by], self.bills, self.stays(), *told[1:])
 
     @property
     def total(self) -> int:
@@ -97,8 +96,7 @@ def _runs(store: StorePort, window: Window, now: float) -> list[Run]:
     newest = store.cycles(limit=1)
     since = min([window.since, *(record.at for record in newest)])  # what ended since that cycle is not going on
     over = list(store.runs(since))
-    known = {(run.uid, run.node) for run in over}
-    going_on = [run for run in running(newest[0].snapshot) if (run.uid, run.node) not in known] if newest else []
+    going_on = running(without(newest[0].snapshot, over)) if newest else []
     cut = (_cut(run, run.ended_at, window) for run in over)
     cut_open = (_cut(run, now, window) for run in going_on)
     return [run for run in (*cut, *cut_open) if run.ended_at > run.came_at]
@@ -172,7 +170,7 @@ def _alternative(books: Books, against: str) -> tuple[str, Sequence[Bill]]:
             f'--against: {against!r} is no alternative; write "3 FLAVOUR" (a fixed cluster), homogeneous or peak,'
             " the last two with a FLAVOUR or without"
         )
-    work = [run for run in books.runs if run.claim and not run.owner.startswith("DaemonSet/")]
+    work = [run for run in books.stays() if run.claim and not run.owner.startswith("DaemonSet/")]
     if not work:
         raise InputError(f"--against {word}: no work on machines of htas is on record yet")
     chosen = [_flavour(books.catalogue, flavour)] if flavour else list(books.catalogue.flavours)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 from time import perf_counter
@@ -32,7 +32,7 @@ from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths
-from htas.profiler.stays import Stays
+from htas.profiler.stays import Stays, without
 
 log = structlog.get_logger()
 
@@ -166,7 +166,7 @@ class Daemon:
             return
         self._remember_at = math.inf
         if self._last is None and newest and newest[0].at <= now:
-            self._last = _without(newest[0].snapshot, over)
+            self._last = without(newest[0].snapshot, over)
             self._stays.observe(self._last)
 
     def _repair(self) -> list[Outcome]:
@@ -273,13 +273,6 @@ class Daemon:
             or not result.plan.is_empty
             or (unplaced != before and Stage.AUTOSCALING in result.stages)
         )
-
-
-def _without(snapshot: ClusterSnapshot, over: Iterable[Run]) -> ClusterSnapshot:
-    """A recorded snapshot but for those pods whose end is on record, too: they are not told again."""
-    known = {(run.uid, run.node) for run in over}
-    pods = tuple(pod for pod in snapshot.cluster.pods if (pod.uid, pod.node) not in known)
-    return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=pods))
 
 
 def _for_planning(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from htas.model.flavours import Billing
-from htas.model.money import bill_amount
 from htas.model.record import Bill
 
 
@@ -49,11 +48,6 @@ def nano_seconds(bill: Bill, billing: Billing, now: float, window: Window = ALWA
 def total(bills: Iterable[Bill], billing: Billing, now: float, window: Window = ALWAYS) -> int:
     """The sum of bills (price × billed seconds)."""
     return sum(nano_seconds(bill, billing, now, window) for bill in bills)
-
-
-def total_text(bills: Iterable[Bill], billing: Billing, now: float) -> str:
-    """The sum of bills as an amount of the currency."""
-    return str(bill_amount(total(bills, billing, now)))
 
 
 def by(

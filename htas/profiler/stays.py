@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -68,6 +68,13 @@ def running(snapshot: ClusterSnapshot) -> list[Run]:
         for pod in snapshot.cluster.pods
         if pod.node in nodes and pod.started_at is not None
     ]
+
+
+def without(snapshot: ClusterSnapshot, over: Iterable[Run]) -> ClusterSnapshot:
+    """A recorded snapshot but for those pods whose stay is known to be over since."""
+    known = {(run.uid, run.node) for run in over}
+    pods = tuple(pod for pod in snapshot.cluster.pods if (pod.uid, pod.node) not in known)
+    return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=pods))
 
 
 def stay_of(pod: Pod, node: Node, now: float) -> Run:

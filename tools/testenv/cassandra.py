@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy
 
-from tools.testenv.cluster import TESTENV
+from tools.testenv.cluster import run_script
 
 DATACENTER = "datacenter1"
 SUPERUSER = SUPERUSER_PASSWORD = "cassandra"
@@ -74,15 +73,7 @@ class Cassandra:
         return [] if node is None else ["--node", str(node)]
 
     def _script(self, name: str, *arguments: str, **options: str) -> None:
-        done = subprocess.run(
-            [TESTENV / name, self.directory, *arguments],
-            env=self._env | options,
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        run_script(name, self.directory, *arguments, env=self._env | options, timeout_s=400)
 
     # The outsiders.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,14 @@ def eventually(look: Callable[[], T], within_s: float, what: str) -> T:
         time.sleep(0.1)
 
 
+def run_script(name: str, *arguments: str | Path, env: Mapping[str, str], timeout_s: float) -> None:
+    """Run a script that stands beside this file; raises AssertionError with what it said where it fails."""
+    done = subprocess.run(
+        [TESTENV / name, *arguments], env=env, capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+
+
 class Cluster:
     """etcd, API server, controller manager, scheduler and KWOK in `directory`."""
 
@@ -60,10 +68,7 @@ class Cluster:
         self._script("kube-down.sh", "--purge")
 
     def _script(self, name: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [TESTENV / name, *arguments], env=self.env, capture_output=True, text=True, timeout=180, check=False
-        )
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        run_script(name, *arguments, env=self.env, timeout_s=180)
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:
         command = [self.binaries / "kubectl", f"--kubeconfig={self.kubeconfig}", *arguments]

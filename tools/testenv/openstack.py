@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,7 +17,7 @@ from openstack.compute.v2.server import Server
 from openstack.connection import Connection
 from openstack.exceptions import NotFoundException
 
-from tools.testenv.cluster import TESTENV, eventually
+from tools.testenv.cluster import eventually, run_script
 
 PROJECT = "htas"
 TINY = "tiny"
@@ -57,15 +56,7 @@ class OpenStack:
         return int((self.directory / "run" / f"{name}.pid").read_text())
 
     def _script(self, name: str, *arguments: str, **options: str) -> None:
-        done = subprocess.run(
-            [TESTENV / name, self.directory, *arguments],
-            env=self._env | options,
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        run_script(name, self.directory, *arguments, env=self._env | options, timeout_s=400)
 
     def expire_tokens(self) -> None:
         """Make every token worthless at once, as its end in the middle of a call would: keys are replaced."""

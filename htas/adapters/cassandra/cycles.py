@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from htas.adapters.cassandra.days import Days
-from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis, millis
+from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis
 from htas.adapters.cassandra.session import Row, Session
-from htas.model.record import CycleRecord
+from htas.model.record import CycleRecord, cycle_number
 
 CHUNK = 512 * 1024
 """A cycle of 50,000 pods is 2 MB when compressed; one write may be 4 MiB with small commit log segments."""
@@ -35,7 +35,7 @@ class Cycles:
 
     def add(self, record: CycleRecord) -> int:
         """The body first: what the index names is there."""
-        number, day = millis(record.at), day_of(record.at)
+        number, day = cycle_number(record.at), day_of(record.at)
         body = zlib.compress(msgspec.json.encode(record), 1)
         chunks = [body[i : i + CHUNK] for i in range(0, len(body), CHUNK)]
         self._session.write_batches(
