@@ -171,6 +171,50 @@ class RunLengths(msgspec.Struct, frozen=True):
     """A run counts half as much as one so many runs newer."""
 
 
+class FallbackMode(StrEnum):
+    """What is done for work that has no room where nothing can be bought."""
+
+    OPTIMIZE = "optimize"
+    """The optimiser rearranges the cluster; single pods it found nothing for in time are preempted for."""
+    PREEMPT = "preempt"
+    """Each pod is preempted for, as kube-scheduler does."""
+    OFF = "off"
+
+
+class Promises(StrEnum):
+    """What preemption does about disruption budgets and pods that asked not to be disrupted."""
+
+    KEEP = "keep"
+    """Such pods are no victims."""
+    AS_KUBE_SCHEDULER = "as-kube-scheduler"
+    """Budgets are kept where there is a choice; nothing else protects a pod of lower priority."""
+
+
+class NewPods(StrEnum):
+    """What becomes of pods that arrive while the optimiser thinks."""
+
+    PLAN_AROUND = "plan-around"
+    """They are placed at once; what the optimiser finds is dropped where they took its room."""
+    WAIT = "wait"
+
+
+class Fallback(msgspec.Struct, frozen=True):
+    """When nothing can be bought: preemption for one pod, the optimiser for the set (DESIGN 3, stage 5)."""
+
+    mode: FallbackMode = FallbackMode.OPTIMIZE
+    promises: Promises = Promises.KEEP
+    after_s: float = 5.0
+    """How long a pod has waited before the optimiser is asked for it."""
+    budget_s: float = 10.0
+    """For one search, all tiers (T of the document's get_timeout)."""
+    share: float = 0.8
+    """α: the part of the budget divided among the tiers; the rest, and what is left over, goes to those that need it."""
+    workers: int = 2
+    pause_s: float = 60.0
+    """Between the ends of one search and the beginning of the next."""
+    new_pods: NewPods = NewPods.PLAN_AROUND
+
+
 class Policy(msgspec.Struct, frozen=True):
     """Everything `plan` may know of the operator's wishes."""
 
@@ -182,6 +226,7 @@ class Policy(msgspec.Struct, frozen=True):
     cycles: Cycles = Cycles()
     timeouts: Timeouts = Timeouts()
     run_lengths: RunLengths = RunLengths()
+    fallback: Fallback = Fallback()
     max_wait_for_capacity_s: float = 120.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same."""
 
