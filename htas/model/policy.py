@@ -208,7 +208,7 @@ class Fallback(msgspec.Struct, frozen=True):
     budget_s: float = 10.0
     """For one search, all tiers (T of the document's get_timeout)."""
     share: float = 0.8
-    """α: the part of the budget divided among the tiers; the rest, and what is left over, goes to those that need it."""
+    """α: the part of the budget divided among the tiers; what is left over goes to those that need it."""
     workers: int = 2
     pause_s: float = 60.0
     """Between the ends of one search and the beginning of the next."""

@@ -44,7 +44,7 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Shift(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A running pod that leaves its node: for `target`, or (None) for nowhere. `method` is a MigrationMethod's value."""
+    """A running pod that leaves its node, for `target` or (None) for nowhere; `method` is a MigrationMethod's value."""
 
     pod: str
     uid: str
