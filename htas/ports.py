@@ -18,6 +18,7 @@ from htas.model.flavours import Flavour
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView, Drain, Move
@@ -205,6 +206,16 @@ class StorePort(Protocol):
         ...
 
     def delete_drain(self, node: str) -> None: ...
+
+    def rearrangement(self) -> OpenRearrangement | None:
+        """The rearrangement under way: there is one at most."""
+        ...
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        """Write a rearrangement as `put_claim` writes a claim."""
+        ...
+
+    def delete_rearrangement(self) -> None: ...
 
     def learned(self) -> dict[str, Resources]:
         """What each flavour was seen to offer."""

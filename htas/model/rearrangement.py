@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.pods import Pod
+
 
 class RearrangementStatus(StrEnum):
     """What a search came to. Every one but the last is a statement that holds."""
@@ -74,3 +76,58 @@ class Rearrangement(msgspec.Struct, frozen=True):
     @property
     def is_better(self) -> bool:
         return self.status in (RearrangementStatus.PROVEN_OPTIMAL, RearrangementStatus.IMPROVED)
+
+
+class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Room on `node` that is kept for one pod until it is bound there; `pod` is that pod as it was last seen.
+
+    A waiting pod has no `source`. One that moves leaves its source for the slot; where it comes back under another
+    name, the slot is for whichever pod its owner makes instead. `via` is a node where it stops on its way.
+    """
+
+    pod: Pod
+    node: str
+    source: str | None = None
+    method: str = ""
+    via: str | None = None
+    left_at: float | None = None
+    """When it was first seen to be gone from its source, or, of a waiting pod, to be gone."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its pod waits, or will once its owner has made another; else it runs at its source."""
+        return self.source is None or self.left_at is not None
+
+
+class Victim(msgspec.Struct, frozen=True):
+    """A running pod that is evicted for nowhere: it waits again, as any other."""
+
+    pod: Pod
+    source: str
+
+
+class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rearrangement that is being carried out, as journalled: what of it is not done yet.
+
+    `settled` are the uids of pods that were on the slots' nodes from the start and look like those that will come: they
+    fill no slot. The counts tell what was done so far.
+    """
+
+    started_at: float
+    slots: tuple[Slot, ...] = ()
+    victims: tuple[Victim, ...] = ()
+    settled: tuple[str, ...] = ()
+    seated: int = 0
+    moved: int = 0
+    evicted: int = 0
+    version: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.slots and not self.victims
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Every node that it fills or empties."""
+        names = {slot.node for slot in self.slots} | {victim.source for victim in self.victims}
+        return frozenset(names | {at for slot in self.slots for at in (slot.source, slot.via) if at is not None})

@@ -84,3 +84,21 @@ class Removal(StrEnum):
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
+
+
+class Cancelled(StrEnum):
+    """Why a rearrangement that was begun is not gone on with."""
+
+    ROOM_TAKEN = "RoomTaken"
+    """Somebody else's pod took room that was kept for one of its own."""
+    NODE_CLOSED = "NodeClosed"
+    """A node that it fills is gone, closed or not Ready."""
+    NOTHING_GAINED = "NothingGained"
+    """The work it was made for is gone or placed: what is left to do would gain nothing."""
+    PROMISED = "Promised"
+    """A pod that was to leave its node may no longer be disturbed."""
+    EVICTION_REFUSED = "EvictionRefused"
+    """Disruption budgets refused an eviction for too long."""
+    TIMED_OUT = "TimedOut"
+    OVERTAKEN = "Overtaken"
+    """Another daemon has led meanwhile."""

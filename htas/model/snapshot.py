@@ -10,6 +10,7 @@ from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
 
@@ -125,3 +126,4 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     learned: Mapping[str, Resources] = {}
     memory: Memory = Memory()
     search: Search = Search()
+    rearrangement: OpenRearrangement | None = None

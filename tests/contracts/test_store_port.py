@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,10 +19,11 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
+from htas.model.rearrangement import OpenRearrangement, Slot, Victim
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from htas.ports import ConflictError, StorePort
-from tests.builders import NOW, amounts
+from tests.builders import NOW, amounts, make_job, make_pod, running
 from tests.far_store import far_store, opened_behind
 from tests.waiting import until
 
@@ -108,6 +110,32 @@ def test_drains_come_and_go(store: StorePort) -> None:
     store.delete_drain("n1")
     store.delete_drain("n1")
     assert list(store.drains()) == []
+
+
+def rearrangement(**fields: Any) -> OpenRearrangement:
+    slot = Slot(running(make_job("moves"), "n1"), "n2", "n1", "evict")
+    return OpenRearrangement(NOW, (slot, Slot(make_pod("waits"), "n1")), (Victim(make_pod("low"), "n2"),), **fields)
+
+
+def test_the_rearrangement_comes_and_goes(store: StorePort) -> None:
+    assert store.rearrangement() is None
+    first = store.put_rearrangement(rearrangement(settled=("u1",)))
+    assert (first.version, store.rearrangement()) == (1, first)
+    second = store.put_rearrangement(msgspec.structs.replace(first, victims=(), evicted=1))
+    assert store.rearrangement() == second
+    store.delete_rearrangement()
+    store.delete_rearrangement()
+    assert store.rearrangement() is None
+    assert store.put_rearrangement(rearrangement()).version == 1
+
+
+def test_there_is_one_rearrangement_and_its_second_writer_is_told(store: StorePort) -> None:
+    first = store.put_rearrangement(rearrangement())
+    second = store.put_rearrangement(msgspec.structs.replace(first, moved=1))
+    for stale in (rearrangement(), first):
+        with pytest.raises(ConflictError, match="rearrangement: another writer was first"):
+            store.put_rearrangement(stale)
+    assert store.rearrangement() == second
 
 
 def test_what_was_learned_is_kept(store: StorePort) -> None:

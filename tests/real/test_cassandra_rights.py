@@ -97,7 +97,7 @@ def test_the_documented_rights_make_a_keyspaces_tables_and_use_them(
     assert trial.run("init") == (0, "keyspace htas: made\n")
     made = guarded.tables("htas")
     assert trial.run("init") == (0, "keyspace htas: is there already, nothing changed\n")
-    assert trial.run("migrate") == (0, "keyspace htas: has schema 1 already, nothing changed\n")
+    assert trial.run("migrate") == (0, "keyspace htas: has schema 2 already, nothing changed\n")
     guarded.admin.execute("REVOKE CREATE ON KEYSPACE htas FROM htas")
     guarded.admin.execute("REVOKE ALTER ON KEYSPACE htas FROM htas")
     status, told = trial.run("check")
@@ -183,8 +183,8 @@ def test_a_keyspace_left_half_made_is_finished(guarded: Cassandra, trial: Trial)
     guarded.admin.execute("GRANT CREATE ON KEYSPACE htas TO htas")
     guarded.admin.execute("TRUNCATE htas.schema_version")
     guarded.admin.execute("DROP TABLE htas.cycles")
-    refused(trial.run("check"), "has schema 0, this htas works with 1", "htas store migrate")
-    assert trial.run("migrate") == (0, "keyspace htas: brought from schema 0 to 1\n")
+    refused(trial.run("check"), "has schema 0, this htas works with 2", "htas store migrate")
+    assert trial.run("migrate") == (0, "keyspace htas: brought from schema 0 to 2\n")
     assert trial.run("check")[0] == 0
 
 

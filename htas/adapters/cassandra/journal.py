@@ -1,8 +1,8 @@
-"""The journal: claims and drains, written by lightweight transactions, and what was learned.
+"""The journal: claims, drains and the rearrangement under way, written by lightweight transactions, and what was learned.
 
 Every write of a claim is `UPDATE … IF version = ?`, the first one with null: unlike INSERT it leaves no row marker, so
 that a released claim is gone as a whole when its columns expire. Lightweight and plain writes of one row must not be
-mixed (their clocks differ), so drains are deleted by `IF EXISTS`.
+mixed (their clocks differ), so drains and rearrangements are deleted by `IF EXISTS`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.rows import body_of, decoded, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, TransientError
@@ -41,6 +42,11 @@ _PUT_DRAIN = (
     " WHERE cluster = ? AND shard = ? AND node = ? IF version = ?"
 )
 _DELETE_DRAIN = "DELETE FROM KEYSPACE.drains WHERE cluster = ? AND shard = ? AND node = ? IF EXISTS"
+_REARRANGEMENT = "SELECT version, writer, body FROM KEYSPACE.rearrangements WHERE cluster = ?"
+_PUT_REARRANGEMENT = (
+    "UPDATE KEYSPACE.rearrangements SET version = ?, writer = ?, body = ? WHERE cluster = ? IF version = ?"
+)
+_DELETE_REARRANGEMENT = "DELETE FROM KEYSPACE.rearrangements WHERE cluster = ? IF EXISTS"
 _LEARNED = "SELECT flavour, body FROM KEYSPACE.learned WHERE cluster = ?"
 _PUT_LEARNED = "INSERT INTO KEYSPACE.learned (cluster, flavour, body) VALUES (?, ?, ?)"
 
@@ -93,6 +99,27 @@ class Journal:
 
         self._until_known(delete)
 
+    def rearrangement(self) -> OpenRearrangement | None:
+        found = self._session.rows("reading the rearrangement", _REARRANGEMENT, (self._name,), serial=True)
+        return decoded(found[0][2], OpenRearrangement) if found else None
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        written = msgspec.structs.replace(rearrangement, version=rearrangement.version + 1)
+
+        def write(writer: UUID) -> bool:
+            values = (written.version, writer, body_of(written), self._name, rearrangement.version or None)
+            return self._session.compare_and_set("writing the rearrangement", _PUT_REARRANGEMENT, values)
+
+        self._compare_and_set("rearrangement", rearrangement.version, write, _REARRANGEMENT, (self._name,))
+        return written
+
+    def delete_rearrangement(self) -> None:
+        def delete() -> bool:
+            self._session.compare_and_set("deleting the rearrangement", _DELETE_REARRANGEMENT, (self._name,))
+            return True
+
+        self._until_known(delete)
+
     def learned(self) -> dict[str, Resources]:
         found = self._session.rows("reading what was learned", _LEARNED, (self._name,))
         return {flavour: decoded(body, Resources) for flavour, body in found}
@@ -122,7 +149,7 @@ class Journal:
             if write(writer):
                 return True
             found = self._session.rows(f"reading {subject}", query, key, serial=True)
-            stands, by = found[0] if found else (0, None)
+            stands, by = found[0][:2] if found else (0, None)
             if by != writer and (stands or 0) != version:
                 raise ConflictError(f"{subject}: another writer was first (version {version} is stale)")
             return bool(by == writer)  # else refused, and yet unchanged: what refused us has expired meanwhile

@@ -12,6 +12,7 @@ from htas.adapters.cassandra.schema import require_current
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.model.claims import NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
@@ -54,6 +55,15 @@ class CassandraStore:
 
     def delete_drain(self, node: str) -> None:
         self._journal.delete_drain(node)
+
+    def rearrangement(self) -> OpenRearrangement | None:
+        return self._journal.rearrangement()
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        return self._journal.put_rearrangement(rearrangement)
+
+    def delete_rearrangement(self) -> None:
+        self._journal.delete_rearrangement()
 
     # What was learned and what is owed.
 

@@ -69,6 +69,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     PRIMARY KEY ((cluster, day), claim)
 )""",
     ),
+    (
+        """CREATE TABLE IF NOT EXISTS KEYSPACE.rearrangements (
+    cluster text PRIMARY KEY, version int, writer uuid, body text
+) WITH gc_grace_seconds = 86400""",
+    ),
 )
 
 

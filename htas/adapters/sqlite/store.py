@@ -12,6 +12,7 @@ import msgspec
 
 from htas.adapters.sqlite.database import Database
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
@@ -100,6 +101,31 @@ class SqliteStore:
     def delete_drain(self, node: str) -> None:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM drains WHERE node = ?", (node,))
+
+    def rearrangement(self) -> OpenRearrangement | None:
+        found = self._bodies("SELECT body FROM rearrangement", (), OpenRearrangement)
+        return found[0] if found else None
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        written = msgspec.structs.replace(rearrangement, version=rearrangement.version + 1)
+        body = msgspec.json.encode(written)
+        with self._database.transaction() as connection:
+            if rearrangement.version == 0:
+                done = connection.execute("INSERT OR IGNORE INTO rearrangement VALUES (1, 1, ?)", (body,))
+            else:
+                done = connection.execute(
+                    "UPDATE rearrangement SET version = version + 1, body = ? WHERE version = ?",
+                    (body, rearrangement.version),
+                )
+            if done.rowcount != 1:
+                raise ConflictError(
+                    f"rearrangement: another writer was first (version {rearrangement.version} is stale)"
+                )
+        return written
+
+    def delete_rearrangement(self) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM rearrangement")
 
     # What was learned and what is owed.
 

@@ -12,6 +12,7 @@ import msgspec
 
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
@@ -24,6 +25,8 @@ class Kind(StrEnum):
     CLAIM = "claim"
     DRAIN = "drain"
     DRAIN_END = "drain-end"
+    REARRANGEMENT = "rearrangement"
+    REARRANGEMENT_END = "rearrangement-end"
     BILL = "bill"
     LEARNED = "learned"
     PROFILE = "profile"
@@ -37,7 +40,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`key` is what entries of the journal are about: a claim's id, a node's name, a flavour; history has none."""
+    """`key` is what entries of the journal are about: a claim's id, a node's name, a flavour. There is one rearrangement
+    at most, so that its entries have none, as those of history."""
 
     number: int
     kind: Kind
@@ -68,6 +72,10 @@ def write_journal(store: StorePort, entry: Entry) -> None:
             store.put_drain(entry.holds(Drain))
         case Kind.DRAIN_END:
             store.delete_drain(entry.key)
+        case Kind.REARRANGEMENT:
+            store.put_rearrangement(entry.holds(OpenRearrangement))
+        case Kind.REARRANGEMENT_END:
+            store.delete_rearrangement()
         case Kind.BILL:
             store.put_bill(entry.holds(Bill))
         case _:

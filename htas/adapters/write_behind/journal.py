@@ -19,6 +19,7 @@ from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Shipper, Timing
 from htas.adapters.write_behind.state import Availability, Lane
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import DAY_S, Bill
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, StorePort
@@ -26,7 +27,10 @@ from htas.ports import ConflictError, StorePort
 log = structlog.get_logger()
 
 BATCH, BATCH_BYTES = 100, 1 << 20
-DRAINS = (Kind.DRAIN, Kind.DRAIN_END)
+WHOLES = ((Kind.CLAIM,), (Kind.DRAIN, Kind.DRAIN_END), (Kind.REARRANGEMENT, Kind.REARRANGEMENT_END))
+"""Kinds of entries that are about the same thing."""
+Kept = NodeClaim | Drain | OpenRearrangement
+"""What is compared and set."""
 Fate = tuple[int, "Future[None]"]
 """An entry's number, and what the store will have said of it."""
 
@@ -163,7 +167,7 @@ class JournalShipper(Shipper):
 
     def _conflict(self, entry: Entry, error: ConflictError) -> None:
         """The store holds something else than this entry builds on: what we wrote after all, or what another did."""
-        kinds = DRAINS if entry.kind in DRAINS else (entry.kind,)
+        kinds = next(kinds for kinds in WHOLES if entry.kind in kinds)
         theirs = self._call(partial(_found, entry=entry))
         known = self._arrived(self._outbox.about(kinds, entry.key), theirs)
         if known:
@@ -174,22 +178,28 @@ class JournalShipper(Shipper):
             mine = self._copy.claim(entry.key)
             theirs = self._restored(mine) if mine is not None else None
         with self._copy.together():
-            if entry.kind is not Kind.CLAIM:
-                self._copy.adopt_drain(entry.key, theirs if isinstance(theirs, Drain) else None)
-            elif isinstance(theirs, NodeClaim):
-                self._copy.adopt_claims([theirs])
-            else:
-                self._copy.close_claims([entry.key])
+            self._adopt(kinds[0], entry.key, theirs)
             gone = self._outbox.about(kinds, entry.key)
             self._outbox.remove(each.number for each in gone)
         self._availability.worked(Lane.JOURNAL, len(gone))
         if not self._settle((each.number for each in gone), error):
             log.warning(
                 "another daemon wrote to the journal while the store was away; its word counts",
-                **{entry.kind.value.split("-")[0]: entry.key, "entries": len(gone)},
+                **{kinds[0].value: entry.key, "entries": len(gone)},
             )
 
-    def _arrived(self, ours: Sequence[Entry], theirs: NodeClaim | Drain | None) -> Sequence[Entry]:
+    def _adopt(self, kind: Kind, key: str, theirs: Kept | None) -> None:
+        """Have the local copy say what the store says of one thing."""
+        if kind is Kind.REARRANGEMENT:
+            self._copy.adopt_rearrangement(theirs if isinstance(theirs, OpenRearrangement) else None)
+        elif kind is Kind.DRAIN:
+            self._copy.adopt_drain(key, theirs if isinstance(theirs, Drain) else None)
+        elif isinstance(theirs, NodeClaim):
+            self._copy.adopt_claims([theirs])
+        else:
+            self._copy.close_claims([key])
+
+    def _arrived(self, ours: Sequence[Entry], theirs: Kept | None) -> Sequence[Entry]:
         """Which of our entries the store has known all along: those up to the one that it shows."""
         for index in reversed(range(len(ours))):
             entry = ours[index]
@@ -212,6 +222,7 @@ class JournalShipper(Shipper):
         own = self._copy.claims()
         claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
         drains = {drain.node: drain for drain in self._call(lambda store: store.drains())}
+        rearrangement = self._call(lambda store: store.rearrangement())
         learned = self._call(lambda store: store.learned())
         # Bills of the last day, every open one, and those that another leader may have closed of ours.
         open_since = min((bill.started_at for bill in self._copy.bills() if bill.ended_at is None), default=math.inf)
@@ -232,6 +243,7 @@ class JournalShipper(Shipper):
             self._copy.close_claims(released)
             for node in {drain.node for drain in self._copy.drains()} | set(drains):
                 self._copy.adopt_drain(node, drains.get(node))
+            self._copy.adopt_rearrangement(rearrangement)
             for flavour, allocatable in learned.items():
                 self._copy.put_learned(flavour, allocatable)
             self._copy.adopt_bills(bills)
@@ -250,15 +262,20 @@ def _is_closed(store: StorePort, bill: Bill) -> bool:
     return any(known.claim == bill.claim and known.ended_at is not None for known in store.bills(bill.started_at))
 
 
-def _found(store: StorePort, entry: Entry) -> NodeClaim | Drain | None:
+def _found(store: StorePort, entry: Entry) -> Kept | None:
     """What the store shows where an entry was to be written."""
+    if entry.kind in (Kind.REARRANGEMENT, Kind.REARRANGEMENT_END):
+        return store.rearrangement()
     if entry.kind is Kind.CLAIM:
         return next((claim for claim in store.claims() if claim.id == entry.key), None)
     return next((drain for drain in store.drains() if drain.node == entry.key), None)
 
 
-def _shows(entry: Entry, theirs: NodeClaim | Drain | None) -> bool:
+def _shows(entry: Entry, theirs: Kept | None) -> bool:
     """Whether the store looks as this entry has left it."""
+    if entry.kind is Kind.REARRANGEMENT:
+        mine = entry.holds(OpenRearrangement)
+        return theirs == msgspec.structs.replace(mine, version=mine.version + 1)
     if entry.kind is Kind.DRAIN:
         drain = entry.holds(Drain)
         return theirs == msgspec.structs.replace(drain, version=drain.version + 1)

@@ -10,6 +10,7 @@ import msgspec
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill
 from htas.model.snapshot import Drain
 
@@ -63,3 +64,11 @@ class LocalCopy(SqliteStore):
             if drain is not None:
                 body = msgspec.json.encode(drain)
                 connection.execute("INSERT INTO drains VALUES (?, ?, ?)", (node, drain.version, body))
+
+    def adopt_rearrangement(self, rearrangement: OpenRearrangement | None) -> None:
+        """Write the rearrangement under way as it is; None: there is none."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM rearrangement")
+            if rearrangement is not None:
+                body = msgspec.json.encode(rearrangement)
+                connection.execute("INSERT INTO rearrangement VALUES (1, ?, ?)", (rearrangement.version, body))

@@ -26,6 +26,7 @@ from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.state import Availability, Lane, StoreState
 from htas.model.claims import NodeClaim
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain
@@ -136,6 +137,16 @@ class WriteBehindStore:
 
     def delete_drain(self, node: str) -> None:
         self._journalled(Kind.DRAIN_END, node, None, lambda: self._copy.delete_drain(node))
+
+    def rearrangement(self) -> OpenRearrangement | None:
+        return self._copy.rearrangement()
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        write = partial(self._copy.put_rearrangement, rearrangement)
+        return self._journalled(Kind.REARRANGEMENT, "", rearrangement, write)
+
+    def delete_rearrangement(self) -> None:
+        self._journalled(Kind.REARRANGEMENT_END, "", None, self._copy.delete_rearrangement)
 
     # What was learned and what is owed.
 

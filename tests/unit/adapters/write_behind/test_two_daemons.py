@@ -13,7 +13,7 @@ from htas.model.record import Bill
 from htas.model.snapshot import Drain
 from htas.ports import ConflictError, PermanentError
 from tests.builders import NOW, amounts
-from tests.contracts.test_store_port import claim, cycle
+from tests.contracts.test_store_port import claim, cycle, rearrangement
 from tests.far_store import FarStore, Line
 from tests.unit.adapters.write_behind.conftest import Start, caught_up
 
@@ -70,6 +70,33 @@ def test_a_drain_that_another_daemon_ended_is_ended_here(start: Start, far: FarS
     with pytest.raises(ConflictError):
         store.put_drain(msgspec.structs.replace(drain, reason="Underutilized"))
     assert list(store.drains()) == []
+
+
+def test_a_rearrangement_that_another_daemon_wrote_counts(start: Start, line: Line, far: FarStore) -> None:
+    store = start()
+    ours = store.put_rearrangement(rearrangement())
+    theirs = far.put_rearrangement(msgspec.structs.replace(ours, moved=3))
+    with pytest.raises(ConflictError):
+        store.put_rearrangement(msgspec.structs.replace(ours, moved=1))
+    assert store.rearrangement() == far.rearrangement() == theirs
+    line.is_away = True
+    store.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
+    store.delete_rearrangement()
+    far.delete_rearrangement()
+    again = far.put_rearrangement(rearrangement(settled=("u9",)))
+    far.put_rearrangement(msgspec.structs.replace(again, moved=7))
+    line.is_away = False
+    caught_up(store)
+    assert store.rearrangement() == far.rearrangement()
+
+
+def test_a_rearrangement_whose_answer_was_lost_is_ours(start: Start, line: Line, far: FarStore) -> None:
+    store = start()
+    line.loses_answers = True
+    written = store.put_rearrangement(rearrangement())
+    line.loses_answers = False
+    caught_up(store)
+    assert store.rearrangement() == far.rearrangement() == written
 
 
 def test_claims_that_the_store_has_lost_are_written_anew_and_not_taken_for_released(
