@@ -22,6 +22,13 @@ POINTS = (
     "release.asked",
     "drain.undone",
     "release.recorded",
+    "rearrange.journalled",
+    "rearrange.evicted",
+    "rearrange.moved",
+    "rearrange.stop-journalled",
+    "rearrange.noted",
+    "rearrange.completed",
+    "rearrange.cancelled",
     "openstack.server-created",
     "openstack.server-deleted",
     "kwok.machine-recorded",
@@ -34,7 +41,7 @@ POINTS = (
     "migrate.adopted",
     "migrate.deleted",
 )
-"""Of purchases, drains and releases; of each provider; of moves."""
+"""Of purchases, drains, releases and rearrangements; of each provider; of moves."""
 
 VARIABLE = "HTAS_CRASH_AT"
 

@@ -11,6 +11,7 @@ from htas.execution.draining import Draining
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.rearranging import Rearranging
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
 from htas.model.record import Outcome, OutcomeStatus
@@ -22,12 +23,19 @@ class Executor:
     """Binds, launches and starts drains. Disruptive actions are checked against a fresh view first."""
 
     def __init__(
-        self, ports: Ports, calls: Calls, machines: Machines, draining: Draining, expectations: Expectations
+        self,
+        ports: Ports,
+        calls: Calls,
+        machines: Machines,
+        draining: Draining,
+        rearranging: Rearranging,
+        expectations: Expectations,
     ) -> None:
         self._ports = ports
         self._calls = calls
         self._machines = machines
         self._draining = draining
+        self._rearranging = rearranging
         self._expectations = expectations
 
     def execute(self, plan: Plan, snapshot: ClusterSnapshot) -> tuple[Outcome, ...]:
@@ -41,6 +49,7 @@ class Executor:
         outcomes = self._machines.launch(plan.launch)
         if plan.remove:
             outcomes += self._drain(plan)
+        outcomes += self._rearranging.advance(plan.carry, snapshot, self._expectations.binds)
         return (*self._calls.done(), *self._machines.cloud.answers(), *outcomes)
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:

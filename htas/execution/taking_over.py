@@ -12,6 +12,7 @@ import msgspec
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
+from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 
 OVERTAKEN = "another daemon led meanwhile"
@@ -20,7 +21,7 @@ LONG_AGO = 0.0
 
 
 def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
-    """Ask for no machine any more that was wanted then, and drop drains that another daemon has ended or undone since.
+    """Ask for no machine any more that was wanted then, and drop what another daemon has ended or undone since.
 
     A claim whose answer we never had may have a machine all the same, and the other daemon may have put it to use: the
     next look at the cloud tells. Only one that has none ends there.
@@ -41,4 +42,7 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
             continue
         ports.store.delete_drain(drain.node)
         outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
+    if ports.store.rearrangement() is not None:
+        ports.store.delete_rearrangement()
+        outcomes.append(Outcome("rearrange", "", OutcomeStatus.DROPPED, f"{Cancelled.OVERTAKEN}: {OVERTAKEN}"))
     return outcomes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from htas.model.reasons import Kept, Removal, Unplaced
+from htas.model.reasons import Cancelled, Kept, Removal, Unplaced
 from htas.model.snapshot import Memory
 
 
@@ -39,6 +39,30 @@ class Preemption(msgspec.Struct, frozen=True):
     pod: str
     node: str
     beneficiary: str
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod that leaves its node now, as part of the rearrangement under way; `target` None: for nowhere.
+
+    `is_stop`: the target is a stop on its way. `breaks_cycle`: it is evicted before its room is free, since each of
+    several pods waits for another one's.
+    """
+
+    pod: str
+    uid: str
+    source: str
+    target: str | None
+    method: str
+    is_stop: bool = False
+    breaks_cycle: bool = False
+
+
+class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all."""
+
+    steps: tuple[Step, ...] = ()
+    cancel: Cancelled | None = None
+    message: str = ""
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -100,6 +124,7 @@ class Plan(msgspec.Struct, frozen=True):
     preempt: tuple[Preemption, ...] = ()
     optimize: tuple[str, ...] = ()
     """Pods that a rearrangement is to be searched for: nothing can be bought for them."""
+    carry: Carrying = Carrying()
     migrate: tuple[Migration, ...] = ()
     remove: tuple[Removing, ...] = ()
     unplaced: tuple[UnplacedPod, ...] = ()
@@ -109,4 +134,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.bind or self.launch or self.preempt or self.optimize or self.migrate or self.remove)
+        is_carried = self.carry.steps or self.carry.cancel
+        return not (
+            self.bind or self.launch or self.preempt or self.optimize or is_carried or self.migrate or self.remove
+        )

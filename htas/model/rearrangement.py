@@ -114,6 +114,8 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     started_at: float
+    priority: int
+    """Of the most important pod it seats: for its sake others may be disturbed."""
     slots: tuple[Slot, ...] = ()
     victims: tuple[Victim, ...] = ()
     settled: tuple[str, ...] = ()

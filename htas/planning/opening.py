@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import msgspec
@@ -11,15 +11,18 @@ import numpy as np
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import MigrationMethod, Policy
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
 from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
+from htas.planning.reservations import Reservation, reserve
 from htas.planning.run_length import remaining_s
 from htas.planning.scaling.offers import learned_allocatable, learned_attach_limits, machine_node
 from htas.planning.simulation import Simulation
+from htas.planning.slots import standing
 from htas.planning.table import NodeTable
 from htas.planning.tallies import Tallies
 
@@ -38,12 +41,18 @@ class Opening:
     nominated: tuple[Pod, ...]
     coming: frozenset[str]
     """Names of rows that are machines on their way."""
+    rearrangement: OpenRearrangement | None = None
+    """The one under way, as far as it has come."""
+    reservations: tuple[Reservation, ...] = ()
+    """Its open slots. Their room is kept, and pods they are for are not among those to place."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Opening:
     """The simulation of a snapshot, before any decision."""
     nodes, coming = _rows(snapshot, policy)
-    pods = snapshot.cluster.pods
+    stands = standing(snapshot)
+    held = stands.held if stands is not None else ()
+    pods = (*snapshot.cluster.pods, *(each.example for each in held))
     axis = ResourceAxis(_extended_names(policy, nodes, pods) | _learned_names(snapshot))
     table = NodeTable(axis, nodes)
     tallies = Tallies(_namespaces(snapshot))
@@ -54,11 +63,13 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     book = ClassBook(policy, axis, tallies)
     sim = Simulation(world, now, _daemon_classes(pods, book))
     _close_rows(sim, snapshot, coming)
-    placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table)
+    placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
     running = _count_running(sim, book, snapshot, policy, placed, now)
     _count_daemons_to_come(sim, nodes, coming, running)
+    reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
-    return Opening(sim, book, _placer(policy, nodes, coming), running, waiting, gated, nominated, frozenset(coming))
+    placer, current = _placer(policy, nodes, coming), stands.rearrangement if stands is not None else None
+    return Opening(sim, book, placer, running, waiting, gated, nominated, frozenset(coming), current, reservations)
 
 
 def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
@@ -117,9 +128,9 @@ def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) ->
 
 
 def _sort_pods(
-    snapshot: ClusterSnapshot, policy: Policy, table: NodeTable
+    snapshot: ClusterSnapshot, policy: Policy, table: NodeTable, seated: Set[str]
 ) -> tuple[list[tuple[Pod, int]], tuple[Pod, ...], tuple[Pod, ...], tuple[Pod, ...]]:
-    """(pods with their row, pods to place, gated pods, pods nominated by a preemption)."""
+    """(pods with their row, pods to place, gated pods, pods nominated by a preemption); `seated` have slots."""
     placed: list[tuple[Pod, int]] = []
     waiting, gated, nominated = [], [], []
     for pod in snapshot.cluster.pods:
@@ -139,6 +150,8 @@ def _sort_pods(
         elif pod.nominated_node in table.row_of and pod.nominated_node is not None:
             nominated.append(pod)
             placed.append((pod, table.row_of[pod.nominated_node]))
+        elif pod.uid in seated:
+            continue
         elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)

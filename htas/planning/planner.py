@@ -12,6 +12,7 @@ from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.carrying import carry_on, with_carrying
 from htas.planning.classes import PodClass
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.costing import cost_of
@@ -30,12 +31,14 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
+    carried = carry_on(opening, snapshot, policy, now)
     demands = _place(opening)
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
     cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages)
-    return _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
+    made = _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
+    return with_carrying(made, carried)
 
 
 @dataclass(slots=True)
@@ -108,6 +111,7 @@ def _clean(
     """Stage 6: empty and release what is not worth its price."""
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {pod.nominated_node or "" for pod in opening.nominated}
+    needed |= opening.rearrangement.nodes if opening.rearrangement is not None else frozenset()
     return clean(
         opening.sim,
         opening.book,

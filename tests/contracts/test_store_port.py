@@ -114,7 +114,9 @@ def test_drains_come_and_go(store: StorePort) -> None:
 
 def rearrangement(**fields: Any) -> OpenRearrangement:
     slot = Slot(running(make_job("moves"), "n1"), "n2", "n1", "evict")
-    return OpenRearrangement(NOW, (slot, Slot(make_pod("waits"), "n1")), (Victim(make_pod("low"), "n2"),), **fields)
+    return OpenRearrangement(
+        NOW, 100, (slot, Slot(make_pod("waits"), "n1")), (Victim(make_pod("low"), "n2"),), **fields
+    )
 
 
 def test_the_rearrangement_comes_and_goes(store: StorePort) -> None:

@@ -102,7 +102,7 @@ def test_the_documented_rights_make_a_keyspaces_tables_and_use_them(
     guarded.admin.execute("REVOKE ALTER ON KEYSPACE htas FROM htas")
     status, told = trial.run("check")
     assert status == 0
-    assert told.splitlines()[0] == "keyspace htas: schema 1"
+    assert told.splitlines()[0] == "keyspace htas: schema 2"
     assert told.splitlines()[-1] == "rights: can read, write, and write by lightweight transaction"
     assert guarded.tables("htas") == made
     settings = CassandraSettings(
@@ -121,7 +121,7 @@ def test_a_wrong_password_is_told(trial: Trial, tmp_path: Path) -> None:
 
 def test_over_tls_the_servers_certificate_is_checked(trial: Trial, certificates: Path) -> None:
     status, told = trial.run("check", tls={"caFile": str(certificates / "server.crt")})
-    assert (status, told.splitlines()[0]) == (0, "keyspace htas: schema 1")
+    assert (status, told.splitlines()[0]) == (0, "keyspace htas: schema 2")
     refused(trial.run("check", tls={"caFile": str(certificates / "other.crt")}), "look at store.cassandra.tls")
     refused(trial.run("check", tls={"caFile": "nowhere"}), "store.cassandra.tls.caFile", "nowhere")
 
@@ -161,7 +161,7 @@ def test_a_newer_schema_is_refused_untouched(verb: str, guarded: Cassandra, tria
     before = guarded.tables("htas")
     guarded.admin.execute(stamp, [7])
     try:
-        refused(trial.run(verb), "written by a newer htas (schema 7, this one knows 1); upgrade htas")
+        refused(trial.run(verb), "written by a newer htas (schema 7, this one knows 2); upgrade htas")
         stands = guarded.admin.execute("SELECT version FROM htas.schema_version").one().version
         assert (stands, guarded.tables("htas")) == (7, before)
     finally:

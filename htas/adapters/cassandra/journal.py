@@ -1,4 +1,4 @@
-"""The journal: claims, drains and the rearrangement under way, written by lightweight transactions, and what was learned.
+"""The journal: claims, drains and the rearrangement, written by lightweight transactions, and what was learned.
 
 Every write of a claim is `UPDATE … IF version = ?`, the first one with null: unlike INSERT it leaves no row marker, so
 that a released claim is gone as a whole when its columns expire. Lightweight and plain writes of one row must not be

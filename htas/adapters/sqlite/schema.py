@@ -27,7 +27,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " PRIMARY KEY (uid, node))",
         "CREATE INDEX runs_by_time ON runs (ended_at)",
     ),
-    ("CREATE TABLE rearrangement (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, body BLOB NOT NULL)",),
+    (
+        "CREATE TABLE rearrangement (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL,"
+        " body BLOB NOT NULL)",
+    ),
 )
 """What brings a file from each version to the next; version 0 is an empty file."""
 

@@ -40,8 +40,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`key` is what entries of the journal are about: a claim's id, a node's name, a flavour. There is one rearrangement
-    at most, so that its entries have none, as those of history."""
+    """`key` is what entries of the journal are about: a claim's id, a node's name, a flavour. The one
+    rearrangement has none, and history has none."""
 
     number: int
     kind: Kind

@@ -1,0 +1,184 @@
+"""Rearranging: a better placement that was found is carried out step by step, or cancelled with the reason.
+
+Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
+the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
+cycle goes on from there. Who leaves now is the planner's to say (htas.planning.carrying), and is asked again on a
+fresh view just before. Cancelled, it evicts nobody any more: pods that have left are ordinary waiting pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from htas.execution.calls import Call, Calls
+from htas.execution.crash_points import reached
+from htas.execution.ports import Ports
+from htas.model.plan import Carrying, Step
+from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod, Policy
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot
+from htas.model.reasons import Cancelled
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.carrying import begun, carried_on
+from htas.planning.carrying_check import Refusal
+from htas.planning.slots import progress
+from htas.ports import HTASError, TransientError
+
+SUBJECT = "cluster"
+"""What outcomes of the whole are about; those of a step are about its pod."""
+
+
+@dataclass(slots=True)
+class Rearranging:
+    """Begins, carries on, and ends the one rearrangement there is at a time."""
+
+    ports: Ports
+    calls: Calls
+    policy: Policy
+    _refused_since: dict[str, float] = field(default_factory=dict)
+    """Since when a pod (its uid) could not be evicted or moved."""
+
+    def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
+        """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
+        opened = begun(found, snapshot, self.policy, snapshot.taken_at)
+        if isinstance(opened, Refusal):
+            why = f"{opened.reason}: {opened.message}"
+            return None, Outcome("rearrange", SUBJECT, OutcomeStatus.DROPPED, why)
+        try:
+            written = self.ports.store.put_rearrangement(opened)
+        except HTASError as error:
+            return None, Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, str(error))
+        reached("rearrange.journalled")
+        self._refused_since.clear()
+        return written, Outcome("rearrange", SUBJECT, OutcomeStatus.DONE, told(written))
+
+    def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed."""
+        if snapshot.rearrangement is None:
+            return []
+        if carrying.cancel is not None:
+            return [self._cancel(carrying.cancel, carrying.message)]
+        try:
+            view = self.ports.cluster.observe()
+            current = self._noted(snapshot.rearrangement, view)
+        except HTASError as error:
+            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+        if current.is_complete:
+            return [self._complete(current)]
+        if not carrying.steps:
+            return []
+        fresh = msgspec.structs.replace(
+            snapshot,
+            cluster=view,
+            rearrangement=current,
+            expected_binds=dict(binds),
+            moves=tuple(self.ports.migration.moving()),
+        )
+        carried = carried_on(fresh, self.policy, self.ports.clock.now()).carrying
+        if carried.cancel is not None:
+            return [self._cancel(carried.cancel, carried.message)]
+        return self._take(carried.steps, current, view)
+
+    def _noted(self, before: OpenRearrangement, view: ClusterView) -> OpenRearrangement:
+        """The journal brought up to what the cluster shows."""
+        seen = progress(before, view, self.ports.clock.now())
+        if seen == before or seen.is_complete:
+            return seen
+        written = self.ports.store.put_rearrangement(seen)
+        reached("rearrange.noted")
+        return written
+
+    def _take(self, steps: tuple[Step, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
+        pods = {pod.uid: pod for pod in view.pods}
+        stops = {step.uid: step.target for step in steps if step.is_stop}
+        self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in pods}
+        try:
+            self._journal_stops(stops, current)
+        except HTASError as error:
+            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+        under_way = {move.pod for move in self.ports.migration.moving()}
+        calls: list[Call] = [partial(self._leave, pods[step.uid], step) for step in steps if step.pod not in under_way]
+        outcomes = self.calls.all(calls)
+        refused = self._refused_too_long()
+        return outcomes if refused is None else [*outcomes, self._cancel(Cancelled.EVICTION_REFUSED, refused)]
+
+    def _journal_stops(self, stops: Mapping[str, str | None], current: OpenRearrangement) -> None:
+        """A stop is written down before the move to it: after a crash the pod is known to be on its way."""
+
+        def with_stop(slot: Slot) -> Slot:
+            stop = stops.get(slot.pod.uid)
+            return slot if stop is None else msgspec.structs.replace(slot, via=stop)
+
+        slots = tuple(with_stop(slot) for slot in current.slots)
+        if slots != current.slots:
+            self.ports.store.put_rearrangement(msgspec.structs.replace(current, slots=slots))
+            reached("rearrange.stop-journalled")
+
+    def _leave(self, pod: Pod, step: Step) -> Outcome:
+        if step.target is not None and step.method == MigrationMethod.CHECKPOINT:
+            target = step.target
+            verb, act = "move", partial(self.ports.migration.start, pod, target)
+            point, message = "rearrange.moved", f"to {target}{', on its way' if step.is_stop else ''}"
+        else:
+            verb, act = (
+                "move" if step.target else "displace",
+                partial(self.ports.cluster.evict, pod, self._grace_s(pod)),
+            )
+            point = "rearrange.evicted"
+            message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
+        outcome = self._done(verb, pod.key, act, message)
+        if outcome.status is OutcomeStatus.DONE:
+            self._refused_since.pop(pod.uid, None)
+            reached(point)
+        else:
+            self._refused_since.setdefault(pod.uid, self.ports.clock.now())
+        return outcome
+
+    def _grace_s(self, pod: Pod) -> float:
+        """A pod is given its own grace period, but no longer than the longest of any group."""
+        longest = [group.cleaning.max_grace_s for group in self.policy.groups]
+        return min(pod.grace_s, max(longest)) if longest else pod.grace_s
+
+    def _done(self, verb: str, subject: str, act: Callable[[], object], message: str) -> Outcome:
+        try:
+            act()
+        except TransientError as error:
+            return Outcome(verb, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        except HTASError as error:
+            return Outcome(verb, subject, OutcomeStatus.FAILED, str(error))
+        return Outcome(verb, subject, OutcomeStatus.DONE, message)
+
+    def _refused_too_long(self) -> str | None:
+        now, patience_s = self.ports.clock.now(), self.policy.timeouts.eviction_s
+        late = [uid for uid, at in self._refused_since.items() if now - at >= patience_s]
+        return f"{len(late)} pods could not leave their nodes for {patience_s:g} s" if late else None
+
+    def _complete(self, current: OpenRearrangement) -> Outcome:
+        took_s = self.ports.clock.now() - current.started_at
+        message = f"{current.seated} placed, {current.moved} moved, {current.evicted} evicted in {took_s:.0f} s"
+        return self._end("rearranged", message, "rearrange.completed")
+
+    def _cancel(self, reason: Cancelled, message: str) -> Outcome:
+        return self._end("cancel-rearrangement", f"{reason}: {message}", "rearrange.cancelled")
+
+    def _end(self, verb: str, message: str, point: str) -> Outcome:
+        """Forget it: no slot is kept any more."""
+        try:
+            self.ports.store.delete_rearrangement()
+        except HTASError as error:
+            return Outcome(verb, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+        reached(point)
+        self._refused_since.clear()
+        return Outcome(verb, SUBJECT, OutcomeStatus.DONE, message)
+
+
+def told(opened: OpenRearrangement) -> str:
+    """What is about to be done, in words."""
+    moves = sum(slot.source is not None for slot in opened.slots)
+    seats = len(opened.slots) - moves
+    return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"

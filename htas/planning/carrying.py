@@ -1,0 +1,211 @@
+"""Carrying a rearrangement out: which pods leave their nodes now, in an order that never over-commits a node.
+
+Seats are filled as their room frees (reservations.py). A pod leaves only when its slot has room, so that it is down
+briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes first: by a stop on a third
+node if it can be moved without losing its progress, else evicted, the one whose loss is least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from htas.model.plan import Bind, Carrying, Nomination, Plan, Step
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import MigrationMethod, Policy
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot, Victim
+from htas.model.reasons import Cancelled
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.carrying_check import Refusal, forbidden, refusal
+from htas.planning.components import Component, components
+from htas.planning.opening import Opening, open_simulation
+from htas.planning.reservations import Reservation, importance, seat
+from htas.planning.slots import identity
+
+_STANDS_STILL = Carrying()
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a plan does about the rearrangement under way: pods that have slots, and who leaves now."""
+
+    bind: Sequence[Bind] = ()
+    nominate: Sequence[Nomination] = ()
+    carrying: Carrying = _STANDS_STILL
+
+
+def with_carrying(plan: Plan, carried: Carried) -> Plan:
+    """A plan with what is done about the rearrangement under way."""
+    return msgspec.structs.replace(
+        plan,
+        bind=tuple(sorted([*plan.bind, *carried.bind], key=lambda bind: (bind.node, bind.pod))),
+        nominate=tuple(sorted([*plan.nominate, *carried.nominate], key=lambda each: (each.node, each.pod))),
+        carry=carried.carrying,
+    )
+
+
+def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+    """How the rearrangement under way goes on. The simulation is left as it was."""
+    current = opening.rearrangement
+    if current is None:
+        return Carried()
+    with opening.sim.fork():
+        for each in opening.reservations:
+            each.lift(opening.sim)
+        why = refusal(opening, current, snapshot, policy, now)
+        if why is not None:
+            return Carried(carrying=Carrying(cancel=why.reason, message=why.message))
+        bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
+        steps = _Steps(opening, current, snapshot, now).chosen()
+    why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
+    if why is not None:
+        return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
+    return Carried(bind, nominate, Carrying(tuple(steps)))
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of this moment. The simulation holds what is there, and the room of pods that wait for their slots."""
+
+    opening: Opening
+    current: OpenRearrangement
+    snapshot: ClusterSnapshot
+    now: float
+    steps: list[Step] = field(default_factory=list)
+    blocked: list[Reservation] = field(default_factory=list)
+
+    def chosen(self) -> list[Step]:
+        self._let_go()
+        parts = components(self.current, self.opening.reservations)
+        in_motion = self._in_motion()
+        for part in parts:
+            if part.gains and part.nodes.isdisjoint(in_motion):
+                self._break(part)
+        gaining = {node for part in parts if part.gains for node in part.nodes}
+        return [step for step in self.steps if step.source in gaining]
+
+    def _let_go(self) -> None:
+        """Victims, and pods whose slots have room, which is theirs from now on."""
+        sim = self.opening.sim
+        self.steps += [Step(each.pod.key, each.pod.uid, each.source, None, "evict") for each in self.current.victims]
+        for each in sorted(self.opening.reservations, key=importance):
+            slot = each.held.slot
+            if slot.is_away or each.is_moving:
+                continue
+            if slot.via is not None:
+                each.keep(sim)
+                self.steps.append(_step(slot, slot.via, is_stop=True))
+            elif each.fits(sim):
+                each.keep(sim)
+                self.steps.append(_step(slot, slot.node))
+            else:
+                self.blocked.append(each)
+
+    def _in_motion(self) -> set[str]:
+        """Nodes on which room is about to free."""
+        nodes = {step.source for step in self.steps}
+        nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
+        return nodes | {each.held.slot.source or "" for each in self.opening.reservations if each.is_moving}
+
+    def _break(self, part: Component) -> None:
+        """Let one of the pods go that wait for each other, if any do."""
+        wanted = {each.held.slot.node for each in self.blocked} | {
+            each.held.slot.node for each in self.opening.reservations if each.held.slot.is_away
+        }
+        waiting = [each for each in self.blocked if each.held.slot.source in part.nodes & wanted]
+        if not waiting:
+            return
+        sim = self.opening.sim
+        with sim.fork():
+            for each in self.blocked:
+                each.keep(sim)
+            for each in sorted(waiting, key=self._loss):
+                stop = self._third_node(each)
+                if stop is not None:
+                    self.steps.append(_step(each.held.slot, stop, is_stop=True))
+                    return
+        first = min(waiting, key=self._loss)
+        slot = first.held.slot
+        self.steps.append(msgspec.structs.replace(_step(slot, slot.node, method="evict"), breaks_cycle=True))
+
+    def _third_node(self, each: Reservation) -> str | None:
+        """A node with room to spare where a pod that keeps its progress can stop on its way."""
+        if each.held.slot.method != MigrationMethod.CHECKPOINT:
+            return None
+        nodes = self.opening.sim.table.nodes
+        rows = np.flatnonzero(self.opening.sim.feasible(each.cls))
+        names = (nodes[row].name for row in rows.tolist())
+        return next((name for name in names if name not in self.opening.coming), None)
+
+    def _loss(self, each: Reservation) -> tuple[int, float, str]:
+        """What is lost if it is evicted before its slot is free: importance first, then the run time so far."""
+        pod = each.held.slot.pod
+        is_lost = pod.kind is WorkKind.BATCH and pod.started_at is not None
+        return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
+
+
+def _step(slot: Slot, target: str, *, is_stop: bool = False, method: str = "") -> Step:
+    return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method or slot.method, is_stop)
+
+
+def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+    """How the rearrangement of a snapshot goes on."""
+    return carry_on(open_simulation(snapshot, policy, now), snapshot, policy, now)
+
+
+def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Refusal:
+    """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not."""
+    pods = {pod.uid: pod for pod in snapshot.cluster.pods}
+    for shift in found.shifts:
+        pod = pods.get(shift.uid)
+        if pod is None or pod.node != shift.source or pod.is_terminating:
+            return Refusal(Cancelled.ROOM_TAKEN, f"{shift.pod} is not on {shift.source} any more")
+    seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
+    if not seats:
+        return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
+    moves = [
+        Slot(pods[shift.uid], shift.target, shift.source, shift.method)
+        for shift in found.shifts
+        if shift.target is not None
+    ]
+    slots = (*seats, *moves)
+    opened = OpenRearrangement(
+        started_at=now,
+        priority=max(slot.pod.priority for slot in seats),
+        slots=slots,
+        victims=tuple(Victim(pods[shift.uid], shift.source) for shift in found.shifts if shift.target is None),
+        settled=_settled(slots, pods),
+    )
+    return _refused(opened, snapshot, policy, now) or opened
+
+
+def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Refusal | None:
+    snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
+    opening = open_simulation(snapshot, policy, now)
+    for each in opening.reservations:
+        each.lift(opening.sim)
+    why = refusal(opening, opened, snapshot, policy, now)
+    if why is not None:
+        return why
+    leaving = [(slot.pod.uid, slot.node) for slot in opened.slots if slot.source is not None]
+    return forbidden(
+        [*leaving, *((victim.pod.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
+    )
+
+
+def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:
+    if pod is None or pod.node is not None or pod.key in snapshot.expected_binds:
+        return False
+    return not (pod.is_terminating or pod.gates or pod.nominated_node)
+
+
+def _settled(slots: Iterable[Slot], pods: Mapping[str, Pod]) -> tuple[str, ...]:
+    """Pods on the slots' nodes that look like those to come, and stay."""
+    own = {slot.pod.uid for slot in slots}
+    wanted = {(identity(slot.pod), slot.node) for slot in slots}
+    nodes = {slot.node for slot in slots}
+    found = (pod for uid, pod in pods.items() if pod.node in nodes and uid not in own)
+    return tuple(sorted(pod.uid for pod in found if (identity(pod), pod.node) in wanted))

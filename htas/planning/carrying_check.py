@@ -1,0 +1,106 @@
+"""Whether a rearrangement is still valid and still worth it, on the cluster as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from htas.model.policy import Policy
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.reasons import Cancelled
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.components import components
+from htas.planning.disturbing import Disturbance, Disturbing
+from htas.planning.opening import Opening
+from htas.planning.reservations import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a rearrangement is not begun, or not gone on with."""
+
+    reason: Cancelled
+    message: str
+
+
+def refusal(
+    opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
+) -> Refusal | None:
+    """What makes a rearrangement wrong now; None: nothing. Its reservations have been lifted from the simulation."""
+    if now - current.started_at >= policy.timeouts.drain_s:
+        return Refusal(Cancelled.TIMED_OUT, f"not complete after {policy.timeouts.drain_s:g} s")
+    return _closed(opening) or _nothing_gained(opening, current) or _taken(opening, current, snapshot)
+
+
+def _closed(opening: Opening) -> Refusal | None:
+    table = opening.sim.table
+    for each in opening.reservations:
+        slot = each.held.slot
+        for name in (slot.node, slot.via):
+            if name is None:
+                continue
+            row = table.row_of.get(name)
+            if row is None or not table.is_open[row] or table.nodes[row].is_unschedulable:
+                return Refusal(
+                    Cancelled.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready"
+                )
+    return None
+
+
+def _nothing_gained(opening: Opening, current: OpenRearrangement) -> Refusal | None:
+    disturbing = [part for part in components(current, opening.reservations) if part.disturbs]
+    if disturbing and not any(part.gains for part in disturbing):
+        return Refusal(Cancelled.NOTHING_GAINED, "the work it was made for is gone or placed")
+    return None
+
+
+def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot) -> Refusal | None:
+    """Whether everything would fit once all who leave have left, by every rule of feasibility."""
+    sim, rows = opening.sim, opening.sim.table.row_of
+    names = current.nodes
+    leaving = {each.held.slot.pod.uid for each in opening.reservations if not each.held.slot.is_away}
+    leaving |= {victim.pod.uid for victim in current.victims}
+    with sim.fork():
+        for pod in snapshot.cluster.pods:
+            if pod.node in names and (pod.uid in leaving or pod.is_terminating) and pod.node in rows:
+                sim.unplace(opening.book.class_of(pod), rows[pod.node])
+        left = _without_room(opening, [each for each in opening.reservations if not each.is_moving])
+    if left is None:
+        return None
+    slot = left.held.slot
+    return Refusal(Cancelled.ROOM_TAKEN, f"{slot.node} has no room for {left.held.example.key} any more")
+
+
+def _without_room(opening: Opening, reservations: Iterable[Reservation]) -> Reservation | None:
+    """A slot that finds no room. Round by round: by affinity, say, one pod may need another one to be there first."""
+    left = list(reservations)
+    while left:
+        placed = []
+        for each in left:
+            if each.fits(opening.sim):
+                each.keep_at_target(opening.sim)
+                placed.append(each)
+        if not placed:
+            return left[0]
+        left = [each for each in left if each not in placed]
+    return None
+
+
+def forbidden(
+    leaving: Iterable[tuple[str, str | None]],
+    priority: int,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+) -> Refusal | None:
+    """A promise that forbids disturbing one of the pods (uid and target) for work of a priority; None: none does."""
+    wanted = dict(leaving)
+    if not wanted:
+        return None
+    disturbing = Disturbing(snapshot.cluster.nodes, snapshot.cluster.budgets, policy, now)
+    for pod in snapshot.cluster.pods:
+        if pod.uid in wanted and not pod.is_terminating:
+            terms = disturbing.terms(pod, Disturbance.MOVE if wanted[pod.uid] is not None else Disturbance.EVICT)
+            if not terms.allow(pod, priority):
+                return Refusal(Cancelled.PROMISED, terms.why or f"{pod.key} may not be disturbed for that")
+    return None

@@ -1,0 +1,69 @@
+"""Which parts of a rearrangement hang together: pods that leave a node make room for those that come to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from htas.model.rearrangement import OpenRearrangement
+from htas.planning.reservations import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Nodes between which pods go, directly or over others.
+
+    `gains`: more is placed when it is done than now, priority by priority from the highest. `disturbs`: pods are still
+    to leave their nodes for it.
+    """
+
+    nodes: frozenset[str]
+    gains: bool
+    disturbs: bool
+
+
+def components(current: OpenRearrangement, reservations: Sequence[Reservation]) -> list[Component]:
+    """The components, in the order of their nodes' names."""
+    slots = [each.held.slot for each in reservations]
+    groups = _joined(
+        [
+            *([node for node in (slot.source, slot.via, slot.node) if node is not None] for slot in slots),
+            *([victim.source] for victim in current.victims),
+        ]
+    )
+    found = []
+    for nodes in groups:
+        placed: Counter[int] = Counter()
+        for slot in slots:
+            placed[slot.pod.priority] += slot.is_away and slot.node in nodes
+        placed.subtract(victim.pod.priority for victim in current.victims if victim.source in nodes)
+        disturbs = any(victim.source in nodes for victim in current.victims) or any(
+            not slot.is_away and slot.node in nodes for slot in slots
+        )
+        found.append(Component(nodes, _is_gain(placed), disturbs))
+    return found
+
+
+def _is_gain(placed: Counter[int]) -> bool:
+    return next((placed[priority] > 0 for priority in sorted(placed, reverse=True) if placed[priority]), False)
+
+
+def _joined(edges: Iterable[Sequence[str]]) -> list[frozenset[str]]:
+    """Sets of names that edges connect."""
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        leader.setdefault(name, name)
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    for edge in edges:
+        for name in edge:
+            leader[find(name)] = find(edge[0])
+    groups: dict[str, set[str]] = {}
+    for name in leader:
+        groups.setdefault(find(name), set()).add(name)
+    return sorted((frozenset(group) for group in groups.values()), key=min)

@@ -1,0 +1,173 @@
+"""Slots: which pod each is for, and how far the rearrangement has come, by what the cluster shows.
+
+A pod that was evicted comes back under another name. A slot knows it by its owner and shape: pods of one ReplicaSet
+with the same requests are interchangeable, so that any of them that waits may have the slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from htas.model.pods import Pod
+from htas.model.rearrangement import OpenRearrangement, Slot
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+
+PATIENCE_S = 60.0
+"""How long an owner may take to make another pod before its slot is given up. ReplicaSets take a second; a Job that has
+failed before backs off for 10 s, then 20 s, then 40 s."""
+
+Identity = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An open slot, and the waiting pod that it is for, if that is there."""
+
+    slot: Slot
+    pod: Pod | None = None
+
+    @property
+    def example(self) -> Pod:
+        """What its room is kept for."""
+        return self.pod or self.slot.pod
+
+
+def identity(pod: Pod) -> Identity:
+    """What a pod and the one that replaces it have in common."""
+    owner = (pod.owner.uid or pod.owner.name) if pod.owner is not None else pod.name
+    return pod.namespace, owner, pod.requests, pod.priority, pod.scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A rearrangement as far as it has come, and its open slots."""
+
+    rearrangement: OpenRearrangement
+    held: tuple[Held, ...]
+
+
+def standing(snapshot: ClusterSnapshot) -> Standing | None:
+    """How the rearrangement of a snapshot stands, binds under way counted as done."""
+    if snapshot.rearrangement is None:
+        return None
+    expected = snapshot.expected_binds
+    look = _Look(snapshot.cluster, lambda pod: pod.node or expected.get(pod.key))
+    current = look.progress(snapshot.rearrangement, snapshot.taken_at)
+    return Standing(current, look.held(current))
+
+
+def progress(rearrangement: OpenRearrangement, view: ClusterView, now: float) -> OpenRearrangement:
+    """The rearrangement as far as the cluster shows it done: slots that are filled are gone from it, and so on."""
+    return _Look(view, lambda pod: pod.node).progress(rearrangement, now)
+
+
+class _Look:
+    """One look at the cluster. `where` tells on which node a pod is, or will be in a moment."""
+
+    def __init__(self, view: ClusterView, where: Callable[[Pod], str | None]) -> None:
+        self._where = where
+        self._by_uid: Mapping[str, Pod] = {pod.uid: pod for pod in view.pods}
+        self._ended_well = {ended.uid for ended in view.ended if ended.succeeded}
+        self._pods = view.pods
+        self._taken: set[str] = set()
+        self._waiting = {identity(pod) for pod in view.pods if _waits(pod, where(pod))}
+
+    def progress(self, before: OpenRearrangement, now: float) -> OpenRearrangement:
+        self._taken = set(before.settled) | {slot.pod.uid for slot in before.slots}
+        slots: list[Slot] = []
+        seated = moved = 0
+        candidates = self._candidates(before.slots)
+        for slot in before.slots:
+            after = self._seen(slot, now, candidates.get(identity(slot.pod), ()))
+            if isinstance(after, Slot):
+                slots.append(after)
+            elif after:
+                seated += slot.source is None
+                moved += slot.source is not None
+        victims = tuple(each for each in before.victims if self._is_there(each.pod))
+        return msgspec.structs.replace(
+            before,
+            slots=tuple(slots),
+            victims=victims,
+            seated=before.seated + seated,
+            moved=before.moved + moved,
+            evicted=before.evicted + len(before.victims) - len(victims),
+        )
+
+    def held(self, current: OpenRearrangement) -> tuple[Held, ...]:
+        """Open slots with the pods that wait for them: their own first, then any of the same identity, oldest first."""
+        waiting: dict[Identity, list[Pod]] = {}
+        own = {slot.pod.uid for slot in current.slots}
+        for pod in sorted(self._pods, key=lambda pod: (pod.created_at, pod.name)):
+            if _waits(pod, self._where(pod)) and pod.uid not in own:
+                waiting.setdefault(identity(pod), []).append(pod)
+        found = []
+        for slot in current.slots:
+            mine = self._by_uid.get(slot.pod.uid)
+            if mine is not None and _waits(mine, self._where(mine)):
+                found.append(Held(slot, mine))
+            elif slot.is_away and (others := waiting.get(identity(slot.pod))):
+                found.append(Held(slot, others.pop(0)))
+            else:
+                found.append(Held(slot))
+        return tuple(found)
+
+    def _candidates(self, slots: Iterable[Slot]) -> dict[Identity, list[Pod]]:
+        """Pods on some node that might be replacements, by identity."""
+        wanted = {identity(slot.pod) for slot in slots}
+        names = {slot.pod.namespace for slot in slots}
+        found: dict[Identity, list[Pod]] = {}
+        for pod in self._pods:
+            is_candidate = pod.namespace in names and self._where(pod) is not None and not pod.is_terminating
+            if is_candidate and (known := identity(pod)) in wanted:
+                found.setdefault(known, []).append(pod)
+        return found
+
+    def _is_there(self, pod: Pod) -> bool:
+        present = self._by_uid.get(pod.uid)
+        return present is not None and not present.is_terminating
+
+    def _seen(self, slot: Slot, now: float, candidates: Iterable[Pod]) -> Slot | bool:
+        """The slot as it is now; True: it is filled, False: nobody will fill it."""
+        own = self._by_uid.get(slot.pod.uid)
+        where = self._where(own) if own is not None else None
+        if own is not None and not own.is_terminating:
+            if where == slot.node:
+                return True
+            if slot.via is not None and where == slot.via:
+                return _stopped(slot, own)
+            if where is None or where == slot.source:
+                return msgspec.structs.replace(slot, left_at=None)
+            return False  # somebody has bound it elsewhere
+        if self._taken_up(slot.node, candidates) is not None:
+            return True
+        stop = self._taken_up(slot.via, candidates) if slot.via is not None else None
+        if stop is not None:
+            return _stopped(slot, stop)
+        if slot.pod.uid in self._ended_well:
+            return False
+        left_at = slot.left_at if slot.left_at is not None else now
+        is_awaited = own is not None or identity(slot.pod) in self._waiting
+        if not is_awaited and now - left_at >= PATIENCE_S:
+            return False
+        return msgspec.structs.replace(slot, left_at=left_at)
+
+    def _taken_up(self, node: str, candidates: Iterable[Pod]) -> Pod | None:
+        """A pod on the node that came in place of the slot's own."""
+        for pod in candidates:
+            if pod.uid not in self._taken and self._where(pod) == node:
+                self._taken.add(pod.uid)
+                return pod
+        return None
+
+
+def _stopped(slot: Slot, pod: Pod) -> Slot:
+    """Its pod runs at a stop now: that is what it leaves next."""
+    return msgspec.structs.replace(slot, pod=pod, source=slot.via, via=None, left_at=None)
+
+
+def _waits(pod: Pod, where: str | None) -> bool:
+    return where is None and not (pod.is_terminating or pod.gates or pod.is_daemon or pod.nominated_node)
