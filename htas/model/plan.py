@@ -99,7 +99,7 @@ class Plan(msgspec.Struct, frozen=True):
     launch: tuple[Launch, ...] = ()
     preempt: tuple[Preemption, ...] = ()
     optimize: tuple[str, ...] = ()
-    """Pods that a rearrangement is to be searched for: nothing can be bought for them."""
+    """Pods that a rearrangement is to be searched for: nothing can be bought for them. A wish, not an action."""
     migrate: tuple[Migration, ...] = ()
     remove: tuple[Removing, ...] = ()
     unplaced: tuple[UnplacedPod, ...] = ()
@@ -109,4 +109,4 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.bind or self.launch or self.preempt or self.optimize or self.migrate or self.remove)
+        return not (self.bind or self.launch or self.preempt or self.migrate or self.remove)
