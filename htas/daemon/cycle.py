@@ -11,6 +11,8 @@ from time import perf_counter
 import msgspec
 import structlog
 
+from htas.daemon.optimizer import InlineOptimizer, Optimizer
+from htas.daemon.searching import Searching
 from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
@@ -20,6 +22,7 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.rearranging import Rearranging
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
@@ -71,6 +74,7 @@ class Daemon:
         *,
         calls: Calls | None = None,
         cloud_calls: Calls | None = None,
+        optimizer: Optimizer | None = None,
         keeps_history: bool = True,
     ) -> None:
         self.ports = ports
@@ -85,7 +89,9 @@ class Daemon:
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._draining = Draining(ports, calls, policy, self._machines)
-        self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
+        self._rearranging = Rearranging(ports, calls, policy)
+        self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
+        self._executor = Executor(ports, calls, self._machines, self._draining, self._rearranging, self._expectations)
         self._announcing = Announcing(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
@@ -102,7 +108,7 @@ class Daemon:
     @property
     def has_answers(self) -> bool:
         """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
-        return self._calls.has_done() or self._cloud_calls.has_answers()
+        return self._calls.has_done() or self._cloud_calls.has_answers() or self.searching.has_answer
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
@@ -114,6 +120,8 @@ class Daemon:
         self._backoffs.timeouts = policy.timeouts
         self._machines.policy = policy
         self._draining.policy = policy
+        self._rearranging.policy = policy
+        self.searching.policy = policy
         self._announcing.policy = policy
         self._run_lengths.adopt(policy.run_lengths)
 
@@ -134,12 +142,14 @@ class Daemon:
         started = perf_counter()
         self._remember()
         repairs = self._repair()
-        snapshot = self.observe()
+        snapshot, taken_up = self.searching.settle(self.observe())
         began = perf_counter()
         decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
         self._memory = decided.memory
-        outcomes = (*repairs, *self._executor.execute(decided, snapshot))
+        executed = self._executor.execute(decided, snapshot)
+        self.searching.ended(executed, snapshot.taken_at)
+        outcomes = (*repairs, *taken_up, *executed, *self.searching.ask(decided, snapshot))
         result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
         self._announcing.announce(snapshot, decided, outcomes)
         self._keep(result)
@@ -220,6 +230,7 @@ class Daemon:
             cloud_problem=cloud.problem,
             learned=ports.store.learned(),
             memory=self._memory,
+            rearrangement=ports.store.rearrangement(),
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 

@@ -1,0 +1,192 @@
+"""The optimiser beside the cycles: in a process of its own, or in line where time is virtual.
+
+A process, since the solver holds its cores for seconds and a defect in native code must not end the daemon. It is given
+the snapshot and the policy as bytes, and answers with bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from threading import Thread
+from time import monotonic
+from typing import Protocol
+
+import msgspec
+
+from htas.model.policy import Policy
+from htas.model.rearrangement import Rearrangement
+from htas.model.snapshot import ClusterSnapshot
+
+STARTING_S = 20.0
+"""Beyond its budget a search may take so long: to load the solver (2 s on a quiet machine), read and answer."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a search came to: a rearrangement, or (`problem`) why there is none."""
+
+    found: Rearrangement | None
+    problem: str
+    took_s: float
+
+
+class Optimizer(Protocol):
+    """Searches, one at a time."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a search is under way, or its answer has not been taken."""
+        ...
+
+    @property
+    def has_answer(self) -> bool: ...
+
+    def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        """Begin a search. It is told by `is_busy` whether one may be begun."""
+        ...
+
+    def answer(self) -> Answer | None:
+        """The answer, once."""
+        ...
+
+    def close(self) -> None:
+        """End a search under way; its answer is nobody's."""
+        ...
+
+
+class InlineOptimizer:
+    """Searches at once, in this thread, with a clock that stands still: the same question has the same answer.
+
+    What bounds it is the solver's own count of work, not time.
+    """
+
+    def __init__(self) -> None:
+        self._answer: Answer | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._answer is not None
+
+    @property
+    def has_answer(self) -> bool:
+        return self._answer is not None
+
+    def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        from htas.planning.priority import optimise  # the solver is loaded where a search is made
+
+        found = optimise(snapshot, policy, snapshot.taken_at, policy.fallback.budget_s, lambda: 0.0)
+        self._answer = Answer(found, "", 0.0)
+
+    def answer(self) -> Answer | None:
+        answer, self._answer = self._answer, None
+        return answer
+
+    def close(self) -> None:
+        self._answer = None
+
+
+class ProcessOptimizer:
+    """Searches in a process that ends with its search, when its time is over, and when this process ends.
+
+    `on_answer` is called, by another thread, when there is one.
+    """
+
+    def __init__(self, on_answer: Callable[[], None] = lambda: None) -> None:
+        self._on_answer = on_answer
+        self._thread: Thread | None = None
+        self._answer: Answer | None = None
+        self._pid: int | None = None
+        self._is_closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        return self._answer is not None or (self._thread is not None and self._thread.is_alive())
+
+    @property
+    def has_answer(self) -> bool:
+        return self._answer is not None
+
+    def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        self._thread = Thread(target=self._search, args=(snapshot, policy), name="optimizer", daemon=True)
+        self._thread.start()
+
+    def answer(self) -> Answer | None:
+        answer, self._answer = self._answer, None
+        return answer
+
+    def close(self) -> None:
+        self._is_closed = True
+        pid, thread = self._pid, self._thread
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if thread is not None:
+            thread.join(5.0)
+
+    def _search(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        began = monotonic()
+        try:
+            found, problem = self._ask(snapshot, policy)
+        except Exception as error:  # whatever it is: a search that came to nothing
+            found, problem = None, f"the optimiser failed: {error!r}"
+        if not self._is_closed:
+            self._answer = Answer(found, problem, monotonic() - began)
+            self._on_answer()
+
+    def _ask(self, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Rearrangement | None, str]:
+        context = get_context("spawn")  # a fork would copy locks that other threads hold
+        ours, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(theirs, os.getpid()), name="htas optimizer", daemon=True)
+        process.start()
+        self._pid = process.pid
+        theirs.close()  # so that the end of the process is the end of the pipe
+        try:
+            ours.send_bytes(msgspec.json.encode((snapshot, policy)))
+            return self._reply(ours, policy.fallback.budget_s + STARTING_S)
+        except (EOFError, OSError):
+            process.join(1.0)
+            return None, f"the optimiser ended without an answer (exit code {process.exitcode})"
+        finally:
+            self._pid = None
+            process.kill()
+            process.join()
+            process.close()
+            ours.close()
+
+    def _reply(self, ours: Connection, within_s: float) -> tuple[Rearrangement | None, str]:
+        if not wait([ours], within_s):
+            return None, f"no answer within {within_s:g} s"
+        found, problem = msgspec.json.decode(ours.recv_bytes(), type=tuple[Rearrangement | None, str])
+        return found, problem
+
+
+def serve(connection: Connection, parent: int) -> None:
+    """The search's process: one question, one answer."""
+    from htas.planning.priority import optimise
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer
+    _end_with(parent)
+    snapshot, policy = msgspec.json.decode(connection.recv_bytes(), type=tuple[ClusterSnapshot, Policy])
+    began = monotonic()
+    budget_s = policy.fallback.budget_s
+    try:
+        found = optimise(snapshot, policy, snapshot.taken_at, budget_s, lambda: monotonic() - began)
+        answer: tuple[Rearrangement | None, str] = (found, "")
+    except Exception as error:
+        answer = (None, f"the optimiser failed: {error!r}")
+    connection.send_bytes(msgspec.json.encode(answer))
+
+
+def _end_with(parent: int) -> None:
+    """Have the kernel end this process when its parent ends, however that may be (SIGKILL, too)."""
+    if sys.platform == "linux":
+        death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended before we could say so
+        os._exit(1)

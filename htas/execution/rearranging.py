@@ -19,7 +19,7 @@ from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import MigrationMethod, NodeGroup, Policy
 from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
@@ -102,7 +102,12 @@ class Rearranging:
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         under_way = {move.pod for move in self.ports.migration.moving()}
-        calls: list[Call] = [partial(self._leave, pods[step.uid], step) for step in steps if step.pod not in under_way]
+        groups = {node.name: self.policy.group(node.group) for node in view.nodes}
+        calls: list[Call] = [
+            partial(self._leave, pods[step.uid], step, groups.get(step.source))
+            for step in steps
+            if step.pod not in under_way
+        ]
         outcomes = self.calls.all(calls)
         refused = self._refused_too_long()
         return outcomes if refused is None else [*outcomes, self._cancel(Cancelled.EVICTION_REFUSED, refused)]
@@ -119,16 +124,14 @@ class Rearranging:
             self.ports.store.put_rearrangement(msgspec.structs.replace(current, slots=slots))
             reached("rearrange.stop-journalled")
 
-    def _leave(self, pod: Pod, step: Step) -> Outcome:
+    def _leave(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
         if step.target is not None and step.method == MigrationMethod.CHECKPOINT:
             target = step.target
             verb, act = "move", partial(self.ports.migration.start, pod, target)
             point, message = "rearrange.moved", f"to {target}{', on its way' if step.is_stop else ''}"
         else:
-            verb, act = (
-                "move" if step.target else "displace",
-                partial(self.ports.cluster.evict, pod, self._grace_s(pod)),
-            )
+            grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
+            verb, act = "move" if step.target else "displace", partial(self.ports.cluster.evict, pod, grace_s)
             point = "rearrange.evicted"
             message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
         outcome = self._done(verb, pod.key, act, message)
@@ -138,11 +141,6 @@ class Rearranging:
         else:
             self._refused_since.setdefault(pod.uid, self.ports.clock.now())
         return outcome
-
-    def _grace_s(self, pod: Pod) -> float:
-        """A pod is given its own grace period, but no longer than the longest of any group."""
-        longest = [group.cleaning.max_grace_s for group in self.policy.groups]
-        return min(pod.grace_s, max(longest)) if longest else pod.grace_s
 
     def _done(self, verb: str, subject: str, act: Callable[[], object], message: str) -> Outcome:
         try:

@@ -123,7 +123,7 @@ class Plan(msgspec.Struct, frozen=True):
     launch: tuple[Launch, ...] = ()
     preempt: tuple[Preemption, ...] = ()
     optimize: tuple[str, ...] = ()
-    """Pods that a rearrangement is to be searched for: nothing can be bought for them."""
+    """Pods that a rearrangement is to be searched for: nothing can be bought for them. A wish, not an action."""
     carry: Carrying = Carrying()
     migrate: tuple[Migration, ...] = ()
     remove: tuple[Removing, ...] = ()
@@ -135,6 +135,4 @@ class Plan(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         is_carried = self.carry.steps or self.carry.cancel
-        return not (
-            self.bind or self.launch or self.preempt or self.optimize or is_carried or self.migrate or self.remove
-        )
+        return not (self.bind or self.launch or self.preempt or is_carried or self.migrate or self.remove)

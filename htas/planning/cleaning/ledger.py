@@ -18,16 +18,20 @@ class BudgetLedger:
 
     def __init__(self, budgets: Iterable[DisruptionBudget], leaving: Iterable[Pod] = ()) -> None:
         self._budgets = sorted(budgets, key=lambda budget: (budget.namespace, budget.name))
+        self._by_namespace: dict[str, list[int]] = {}
+        for i, budget in enumerate(self._budgets):
+            self._by_namespace.setdefault(budget.namespace, []).append(i)
         self._left = [budget.disruptions_allowed for budget in self._budgets]
         for pod in leaving:
             if not pod.is_terminating:
-                self._spend(pod)
+                self.spend(pod)
 
     def covering(self, pod: Pod) -> list[int]:
         """Numbers of the budgets that cover a pod."""
-        return [i for i, budget in enumerate(self._budgets) if budget.covers(pod)]
+        return [i for i in self._by_namespace.get(pod.namespace, ()) if self._budgets[i].covers(pod)]
 
-    def _spend(self, pod: Pod) -> None:
+    def spend(self, pod: Pod) -> None:
+        """Count one more disruption, whether or not it is allowed."""
         for i in self.covering(pod):
             self._left[i] -= 1
 
@@ -63,7 +67,7 @@ class BudgetLedger:
             if refusal is not None:
                 self._left = before
                 return refusal
-            self._spend(pod)
+            self.spend(pod)
         return None
 
     def refund(self, pods: Iterable[Pod]) -> None:
