@@ -112,7 +112,7 @@ class Daemon:
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
-        return self.ports.cluster.changes() + self.ports.provider.changes()
+        return self.ports.cluster.changes() + self.ports.provider.changes() + self.searching.requests
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""

@@ -65,6 +65,8 @@ class Searching:
         self._report: SearchReport | None = None
         self._is_requested = False
         self._fact = Search()
+        self.requests = 0
+        """How many searches were asked for: news that a cycle should come early for."""
         self._asked_of: Mapping[str, int] = {}
         """Priority of each pod (uid) that waited when the search began."""
         self._circumstances = ""
@@ -89,6 +91,7 @@ class Searching:
             ):
                 raise ConflictError(f"search {last.id} is under way ({last.state})")
             self._is_requested = True
+            self.requests += 1
             self._report = SearchReport(
                 (last.id if last is not None else 0) + 1, SearchState.ASKED, self._ports.clock.now(), "request"
             )

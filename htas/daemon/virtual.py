@@ -113,6 +113,8 @@ class VirtualDriver:
             result = self.daemon.run_cycle(stages)
         except TransientError:
             return  # the next periodic cycle tries again
+        if self.daemon.searching.has_answer:
+            self._first_change = self._last_change = now
         self._memory = result.plan.memory
         is_settled = Stage.CLEANING in stages and _is_quiet(result) and not self._waits_for_a_bill(result)
         self._settled_at = now if is_settled else None

@@ -25,7 +25,7 @@ POINTS = (
     "rearrange.journalled",
     "rearrange.evicted",
     "rearrange.moved",
-    "rearrange.stop-journalled",
+    "rearrange.detour-journalled",
     "rearrange.noted",
     "rearrange.completed",
     "rearrange.cancelled",

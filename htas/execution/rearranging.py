@@ -8,7 +8,7 @@ fresh view just before. Cancelled, it evicts nobody any more: pods that have lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,11 +20,11 @@ from htas.execution.ports import Ports
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, NodeGroup, Policy
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot
+from htas.model.rearrangement import OpenRearrangement, Rearrangement
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.carrying import begun, carried_on
+from htas.planning.carrying import begun, carried_on, detoured
 from htas.planning.carrying_check import Refusal
 from htas.planning.slots import progress
 from htas.ports import HTASError, TransientError
@@ -95,10 +95,9 @@ class Rearranging:
 
     def _take(self, steps: tuple[Step, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
         pods = {pod.uid: pod for pod in view.pods}
-        stops = {step.uid: step.target for step in steps if step.is_stop}
         self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in pods}
         try:
-            self._journal_stops(stops, current)
+            self._journal_detours(steps, current, view)
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         under_way = {move.pod for move in self.ports.migration.moving()}
@@ -112,23 +111,18 @@ class Rearranging:
         refused = self._refused_too_long()
         return outcomes if refused is None else [*outcomes, self._cancel(Cancelled.EVICTION_REFUSED, refused)]
 
-    def _journal_stops(self, stops: Mapping[str, str | None], current: OpenRearrangement) -> None:
-        """A stop is written down before the move to it: after a crash the pod is known to be on its way."""
-
-        def with_stop(slot: Slot) -> Slot:
-            stop = stops.get(slot.pod.uid)
-            return slot if stop is None else msgspec.structs.replace(slot, via=stop)
-
-        slots = tuple(with_stop(slot) for slot in current.slots)
-        if slots != current.slots:
-            self.ports.store.put_rearrangement(msgspec.structs.replace(current, slots=slots))
-            reached("rearrange.stop-journalled")
+    def _journal_detours(self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView) -> None:
+        """That a slot is elsewhere now is written down before its pod leaves for it."""
+        detours = {step.uid: step.target for step in steps if step.is_detour}
+        if detours:
+            self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
+            reached("rearrange.detour-journalled")
 
     def _leave(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
         if step.target is not None and step.method == MigrationMethod.CHECKPOINT:
             target = step.target
             verb, act = "move", partial(self.ports.migration.start, pod, target)
-            point, message = "rearrange.moved", f"to {target}{', on its way' if step.is_stop else ''}"
+            point, message = "rearrange.moved", f"to {target}"
         else:
             grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
             verb, act = "move" if step.target else "displace", partial(self.ports.cluster.evict, pod, grace_s)

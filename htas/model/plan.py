@@ -44,8 +44,8 @@ class Preemption(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod that leaves its node now, as part of the rearrangement under way; `target` None: for nowhere.
 
-    `is_stop`: the target is a stop on its way. `breaks_cycle`: it is evicted before its room is free, since each of
-    several pods waits for another one's.
+    Where each of several pods waits for another one's room, one goes first: `is_detour`, to a node with room to spare
+    instead of its slot's, or `breaks_cycle`, evicted before its room is free.
     """
 
     pod: str
@@ -53,7 +53,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str
     target: str | None
     method: str
-    is_stop: bool = False
+    is_detour: bool = False
     breaks_cycle: bool = False
 
 

@@ -82,14 +82,13 @@ class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
     """Room on `node` that is kept for one pod until it is bound there; `pod` is that pod as it was last seen.
 
     A waiting pod has no `source`. One that moves leaves its source for the slot; where it comes back under another
-    name, the slot is for whichever pod its owner makes instead. `via` is a node where it stops on its way.
+    name, the slot is for whichever pod its owner makes instead.
     """
 
     pod: Pod
     node: str
     source: str | None = None
     method: str = ""
-    via: str | None = None
     left_at: float | None = None
     """When it was first seen to be gone from its source, or, of a waiting pod, to be gone."""
 
@@ -132,4 +131,4 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     def nodes(self) -> frozenset[str]:
         """Every node that it fills or empties."""
         names = {slot.node for slot in self.slots} | {victim.source for victim in self.victims}
-        return frozenset(names | {at for slot in self.slots for at in (slot.source, slot.via) if at is not None})
+        return frozenset(names | {slot.source for slot in self.slots if slot.source is not None})

@@ -1,8 +1,9 @@
 """Carrying a rearrangement out: which pods leave their nodes now, in an order that never over-commits a node.
 
 Seats are filled as their room frees (reservations.py). A pod leaves only when its slot has room, so that it is down
-briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes first: by a stop on a third
-node if it can be moved without losing its progress, else evicted, the one whose loss is least.
+briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
+has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
+loss is least is evicted first, and is down until its slot is free.
 """
 
 from __future__ import annotations
@@ -95,10 +96,7 @@ class _Steps:
             slot = each.held.slot
             if slot.is_away or each.is_moving:
                 continue
-            if slot.via is not None:
-                each.keep(sim)
-                self.steps.append(_step(slot, slot.via, is_stop=True))
-            elif each.fits(sim):
+            if each.fits(sim):
                 each.keep(sim)
                 self.steps.append(_step(slot, slot.node))
             else:
@@ -118,26 +116,24 @@ class _Steps:
         waiting = [each for each in self.blocked if each.held.slot.source in part.nodes & wanted]
         if not waiting:
             return
+        for each in sorted(waiting, key=self._loss):
+            elsewhere = self._elsewhere(each)
+            if elsewhere is not None:
+                self.steps.append(msgspec.structs.replace(_step(each.held.slot, elsewhere), is_detour=True))
+                return
+        slot = min(waiting, key=self._loss).held.slot
+        first = _step(slot, slot.node)
+        self.steps.append(msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True))
+
+    def _elsewhere(self, each: Reservation) -> str | None:
+        """A node with room for a pod beside all slots."""
         sim = self.opening.sim
         with sim.fork():
-            for each in self.blocked:
-                each.keep(sim)
-            for each in sorted(waiting, key=self._loss):
-                stop = self._third_node(each)
-                if stop is not None:
-                    self.steps.append(_step(each.held.slot, stop, is_stop=True))
-                    return
-        first = min(waiting, key=self._loss)
-        slot = first.held.slot
-        self.steps.append(msgspec.structs.replace(_step(slot, slot.node, method="evict"), breaks_cycle=True))
-
-    def _third_node(self, each: Reservation) -> str | None:
-        """A node with room to spare where a pod that keeps its progress can stop on its way."""
-        if each.held.slot.method != MigrationMethod.CHECKPOINT:
-            return None
-        nodes = self.opening.sim.table.nodes
-        rows = np.flatnonzero(self.opening.sim.feasible(each.cls))
-        names = (nodes[row].name for row in rows.tolist())
+            for other in self.blocked:
+                if other is not each:
+                    other.keep(sim)
+            rows = np.flatnonzero(sim.feasible(each.cls)).tolist()
+        names = (sim.table.nodes[row].name for row in rows)
         return next((name for name in names if name not in self.opening.coming), None)
 
     def _loss(self, each: Reservation) -> tuple[int, float, str]:
@@ -147,8 +143,8 @@ class _Steps:
         return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
 
 
-def _step(slot: Slot, target: str, *, is_stop: bool = False, method: str = "") -> Step:
-    return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method or slot.method, is_stop)
+def _step(slot: Slot, target: str) -> Step:
+    return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, slot.method)
 
 
 def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
@@ -180,6 +176,13 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
         settled=_settled(slots, pods),
     )
     return _refused(opened, snapshot, policy, now) or opened
+
+
+def detoured(current: OpenRearrangement, targets: Mapping[str, str | None], pods: Iterable[Pod]) -> OpenRearrangement:
+    """The rearrangement with other nodes for the slots of some pods (by uid)."""
+    slots = tuple(msgspec.structs.replace(slot, node=targets.get(slot.pod.uid) or slot.node) for slot in current.slots)
+    settled = set(_settled(slots, {pod.uid: pod for pod in pods}))
+    return msgspec.structs.replace(current, slots=slots, settled=tuple(sorted(settled.union(current.settled))))
 
 
 def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Refusal | None:

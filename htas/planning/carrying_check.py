@@ -35,15 +35,9 @@ def refusal(
 def _closed(opening: Opening) -> Refusal | None:
     table = opening.sim.table
     for each in opening.reservations:
-        slot = each.held.slot
-        for name in (slot.node, slot.via):
-            if name is None:
-                continue
-            row = table.row_of.get(name)
-            if row is None or not table.is_open[row] or table.nodes[row].is_unschedulable:
-                return Refusal(
-                    Cancelled.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready"
-                )
+        name = each.held.slot.node
+        if each.row is None or not table.is_open[each.row] or table.nodes[each.row].is_unschedulable:
+            return Refusal(Cancelled.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready")
     return None
 
 
@@ -78,7 +72,7 @@ def _without_room(opening: Opening, reservations: Iterable[Reservation]) -> Rese
         placed = []
         for each in left:
             if each.fits(opening.sim):
-                each.keep_at_target(opening.sim)
+                each.keep(opening.sim)
                 placed.append(each)
         if not placed:
             return left[0]

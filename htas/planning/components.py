@@ -28,21 +28,27 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
     slots = [each.held.slot for each in reservations]
     groups = _joined(
         [
-            *([node for node in (slot.source, slot.via, slot.node) if node is not None] for slot in slots),
+            *([node for node in (slot.source, slot.node) if node is not None] for slot in slots),
             *([victim.source] for victim in current.victims),
         ]
     )
     found = []
     for nodes in groups:
         placed: Counter[int] = Counter()
-        for slot in slots:
-            placed[slot.pod.priority] += slot.is_away and slot.node in nodes
+        for each in reservations:
+            placed[each.held.slot.pod.priority] += each.held.slot.node in nodes and _is_awaited(each)
         placed.subtract(victim.pod.priority for victim in current.victims if victim.source in nodes)
         disturbs = any(victim.source in nodes for victim in current.victims) or any(
             not slot.is_away and slot.node in nodes for slot in slots
         )
         found.append(Component(nodes, _is_gain(placed), disturbs))
     return found
+
+
+def _is_awaited(each: Reservation) -> bool:
+    """Whether somebody is placed when the slot is filled; of a pod that was moved its owner makes another."""
+    slot = each.held.slot
+    return slot.is_away and (each.held.pod is not None or slot.source is not None)
 
 
 def _is_gain(placed: Counter[int]) -> bool:

@@ -21,12 +21,11 @@ _NO_SLOT = "its slot in the rearrangement under way is not free yet"
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A slot in the simulation. `row` None: its node is gone; `stop` is the row of a stop on the pod's way."""
+    """A slot in the simulation. `row` None: its node is gone."""
 
     held: Held
     cls: PodClass
     row: int | None
-    stop: int | None
     is_moving: bool
     """Its pod is being moved there: that move keeps the room."""
 
@@ -36,25 +35,16 @@ class Reservation:
 
     def keep(self, sim: Simulation) -> None:
         """Keep the room; it may have to be made first, so that a row's free room may be below zero."""
-        for row in self._rows:
-            sim.place_many(self.cls, np.array([row]), np.array([1]), is_work=False)
+        if self.row is not None and not self.is_moving:
+            sim.place_many(self.cls, np.array([self.row]), np.array([1]), is_work=False)
 
     def lift(self, sim: Simulation) -> None:
-        for row in self._rows:
-            sim.unplace(self.cls, row)
-
-    def keep_at_target(self, sim: Simulation) -> None:
-        """Keep the room of the slot alone, none for a stop."""
-        if self.row is not None:
-            sim.place_many(self.cls, np.array([self.row]), np.array([1]), is_work=False)
+        if self.row is not None and not self.is_moving:
+            sim.unplace(self.cls, self.row)
 
     def fits(self, sim: Simulation) -> bool:
         """Whether its room is free, by every rule of feasibility."""
         return self.row is not None and fits(sim, self.cls, self.row)
-
-    @property
-    def _rows(self) -> list[int]:
-        return [row for row in (self.row, self.stop) if row is not None and not self.is_moving]
 
 
 def fits(sim: Simulation, cls: PodClass, row: int) -> bool:
@@ -71,10 +61,8 @@ def reserve(
     found = []
     for each in held:
         slot = each.slot
-        towards = slot.via or slot.node
-        is_moving = (slot.pod.key, towards) in moving or (slot.pod.uid, towards) in moving
-        stop = rows.get(slot.via) if slot.via is not None else None
-        reservation = Reservation(each, book.class_of(each.example), rows.get(slot.node), stop, is_moving)
+        is_moving = (slot.pod.key, slot.node) in moving or (slot.pod.uid, slot.node) in moving
+        reservation = Reservation(each, book.class_of(each.example), rows.get(slot.node), is_moving)
         reservation.keep(sim)
         found.append(reservation)
     return tuple(found)

@@ -137,16 +137,11 @@ class _Look:
         if own is not None and not own.is_terminating:
             if where == slot.node:
                 return True
-            if slot.via is not None and where == slot.via:
-                return _stopped(slot, own)
             if where is None or where == slot.source:
                 return msgspec.structs.replace(slot, left_at=None)
             return False  # somebody has bound it elsewhere
-        if self._taken_up(slot.node, candidates) is not None:
+        if self._takes_up(slot.node, candidates):
             return True
-        stop = self._taken_up(slot.via, candidates) if slot.via is not None else None
-        if stop is not None:
-            return _stopped(slot, stop)
         if slot.pod.uid in self._ended_well:
             return False
         left_at = slot.left_at if slot.left_at is not None else now
@@ -155,18 +150,13 @@ class _Look:
             return False
         return msgspec.structs.replace(slot, left_at=left_at)
 
-    def _taken_up(self, node: str, candidates: Iterable[Pod]) -> Pod | None:
-        """A pod on the node that came in place of the slot's own."""
+    def _takes_up(self, node: str, candidates: Iterable[Pod]) -> bool:
+        """Whether a pod on the node came in place of the slot's own; it fills no other slot."""
         for pod in candidates:
             if pod.uid not in self._taken and self._where(pod) == node:
                 self._taken.add(pod.uid)
-                return pod
-        return None
-
-
-def _stopped(slot: Slot, pod: Pod) -> Slot:
-    """Its pod runs at a stop now: that is what it leaves next."""
-    return msgspec.structs.replace(slot, pod=pod, source=slot.via, via=None, left_at=None)
+                return True
+        return False
 
 
 def _waits(pod: Pod, where: str | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.optimizer import Optimizer
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.model.policy import Policy
@@ -22,6 +23,9 @@ GIB = 2**30
 class Story:
     """One world and the daemon that serves it; `crash` replaces the daemon by a new one on the same store."""
 
+    optimizer: Optimizer | None = None
+    """None: the daemon's own."""
+
     def __init__(self, policy: Policy | None = None, *arrivals: Arrival, **world: Any) -> None:
         self.policy = policy or make_policy([batch_group()])
         self.world = World(**world)
@@ -34,7 +38,7 @@ class Story:
     def crash(self) -> None:
         world = self.world
         self.ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self.store, world.announcer)
-        self.daemon = Daemon(self.ports, self.policy)
+        self.daemon = Daemon(self.ports, self.policy, optimizer=self.optimizer)
         self.daemon.listeners.append(self.seen.append)
         self.driver = VirtualDriver(world, self.daemon)
 
