@@ -20,6 +20,7 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.preempting import Preempting
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
@@ -85,7 +86,8 @@ class Daemon:
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._draining = Draining(ports, calls, policy, self._machines)
-        self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
+        self._preempting = Preempting(ports, calls, policy)
+        self._executor = Executor(ports, calls, self._machines, self._preempting, self._draining, self._expectations)
         self._announcing = Announcing(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
@@ -114,6 +116,7 @@ class Daemon:
         self._backoffs.timeouts = policy.timeouts
         self._machines.policy = policy
         self._draining.policy = policy
+        self._preempting.policy = policy
         self._announcing.policy = policy
         self._run_lengths.adopt(policy.run_lengths)
 
@@ -203,7 +206,7 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
-        view = msgspec.structs.replace(view, pods=self._run_lengths.applied(view.pods))
+        view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
         self._expectations.settle(view.pods, now)
         snapshot = ClusterSnapshot(
             taken_at=now,
