@@ -25,7 +25,7 @@ def policy(promises: Promises = Promises.KEEP, mode: FallbackMode = FallbackMode
 
 def full(*later: Arrival, budgets: tuple[Budget, ...] = (), **how: object) -> Story:
     """Two machines at the limit, filled by two services of low and lower priority; then `later` arrives."""
-    story = Story(policy(**how))  # type: ignore[arg-type] # the words of `policy`
+    story = Story(policy(**how))
     arrivals = (service("low", 4, priority=10), service("lower", 4, priority=5), *later)
     story.world.load(Workload("full", arrivals, budgets=budgets))
     return story

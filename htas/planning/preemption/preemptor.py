@@ -21,7 +21,8 @@ from htas.planning.simulation import Nominee, Simulation
 
 LEAST_CANDIDATES = 100
 CANDIDATES_SHARE = 0.1
-"""kube-scheduler looks at max(100, 10 %) of the nodes where preemption helps; here at those that promise most."""
+"""kube-scheduler looks for max(100, 10 %) nodes where preemption helps, one of which breaks no budget; here the most
+promising are looked at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class _Shortlist:
     rows: list[int]
     candidates: dict[int, Candidate] = field(default_factory=dict)
     looked_at: int = 0
+
+    @property
+    def has_a_clean_one(self) -> bool:
+        """Whether some candidate breaks no budget."""
+        return any(not candidate.violations for candidate in self.candidates.values())
 
 
 def rows_there(opening: Opening, snapshot: ClusterSnapshot) -> Bools:
@@ -116,7 +122,7 @@ class Preemptor:
             known = _Shortlist(self._residents.promising(cls, self._resolvable(cls)))
             self._shortlists[id(cls)] = known
         enough = max(LEAST_CANDIDATES, int(CANDIDATES_SHARE * len(self._is_there)))
-        while len(known.candidates) < enough and known.looked_at < len(known.rows):
+        while known.looked_at < len(known.rows) and (len(known.candidates) < enough or not known.has_a_clean_one):
             self._look_at(cls, known, known.rows[known.looked_at])
             known.looked_at += 1
         return known
