@@ -95,6 +95,14 @@ class ClusterPort(Protocol):
         """
         ...
 
+    def nominate(self, pod: Pod, node: str | None) -> None:
+        """Write on a waiting pod which node room is made on for it (None: on none); NotFoundError if it is gone."""
+        ...
+
+    def preempt(self, pod: Pod, message: str) -> None:
+        """Delete a pod for work of higher priority, whatever budgets say, and note on it why; gone already is done."""
+        ...
+
     def set_draining(self, node: str, draining: bool) -> None:
         """Taint and cordon a node (or undo both); NotFoundError if it is gone."""
         ...

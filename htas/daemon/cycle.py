@@ -22,6 +22,7 @@ from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.preempting import Preempting
 from htas.execution.rearranging import Rearranging
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
@@ -89,9 +90,12 @@ class Daemon:
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._draining = Draining(ports, calls, policy, self._machines)
+        self._preempting = Preempting(ports, calls, policy)
         self._rearranging = Rearranging(ports, calls, policy)
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
-        self._executor = Executor(ports, calls, self._machines, self._draining, self._rearranging, self._expectations)
+        self._executor = Executor(
+            ports, calls, self._machines, self._preempting, self._draining, self._rearranging, self._expectations
+        )
         self._announcing = Announcing(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
@@ -120,6 +124,7 @@ class Daemon:
         self._backoffs.timeouts = policy.timeouts
         self._machines.policy = policy
         self._draining.policy = policy
+        self._preempting.policy = policy
         self._rearranging.policy = policy
         self.searching.policy = policy
         self._announcing.policy = policy
@@ -213,7 +218,7 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
-        view = msgspec.structs.replace(view, pods=self._run_lengths.applied(view.pods))
+        view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
         self._expectations.settle(view.pods, now)
         snapshot = ClusterSnapshot(
             taken_at=now,

@@ -109,6 +109,11 @@ class Announcing:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:
                     yield _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
+                case "preempt" if is_done and pod is not None:
+                    yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
+                case "nominate" if is_done and pod is not None and outcome.message:
+                    message = f"nominated to {outcome.message}: work of lower priority leaves it"
+                    yield _of_pod(pod, "Nominated", message)
                 case "drain" if is_done and node is not None:
                     message = f"is emptied and given back: {outcome.message}"
                     yield News("Node", node.name, "ScaleDown", message, node.uid)

@@ -14,6 +14,9 @@ POINTS = (
     "launch.created",
     "launch.recorded",
     "bind.sent",
+    "preempt.nominated",
+    "preempt.evicted",
+    "preempt.done",
     "drain.journalled",
     "drain.claimed",
     "drain.tainted",
@@ -41,7 +44,7 @@ POINTS = (
     "migrate.adopted",
     "migrate.deleted",
 )
-"""Of purchases, drains, releases and rearrangements; of each provider; of moves."""
+"""Of purchases, preemptions, rearrangements, drains and releases; of each provider; of moves."""
 
 VARIABLE = "HTAS_CRASH_AT"
 

@@ -11,6 +11,7 @@ from htas.execution.draining import Draining
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.preempting import Preempting
 from htas.execution.rearranging import Rearranging
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
@@ -20,13 +21,14 @@ from htas.ports import HTASError
 
 
 class Executor:
-    """Binds, launches and starts drains. Disruptive actions are checked against a fresh view first."""
+    """Binds, launches, preempts and starts drains. Disruptive actions are checked against a fresh view first."""
 
     def __init__(
         self,
         ports: Ports,
         calls: Calls,
         machines: Machines,
+        preempting: Preempting,
         draining: Draining,
         rearranging: Rearranging,
         expectations: Expectations,
@@ -34,6 +36,7 @@ class Executor:
         self._ports = ports
         self._calls = calls
         self._machines = machines
+        self._preempting = preempting
         self._draining = draining
         self._rearranging = rearranging
         self._expectations = expectations
@@ -46,7 +49,7 @@ class Executor:
         pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
         for bind in plan.bind:
             self._bind(bind, pods)
-        outcomes = self._machines.launch(plan.launch)
+        outcomes = self._machines.launch(plan.launch) + self._preempting.carry_out(plan, snapshot)
         if plan.remove:
             outcomes += self._drain(plan)
         outcomes += self._rearranging.advance(plan.carry, snapshot, self._expectations.binds)

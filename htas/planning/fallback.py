@@ -14,7 +14,7 @@ from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.opening import Opening
-from htas.planning.preemption.preemptor import Preempted, Preemptor
+from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold, rows_there
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
@@ -41,7 +41,7 @@ def fall_back(
 ) -> FallingBack:
     """Preempt for what nothing can be bought for, or ask for the optimiser, as the policy says."""
     result = FallingBack(list(unplaced))
-    waiting = _waiting(opening, policy, unplaced)
+    waiting = _waiting(opening, snapshot, policy, unplaced)
     if policy.fallback.mode is FallbackMode.OFF or not waiting:
         return result
     told: dict[str, UnplacedPod] = {}
@@ -57,11 +57,20 @@ def fall_back(
 _Waiting = list[tuple[Pod, UnplacedPod]]
 
 
-def _waiting(opening: Opening, policy: Policy, unplaced: Iterable[UnplacedPod]) -> _Waiting:
-    """Pods of ours that nothing can be bought for, the most important first and of these the oldest."""
+def _waiting(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+    """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
+
+    Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
+    """
     pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
     found = [(pods[item.pod], item) for item in unplaced if item.reason in NOTHING_TO_BUY and item.pod in pods]
     ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
+    there, hopes = rows_there(opening, snapshot), dict[int, bool]()
+    for pod, _ in ours:
+        cls = opening.book.class_of(pod)
+        if id(cls) not in hopes:
+            hopes[id(cls)] = bool(could_hold(opening.sim, cls, there).any())
+    ours = [each for each in ours if hopes[id(opening.book.class_of(each[0]))]]
     return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
 

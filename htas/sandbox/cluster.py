@@ -104,6 +104,23 @@ class SandboxCluster:
             return
         self._budgets.check_eviction(record.pod)
         self._ledger.evictions += 1
+        self._end(record, grace_s)
+
+    def nominate(self, pod: Pod, node: str | None) -> None:
+        self.faults.strike("nominate")
+        record = self._record(pod)
+        if record.pod.nominated_node != node:
+            self._put(record, msgspec.structs.replace(record.pod, nominated_node=node))
+
+    def preempt(self, pod: Pod, message: str) -> None:
+        self.faults.strike("preempt")
+        record = self._present(pod.key, pod.uid)
+        if record is not None and not record.pod.is_terminating:
+            self._ledger.preempted += 1
+            self._end(record, None)
+
+    def _end(self, record: _Record, grace_s: float | None) -> None:
+        """A pod is given its grace, or what the caller grants, and its controller starts another."""
         self._put(record, msgspec.structs.replace(record.pod, deleted_at=self._clock.now()))
         self._replace_early(record)
         # A pod without a node has nobody to end it: the API server deletes it at once.

@@ -31,6 +31,8 @@ class Ledger(msgspec.Struct):
     work_lost_s: float = 0.0
     migrations: int = 0
     evictions: int = 0
+    preempted: int = 0
+    """Pods deleted past their budgets for work of higher priority."""
     overcommitted: int = 0
     """Pods bound to a node without room for them; must stay 0."""
     killed_by_release: int = 0

@@ -123,6 +123,12 @@ class RemoteCluster:
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:
         self._call("cluster.evict", pod, grace_s)
 
+    def nominate(self, pod: Pod, node: str | None) -> None:
+        self._call("cluster.nominate", pod, node)
+
+    def preempt(self, pod: Pod, message: str) -> None:
+        self._call("cluster.preempt", pod, message)
+
     def set_draining(self, node: str, draining: bool) -> None:
         self._call("cluster.set_draining", node, draining)
 

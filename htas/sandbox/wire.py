@@ -37,6 +37,8 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cluster.changes": (lambda world: world.cluster.changes, (), int),
     "cluster.bind": (lambda world: world.cluster.bind, (Pod, str), None),
     "cluster.evict": (lambda world: world.cluster.evict, (Pod, float | None), None),
+    "cluster.nominate": (lambda world: world.cluster.nominate, (Pod, str | None), None),
+    "cluster.preempt": (lambda world: world.cluster.preempt, (Pod, str), None),
     "cluster.set_draining": (lambda world: world.cluster.set_draining, (str, bool), None),
     "cluster.set_up_node": (lambda world: world.cluster.set_up_node, (str, dict[str, str], list[Taint]), None),
     "cluster.delete_node": (lambda world: world.cluster.delete_node, (str,), None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from threading import Event
 from time import monotonic
@@ -10,7 +11,7 @@ from time import monotonic
 import msgspec
 
 from htas.adapters.kubernetes import wire
-from htas.adapters.kubernetes.api import MERGE_PATCH, ApiServer, part
+from htas.adapters.kubernetes.api import MERGE_PATCH, STRATEGIC_PATCH, ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
@@ -119,6 +120,31 @@ class KubernetesCluster:
             # Another pod bears this name by now: ours is gone. Anything else is a conflict in earnest.
             if self._uid(pod) == pod.uid:
                 raise
+
+    def nominate(self, pod: Pod, node: str | None) -> None:
+        self._patch_status(pod, {"nominatedNodeName": node}, MERGE_PATCH)
+
+    def preempt(self, pod: Pod, message: str) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": message,
+            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        try:
+            # First the condition: Job controllers look at it to tell preemption from failure.
+            self._patch_status(pod, {"conditions": [condition]}, STRATEGIC_PATCH)
+            self._api.delete(_pod_path(pod), {"preconditions": {"uid": pod.uid}})
+        except NotFoundError:
+            return
+        except ConflictError:
+            if self._uid(pod) == pod.uid:
+                raise
+
+    def _patch_status(self, pod: Pod, status: dict[str, object], form: str) -> None:
+        """Change a pod's status, unless another one bears its name by now: then ConflictError."""
+        self._api.patch(f"{_pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status}, form)
 
     def _uid(self, pod: Pod) -> str:
         try:

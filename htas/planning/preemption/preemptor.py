@@ -17,11 +17,12 @@ from htas.planning.feasibility import inter_pod_affinity
 from htas.planning.opening import Opening
 from htas.planning.preemption.choice import Candidate, best, by_importance
 from htas.planning.preemption.residents import Resident, Residents
-from htas.planning.simulation import Nominee
+from htas.planning.simulation import Nominee, Simulation
 
 LEAST_CANDIDATES = 100
 CANDIDATES_SHARE = 0.1
-"""kube-scheduler looks at max(100, 10 %) of the nodes where preemption helps; here at those that promise most."""
+"""kube-scheduler looks for max(100, 10 %) nodes where preemption helps, one of which breaks no budget; here the most
+promising are looked at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,27 @@ class _Shortlist:
     candidates: dict[int, Candidate] = field(default_factory=dict)
     looked_at: int = 0
 
+    @property
+    def has_a_clean_one(self) -> bool:
+        """Whether some candidate breaks no budget."""
+        return any(not candidate.violations for candidate in self.candidates.values())
+
+
+def rows_there(opening: Opening, snapshot: ClusterSnapshot) -> Bools:
+    """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
+    names = {node.name for node in snapshot.cluster.nodes} - opening.coming
+    return np.array([node.name in names for node in opening.sim.table.nodes], dtype=np.bool_)
+
+
+def could_hold(sim: Simulation, cls: PodClass, is_there: Bools) -> Bools:
+    """Open rows, of those that are there, whose nodes would take a pod of a class if they were empty."""
+    rows = sim.all_rows
+    ok = sim.allowed(cls) & sim.table.is_open[rows]
+    ok &= is_there
+    for resource in cls.needs:
+        ok &= sim.table.allocatable[resource, rows] >= cls.requests[resource]
+    return ok
+
 
 class Preemptor:
     """Chooses victims on an opening whose waiting pods have been placed as far as they fit.
@@ -54,16 +76,11 @@ class Preemptor:
         self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
         self._ledger = ledger_of(snapshot)
         self._residents = Residents(opening, snapshot, policy, now)
-        self._is_there = self._rows_there(snapshot)
+        self._is_there = rows_there(opening, snapshot)
         self._shortlists: dict[int, _Shortlist] = {}
         self._gone: list[tuple[Resident, int]] = []
         self.displaced: list[Nominee] = []
         """Nominated pods whose room went to work of higher priority."""
-
-    def _rows_there(self, snapshot: ClusterSnapshot) -> Bools:
-        """Rows with a node on them that is there: machines on their way hold nobody who could leave."""
-        names = {node.name for node in snapshot.cluster.nodes} - self._opening.coming
-        return np.array([node.name in names for node in self._sim.table.nodes], dtype=np.bool_)
 
     def preempt(self, pod: Pod) -> Preempted | str:
         """Make room for a pod; or why there is no way, in kube-scheduler's words."""
@@ -91,11 +108,7 @@ class Preemptor:
         No affinity is fulfilled by removing pods (kube-scheduler calls these nodes UnschedulableAndUnresolvable).
         """
         sim, rows = self._sim, self._sim.all_rows
-        ok = sim.allowed(cls) & sim.table.is_open[rows]
-        ok[len(self._is_there) :] = False
-        ok[: len(self._is_there)] &= self._is_there
-        for resource in cls.needs:
-            ok &= sim.table.allocatable[resource, rows] >= cls.requests[resource]
+        ok = could_hold(sim, cls, self._is_there)
         if cls.constraints.affinity:
             for refusal in inter_pod_affinity.refuse(sim.world, cls, rows):
                 if refusal.reason == inter_pod_affinity.AFFINITY:
@@ -109,7 +122,7 @@ class Preemptor:
             known = _Shortlist(self._residents.promising(cls, self._resolvable(cls)))
             self._shortlists[id(cls)] = known
         enough = max(LEAST_CANDIDATES, int(CANDIDATES_SHARE * len(self._is_there)))
-        while len(known.candidates) < enough and known.looked_at < len(known.rows):
+        while known.looked_at < len(known.rows) and (len(known.candidates) < enough or not known.has_a_clean_one):
             self._look_at(cls, known, known.rows[known.looked_at])
             known.looked_at += 1
         return known
@@ -230,7 +243,7 @@ class Preemptor:
 
     def _nowhere(self, cls: PodClass) -> str:
         """kube-scheduler's sentence, and the first promise that stands in the way."""
-        nodes = self._sim.open_rows(slice(0, len(self._is_there)))
+        nodes = int((self._is_there & self._sim.table.is_open[self._sim.all_rows]).sum())
         helps = self._resolvable(cls)
         rows = np.flatnonzero(helps).tolist()
         reasons = [(nodes - len(rows), "Preemption is not helpful for scheduling")]

@@ -1,0 +1,243 @@
+"""The planner's fifth stage: for whom it preempts, whom it nominates, what it asks the optimiser for."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from htas.model.constraints import PodAffinityTerm
+from htas.model.nodes import ZONE_LABEL
+from htas.model.plan import Plan
+from htas.model.pods import Pod
+from htas.model.policy import Fallback, FallbackMode, Limits
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import Search
+from htas.planning.fallback import MOST_AT_ONCE, circumstances
+from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot
+from tests.unit.planning.preemption.world import (
+    HIGH,
+    LOW,
+    MIDDLE,
+    budget,
+    ending,
+    incoming,
+    machine,
+    on,
+    planned,
+    policy,
+)
+
+OPTIMIZE = policy(mode=FallbackMode.OPTIMIZE)
+ONE = [machine("n")]
+
+
+def preempted(plan: Plan) -> set[tuple[str, str, str]]:
+    return {(item.pod[8:], item.node, item.beneficiary[8:]) for item in plan.preempt}
+
+
+def reasons(plan: Plan) -> dict[str, Unplaced]:
+    return {item.pod[8:]: item.reason for item in plan.unplaced}
+
+
+def bound(plan: Plan) -> dict[str, str]:
+    return {item.pod[8:]: item.node for item in plan.bind}
+
+
+def nominated(pod: Pod, node: str) -> Pod:
+    return msgspec.structs.replace(pod, nominated_node=node)
+
+
+# For whom.
+
+
+def test_where_nothing_can_be_bought_the_important_pod_is_nominated_and_the_other_leaves() -> None:
+    plan = planned(ONE, [on("n", "a"), incoming()])
+    assert preempted(plan) == {("a", "n", "p")}
+    assert reasons(plan) == {"p": Unplaced.NOMINATED}
+    assert plan.unplaced[0].message == "nominated to n: default/a of lower priority leave for it"
+    assert [(item.pod, item.node) for item in plan.nominate] == [("default/p", "n")]
+
+
+def test_nobody_leaves_where_a_machine_can_be_bought() -> None:
+    how = make_policy(limits=Limits(max_nodes=5), fallback=policy().fallback)
+    plan = planned(ONE, [on("n", "a"), incoming()], how)
+    assert plan.launch
+    assert not plan.preempt
+
+
+def test_limits_that_allow_one_machine_serve_the_most_important_first() -> None:
+    how = make_policy(limits=Limits(max_cpu_m=4000), fallback=policy().fallback)
+    plan = planned(ONE, [on("n", "a", priority=LOW), incoming("3", HIGH, "top"), incoming("3", MIDDLE, "next")], how)
+    assert [launch.pods for launch in plan.launch] == [("default/top",)]
+    assert preempted(plan) == {("a", "n", "next")}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(incoming(scheduler="default-scheduler", is_unschedulable=True), id="another scheduler's"),
+        pytest.param(incoming(gates=("wait",)), id="gated"),
+        pytest.param(incoming(constraints=constrained(unsupported=("a claim",))), id="not understood"),
+    ],
+)
+def test_it_does_not_preempt_for(pod: Pod) -> None:
+    assert not planned(ONE, [on("n", "a"), pod]).preempt
+
+
+def test_off_is_off() -> None:
+    plan = planned(ONE, [on("n", "a"), incoming()], policy(mode=FallbackMode.OFF))
+    assert not plan.preempt
+    assert not plan.optimize
+
+
+def test_two_newcomers_share_what_one_victim_leaves() -> None:
+    plan = planned(ONE, [on("n", "a", "4"), incoming("2", name="p"), incoming("2", name="q")])
+    assert preempted(plan) == {("a", "n", "p")}
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "q": Unplaced.NOMINATED}
+
+
+def test_each_newcomer_takes_another_node() -> None:
+    nodes = [machine("m"), machine("n")]
+    plan = planned(nodes, [on("m", "a"), on("n", "b"), incoming(name="p"), incoming(name="q")])
+    assert preempted(plan) == {("a", "m", "p"), ("b", "n", "q")}
+
+
+def test_the_more_important_newcomer_comes_first() -> None:
+    plan = planned(ONE, [on("n", "a"), incoming(priority=MIDDLE, name="p"), incoming(priority=HIGH, name="q")])
+    assert preempted(plan) == {("a", "n", "q")}
+    assert reasons(plan)["p"] is Unplaced.LIMIT_REACHED
+
+
+def test_one_budget_is_spent_once_for_all_newcomers() -> None:
+    nodes = [machine("m"), machine("n")]
+    pods = [on("m", "a", labels={"app": "foo"}), on("n", "b", labels={"app": "foo"})]
+    how = make_policy(limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))
+    plan = planned(nodes, [*pods, incoming(name="p"), incoming(name="q")], how, budgets=(budget(1),))
+    assert len(plan.preempt) == 1
+
+
+def test_a_plan_preempts_for_so_many_and_the_next_goes_on() -> None:
+    nodes = [machine(f"n{i}") for i in range(MOST_AT_ONCE + 5)]
+    pods = [on(node.name, f"a-{node.name}") for node in nodes]
+    plan = planned(nodes, [*pods, *(incoming(name=f"p{i}") for i in range(MOST_AT_ONCE + 5))])
+    assert len(plan.preempt) == MOST_AT_ONCE
+
+
+# Nominated pods.
+
+
+def test_a_nominated_pod_is_bound_once_its_victims_are_gone() -> None:
+    assert bound(planned(ONE, [nominated(incoming(), "n")])) == {"p": "n"}
+
+
+def test_until_then_its_room_is_kept_from_lesser_pods_and_nobody_else_leaves() -> None:
+    pods = [ending(on("n", "a", "3")), on("n", "b", "1"), nominated(incoming("3"), "n"), incoming("1", LOW, "late")]
+    plan = planned(ONE, pods)
+    assert bound(plan) == {}
+    assert not plan.preempt
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "late": Unplaced.LIMIT_REACHED}
+
+
+def test_free_room_beside_it_is_not_lost() -> None:
+    pods = [ending(on("n", "a", "2")), nominated(incoming("2"), "n"), incoming("2", LOW, "small")]
+    assert bound(planned(ONE, pods)) == {"p": "n"}, "it fits beside what ends, and is bound at once"
+
+
+def test_more_important_work_takes_its_room() -> None:
+    pods = [nominated(incoming("4", MIDDLE), "n"), incoming("4", HIGH, "top")]
+    assert bound(planned(ONE, pods)) == {"top": "n"}
+
+
+def test_more_important_work_takes_its_room_while_the_victims_end() -> None:
+    pods = [ending(on("n", "a")), nominated(incoming("4", MIDDLE), "n"), incoming("4", HIGH, "top")]
+    plan = planned(ONE, pods)
+    assert [(item.pod, item.node) for item in plan.nominate] == [("default/top", "n")]
+    assert not plan.preempt
+    assert "more important" not in str(plan.unplaced)
+    assert "its room on n goes to work of higher priority" in [item.message for item in plan.unplaced]
+
+
+def test_it_is_bound_elsewhere_where_that_is_sooner() -> None:
+    pods = [ending(on("n", "a")), nominated(incoming(), "n")]
+    assert bound(planned([machine("m"), machine("n")], pods)) == {"p": "m"}
+
+
+def test_a_nomination_that_nothing_makes_room_for_lapses() -> None:
+    """A daemon was killed between nominating and evicting: the next one begins anew."""
+    plan = planned(ONE, [on("n", "a"), nominated(incoming(), "n")])
+    assert preempted(plan) == {("a", "n", "p")}
+
+
+def test_a_nomination_to_a_node_that_is_gone_is_none() -> None:
+    assert bound(planned(ONE, [nominated(incoming(), "gone")])) == {"p": "n"}
+
+
+def test_other_schedulers_nominations_are_kept() -> None:
+    theirs = nominated(incoming(scheduler="default-scheduler"), "n")
+    plan = planned(ONE, [theirs, incoming(priority=LOW, name="q")])
+    assert bound(plan) == {}
+    assert reasons(plan)["p"] is Unplaced.NOMINATED
+
+
+def test_nobody_counts_on_the_company_of_a_pod_that_may_not_come() -> None:
+    """kube-scheduler's second pass: affinity to a nominated pod is no affinity yet."""
+    zone = {ZONE_LABEL: "z"}
+    nodes = [machine("m", "1", labels=zone), machine("n", "4", labels=zone)]
+    friend = nominated(incoming("4", HIGH, "friend", labels={"app": "db"}), "n")
+    near = constrained(affinity=(PodAffinityTerm(ZONE_LABEL, labels_are(app="db")),))
+    guest = incoming("1", LOW, "guest", constraints=near)
+    assert bound(planned(nodes, [friend, guest])) == {"friend": "n", "guest": "m"}
+    assert bound(planned(nodes, [ending(on("n", "a", "4")), friend, guest])) == {}
+
+
+# The optimiser.
+
+
+def test_the_optimiser_is_asked_for_what_has_waited_a_while() -> None:
+    plan = planned(ONE, [on("n", "a"), incoming(), incoming(name="new", created_at=NOW - 1)], OPTIMIZE)
+    assert plan.optimize == ("default/p",)
+    assert not plan.preempt
+    assert "a better placement of what runs is searched for" in plan.unplaced[1].message
+
+
+def test_it_is_not_asked_for_what_fits_no_node_there_is() -> None:
+    assert planned(ONE, [on("n", "a"), incoming("9")], OPTIMIZE).optimize == ()
+
+
+def searched(**how: object) -> Plan:
+    pods = [on("n", "a"), incoming()]
+    now = circumstances(make_snapshot(ONE, pods))
+    search = Search(**{"ended_at": NOW - 300, "circumstances": now, **how})  # type: ignore[arg-type]
+    return planned(ONE, pods, OPTIMIZE, search=search)
+
+
+SEARCHES = [
+    pytest.param({"is_under_way": True}, (), 0, id="a search is under way"),
+    pytest.param({"left": {}}, ("default/p",), 0, id="the last search did not look at it"),
+    pytest.param({"left": {}, "ended_at": NOW - 10}, (), 0, id="but the pause is not over"),
+    pytest.param({"left": {"p": False}}, (), 1, id="nothing was proven: it is preempted for"),
+    pytest.param({"left": {"p": True}}, (), 0, id="proven: it waits"),
+    pytest.param({"left": {"p": True}, "circumstances": "before"}, ("default/p",), 0, id="something has changed since"),
+    pytest.param(
+        {"left": {"p": False}, "circumstances": "before", "ended_at": NOW - 10}, (), 1, id="it changed, in the pause"
+    ),
+]
+
+
+@pytest.mark.parametrize(("search", "asked", "victims"), SEARCHES)
+def test_what_the_last_search_left(search: dict[str, object], asked: tuple[str, ...], victims: int) -> None:
+    plan = searched(**search)
+    assert plan.optimize == asked
+    assert len(plan.preempt) == victims
+
+
+def test_what_is_proven_is_told() -> None:
+    assert "proven: no other placement of what runs would take it in" in searched(left={"p": True}).unplaced[0].message
+
+
+def test_circumstances_change_with_what_is_there() -> None:
+    before = circumstances(make_snapshot(ONE, [on("n", "a"), incoming()]))
+    assert before == circumstances(make_snapshot(ONE, [incoming(), on("n", "a")])), "whatever the order"
+    for pods in ([incoming()], [on("n", "a")], [ending(on("n", "a")), incoming()]):
+        assert circumstances(make_snapshot(ONE, pods)) != before
+    assert circumstances(make_snapshot([*ONE, machine("m")], [on("n", "a"), incoming()])) != before
