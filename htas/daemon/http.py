@@ -1,4 +1,4 @@
-"""The daemon over HTTP: probes, metrics, and what it last saw and decided. Read only."""
+"""The daemon over HTTP: probes, metrics, what it last saw and decided; searches may be asked for, else read only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from htas.daemon.health import Health
 from htas.daemon.metrics import Metrics
+from htas.daemon.search_desk import PATH, SearchDesk
 from htas.model.plan_document import plan_document
 from htas.ports import PermanentError
 
@@ -22,6 +23,7 @@ PATHS = """/healthz    whether the daemon works, by its last success
 /metrics    Prometheus
 /planz      the last plan (JSON)
 /snapshotz  what it was made from (JSON)
+/api/optimize  the last search for a better placement (JSON); POST asks for one
 """
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,11 +31,15 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 class HttpServer:
     """Serves in a thread of its own from `start` to `stop`. Raises PermanentError where it cannot listen."""
 
-    def __init__(self, address: tuple[str, int], health: Health, metrics: Metrics) -> None:
+    def __init__(self, address: tuple[str, int], health: Health, metrics: Metrics, desk: SearchDesk) -> None:
         self._socket = _listening(address)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(health, metrics), log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+            application(health, metrics, desk),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
@@ -48,7 +54,7 @@ class HttpServer:
         self._socket.close()
 
 
-def application(health: Health, metrics: Metrics) -> Starlette:
+def application(health: Health, metrics: Metrics, desk: SearchDesk) -> Starlette:
     """The routes, on what the daemon knows of itself."""
 
     def verdict(complaint: str | None) -> Response:
@@ -62,8 +68,8 @@ def application(health: Health, metrics: Metrics) -> Starlette:
         body = last.snapshot if form == "snapshot" else plan_document(last.plan)
         return Response(msgspec.json.encode(body), media_type="application/json")
 
-    def route(path: str, answer: object) -> Route:
-        return Route(path, answer, methods=["GET"])  # type: ignore[arg-type] # a plain function answers in a thread
+    def route(path: str, answer: object, method: str = "GET") -> Route:
+        return Route(path, answer, methods=[method])  # type: ignore[arg-type] # a plain function answers in a thread
 
     def home(_: Request) -> Response:
         return PlainTextResponse(PATHS)
@@ -76,6 +82,8 @@ def application(health: Health, metrics: Metrics) -> Starlette:
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),
             route("/snapshotz", lambda _: document("snapshot")),
+            route(PATH, lambda _: desk.get()),
+            route(PATH, lambda _: desk.post(), "POST"),
         ]
     )
 

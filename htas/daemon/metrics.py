@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 import htas
 from htas.daemon.cycle import CycleResult
 from htas.daemon.remote_store import StoreMetrics
+from htas.daemon.search_desk import SearchMetrics
 from htas.daemon.state_metrics import StateCollector
 from htas.model.claims import ClaimState
 from htas.model.plan import Launch
@@ -31,6 +32,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.state = StateCollector(self.registry)
         self.store = StoreMetrics(self.registry)
+        self.searches = SearchMetrics(self.registry)
         self._asked: dict[str, Launch] = {}
         """Launches that the cloud has not answered: it does so after the cycle that asked."""
         self._awaited: set[str] = set()
@@ -96,6 +98,7 @@ class Metrics:
         self._count_machines(result)
         self._time_binds(result)
         self._time_startups(result)
+        self.searches.observe(result)
         self.state.last = result
 
     def failed(self, why: str) -> None:

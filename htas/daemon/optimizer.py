@@ -16,13 +16,16 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from htas.model.policy import Policy
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from htas.planning.priority.budget import Budget
 
 STARTING_S = 20.0
 """Beyond its budget a search may take so long: to load the solver (2 s on a quiet machine), read and answer."""
@@ -34,6 +37,14 @@ class Answer(msgspec.Struct, frozen=True):
     found: Rearrangement | None
     problem: str
     took_s: float
+
+
+def budget_of(policy: Policy, seed: int = 0) -> Budget:
+    """What the configuration allows a search."""
+    from htas.planning.priority.budget import Budget
+
+    fallback = policy.fallback
+    return Budget(fallback.budget_s, fallback.workers, seed, fallback.share)
 
 
 class Optimizer(Protocol):
@@ -61,10 +72,7 @@ class Optimizer(Protocol):
 
 
 class InlineOptimizer:
-    """Searches at once, in this thread, with a clock that stands still: the same question has the same answer.
-
-    What bounds it is the solver's own count of work, not time.
-    """
+    """Searches at once, in this thread. Work done is counted, not time: the same question has the same answer."""
 
     def __init__(self) -> None:
         self._answer: Answer | None = None
@@ -80,7 +88,8 @@ class InlineOptimizer:
     def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
         from htas.planning.priority import optimise  # the solver is loaded where a search is made
 
-        found = optimise(snapshot, policy, snapshot.taken_at, policy.fallback.budget_s, lambda: 0.0)
+        budget = msgspec.structs.replace(budget_of(policy), is_deterministic=True)
+        found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
         self._answer = Answer(found, "", 0.0)
 
     def answer(self) -> Answer | None:
@@ -174,9 +183,8 @@ def serve(connection: Connection, parent: int) -> None:
     _end_with(parent)
     snapshot, policy = msgspec.json.decode(connection.recv_bytes(), type=tuple[ClusterSnapshot, Policy])
     began = monotonic()
-    budget_s = policy.fallback.budget_s
     try:
-        found = optimise(snapshot, policy, snapshot.taken_at, budget_s, lambda: monotonic() - began)
+        found = optimise(snapshot, policy, snapshot.taken_at, budget_of(policy), lambda: monotonic() - began)
         answer: tuple[Rearrangement | None, str] = (found, "")
     except Exception as error:
         answer = (None, f"the optimiser failed: {error!r}")

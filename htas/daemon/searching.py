@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from threading import Lock
 
@@ -61,6 +61,7 @@ class Searching:
         self._ports = ports
         self._optimizer = optimizer
         self._rearranging = rearranging
+        self.on_answer: Callable[[Answer], None] = lambda answer: None
         self._lock = Lock()
         self._report: SearchReport | None = None
         self._is_requested = False
@@ -109,6 +110,7 @@ class Searching:
         if answer is None:
             return self.fact(snapshot), []
         outcomes = [_told(answer)]
+        self.on_answer(answer)
         self._note(answer, snapshot.taken_at)
         if answer.found is not None and answer.found.is_better:
             opened, outcome = self._rearranging.begin(answer.found, snapshot)

@@ -18,8 +18,10 @@ from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
+from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
+from htas.daemon.search_desk import SearchDesk
 from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import open_store, refuse_another_worlds, sandbox_daemon, store_path
@@ -45,6 +47,7 @@ class Service:
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
+        self._desk = SearchDesk()
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -72,7 +75,9 @@ class Service:
             stack.callback(self._reloading.stop)
             setting = self._loaded.sandbox
             if setting is not None:
-                daemon = stack.enter_context(sandbox_daemon(self._loaded, setting))
+                optimizer = ProcessOptimizer()
+                stack.callback(optimizer.close)
+                daemon = stack.enter_context(sandbox_daemon(self._loaded, setting, optimizer))
                 self._begin_in_sandbox(daemon, is_new=setting.address is None)
                 self._health.synced()
                 self._cycle(daemon, None, identity())
@@ -91,7 +96,7 @@ class Service:
         """Listen before anything else, so that probes are answered while the rest starts."""
         address = self._loaded.settings.http.address
         if address is not None:
-            server = HttpServer(address, self._health, self._metrics)
+            server = HttpServer(address, self._health, self._metrics, self._desk)
             server.start()
             stack.callback(server.stop)
             log.info("listens", host=address[0], port=server.port)
@@ -120,7 +125,11 @@ class Service:
         stack.callback(calls.close)
         cloud_calls = ParallelCalls(world.supply.calls_at_once)  # the fence stops each call by itself
         stack.callback(cloud_calls.close)
-        daemon = Daemon(world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls)
+        optimizer = ProcessOptimizer()
+        stack.callback(optimizer.close)
+        daemon = Daemon(
+            world.ports(store), self._loaded.policy, calls=calls, cloud_calls=cloud_calls, optimizer=optimizer
+        )
         attend_overtaking(store, daemon.note_overtaken)
         if leadership is not None:
             self._take_over(daemon, leadership)
@@ -211,13 +220,18 @@ class Service:
         self._metrics.state.policy = lambda: daemon.policy
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
+        daemon.searching.on_answer = self._metrics.searches.answered
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
         with self._lock:
             self._triggers = triggers
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            triggers.run()
+            self._desk.open_for(daemon)
+            try:
+                triggers.run()
+            finally:
+                self._desk.open_for(None)
         if not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")

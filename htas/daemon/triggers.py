@@ -25,7 +25,7 @@ POLL_S = 0.02
 """How often the cluster is asked whether something changed, in real seconds: a look at one number."""
 LONGEST_WAIT_S = 0.2
 """How long a worker without anything to do waits before it looks for answers, and whether it may go on."""
-OFTEN = frozenset({"bind", "evict", "migrate"})
+OFTEN = frozenset({"bind", "evict", "migrate", "move", "displace"})
 """Outcomes too many to be told one by one where they went well: 5,000 binds are one line each cycle."""
 
 

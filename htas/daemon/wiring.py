@@ -13,6 +13,7 @@ from htas.adapters.write_behind.outbox import waiting_in
 from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.daemon.cycle import Daemon
+from htas.daemon.optimizer import Optimizer
 from htas.daemon.remote_store import behind_buffer
 from htas.daemon.sandbox_wiring import opened_world
 from htas.execution.ports import Ports
@@ -73,13 +74,13 @@ def reading_store(loaded: Loaded) -> Iterator[StorePort]:
 
 
 @contextmanager
-def sandbox_daemon(loaded: Loaded, setting: SandboxSetting) -> Iterator[Daemon]:
+def sandbox_daemon(loaded: Loaded, setting: SandboxSetting, optimizer: Optimizer | None = None) -> Iterator[Daemon]:
     """A daemon on the configured sandbox, which is closed at the end."""
     with opened_world(loaded, setting) as world, ExitStack() as stack:
         store = open_store(loaded, world.clock.now)
         stack.callback(store.close)
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
-        yield Daemon(ports, loaded.policy)
+        yield Daemon(ports, loaded.policy, optimizer=optimizer)
 
 
 def refuse_another_worlds(store: StorePort, path: str, now: float) -> None:

@@ -109,16 +109,13 @@ class Announcing:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:
                     yield _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
-                case "preempt" if is_done and pod is not None:
-                    yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
-                case "nominate" if is_done and pod is not None and outcome.message:
-                    message = f"nominated to {outcome.message}: work of lower priority leaves it"
-                    yield _of_pod(pod, "Nominated", message)
                 case "drain" if is_done and node is not None:
                     message = f"is emptied and given back: {outcome.message}"
                     yield News("Node", node.name, "ScaleDown", message, node.uid)
                 case "undo-drain" if node is not None:
                     yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
+                case _ if is_done:
+                    yield from _of_fallback(outcome, pod, snapshot)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
@@ -135,6 +132,34 @@ def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:
 
 def _of_pod(pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> News:
     return News("Pod", pod.key, reason, message, pod.uid, is_warning)
+
+
+def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot) -> Iterator[News]:
+    """What was done for work that nothing could be bought for."""
+    match outcome.verb:
+        case "preempt" if pod is not None:
+            yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
+        case "nominate" if pod is not None and outcome.message:
+            message = f"nominated to {outcome.message}: work of lower priority leaves it"
+            yield _of_pod(pod, "Nominated", message)
+        case "move" if pod is not None:
+            yield _of_pod(pod, "Descheduled", f"makes room for more important work: {outcome.message}")
+        case "displace" if pod is not None:
+            yield _of_pod(pod, "Preempted", f"leaves its node: {outcome.message}")
+        case "rearrange":
+            yield from _of_seats(snapshot, "Nominated", "nominated to {}, where others make room for it")
+        case "cancel-rearrangement":
+            message = f"room is no longer made for it: {outcome.message}"
+            yield from _of_seats(snapshot, "RearrangementCancelled", message, is_warning=True)
+
+
+def _of_seats(snapshot: ClusterSnapshot, reason: str, message: str, *, is_warning: bool = False) -> Iterator[News]:
+    """The same of every pod that waits for its slot in the rearrangement under way."""
+    if snapshot.rearrangement is None:
+        return
+    for slot in snapshot.rearrangement.slots:
+        if slot.source is None:
+            yield _of_pod(slot.pod, reason, message.replace("{}", slot.node), is_warning=is_warning)
 
 
 def _refusal(item: UnplacedPod) -> str:

@@ -45,6 +45,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         ],
         "preempt": [{"pod": item.pod, "node": item.node, "for": item.beneficiary} for item in plan.preempt],
         "optimize": list(plan.optimize),
+        "rearrange": {
+            "leave": [
+                {"pod": step.pod, "from": step.source, "to": step.target, "method": step.method}
+                for step in plan.carry.steps
+            ],
+            "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
+        },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method} for item in plan.migrate
         ],

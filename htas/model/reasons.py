@@ -32,6 +32,8 @@ class Unplaced(StrEnum):
     """It does not fit now; the next autoscaling cycle decides on buying."""
     NO_NODE_GROUP = "NoNodeGroup"
     """No node group takes this kind of work."""
+    SEARCH_UNDER_WAY = "SearchUnderWay"
+    """The optimiser searches for a better placement; new pods wait for it, as configured (fallback.newPods)."""
     NOMINATED = "NominatedByPreemption"
     """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
 

@@ -21,7 +21,8 @@ class OutcomeStatus(StrEnum):
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one action.
 
-    `verb`: bind, launch, adopt, set-up, nominate, preempt, drain, evict, migrate, undo-drain, release or delete-node.
+    `verb`: bind, launch, adopt, set-up, nominate, preempt, search, rearrange, move,
+    displace, rearranged, cancel-rearrangement, drain, evict, migrate, undo-drain, release or delete-node.
     """
 
     verb: str

@@ -18,7 +18,7 @@ from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
 from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
-from htas.planning.reservations import Reservation, reserve
+from htas.planning.reservations import Reservation, reserve, withheld_from
 from htas.planning.run_length import remaining_s
 from htas.planning.scaling.offers import learned_allocatable, learned_attach_limits, machine_node
 from htas.planning.simulation import Simulation
@@ -41,6 +41,8 @@ class Opening:
     nominated: tuple[Pod, ...]
     coming: frozenset[str]
     """Names of rows that are machines on their way."""
+    withheld: tuple[Pod, ...] = ()
+    """Pods of ours that wait for what the optimiser finds."""
     rearrangement: OpenRearrangement | None = None
     """The one under way, as far as it has come."""
     reservations: tuple[Reservation, ...] = ()
@@ -68,8 +70,14 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     _count_daemons_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
+    withheld = withheld_from(waiting, snapshot, policy)
+    if withheld:
+        theirs = {pod.uid for pod in withheld}
+        waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
     placer, current = _placer(policy, nodes, coming), stands.rearrangement if stands is not None else None
-    return Opening(sim, book, placer, running, waiting, gated, nominated, frozenset(coming), current, reservations)
+    return Opening(
+        sim, book, placer, running, waiting, gated, nominated, frozenset(coming), withheld, current, reservations
+    )
 
 
 def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:

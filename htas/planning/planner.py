@@ -155,6 +155,7 @@ def _written(
     unplaced = [
         *falling_back.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
+        *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in opening.withheld),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
     ]
     return Plan(

@@ -9,7 +9,7 @@ import numpy as np
 
 from htas.model.plan import Bind, Nomination
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass
@@ -66,6 +66,14 @@ def reserve(
         reservation.keep(sim)
         found.append(reservation)
     return tuple(found)
+
+
+def withheld_from(waiting: Sequence[Pod], snapshot: ClusterSnapshot, policy: Policy) -> tuple[Pod, ...]:
+    """Pods of ours that are not placed while the optimiser searches, where that is configured."""
+    is_searching = snapshot.search.is_under_way and snapshot.rearrangement is None
+    if not is_searching or policy.fallback.new_pods is not NewPods.WAIT:
+        return ()
+    return tuple(pod for pod in waiting if pod.scheduler == policy.scheduler_name)
 
 
 def seat(

@@ -1,0 +1,86 @@
+"""Where people ask for a search, and how the last one went: `/api/optimize`."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.responses import PlainTextResponse, Response
+
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.optimizer import Answer
+from htas.daemon.searching import SearchReport
+from htas.model.reasons import Cancelled
+from htas.model.record import OutcomeStatus
+from htas.ports import ConflictError
+
+TOOK = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0, 600.0)
+PATH = "/api/optimize"
+
+
+class SearchDesk:
+    """Answers for the daemon that leads; `open_for` says which one that is, None: nobody here."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._daemon: Daemon | None = None
+
+    def open_for(self, daemon: Daemon | None) -> None:
+        with self._lock:
+            self._daemon = daemon
+
+    def post(self) -> Response:
+        """202 with the search that will be made; 409 while one is under way, 503 where another daemon leads."""
+        daemon = self._leader()
+        if daemon is None:
+            return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)
+        try:
+            report = daemon.searching.request()
+        except ConflictError as error:
+            return PlainTextResponse(f"{error}; see GET {PATH}\n", 409)
+        return _document(report, 202)
+
+    def get(self) -> Response:
+        """The last search; 404 where there was none."""
+        daemon = self._leader()
+        if daemon is None:
+            return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)
+        report = daemon.searching.report
+        if report is None:
+            return PlainTextResponse(f"nothing has been searched for yet; POST {PATH} asks for it\n", 404)
+        return _document(report, 200)
+
+    def _leader(self) -> Daemon | None:
+        with self._lock:
+            return self._daemon
+
+
+def _document(report: SearchReport, status: int) -> Response:
+    return Response(msgspec.json.encode(report), status, media_type="application/json")
+
+
+class SearchMetrics:
+    """Searches and rearrangements, counted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._searches = Counter("htas_searches_total", "Searches by the optimiser.", ["status"], registry=registry)
+        self._took = Histogram("htas_search_duration_seconds", "Those searches.", buckets=TOOK, registry=registry)
+        self._ended = Counter("htas_rearrangements_total", "Rearrangements that ended.", ["result"], registry=registry)
+        self._open = Gauge("htas_rearranging_slots", "Slots of the rearrangement under way.", registry=registry)
+
+    def answered(self, answer: Answer) -> None:
+        self._searches.labels(answer.found.status.value if answer.found is not None else "Failed").inc()
+        self._took.observe(answer.took_s)
+
+    def observe(self, result: CycleResult) -> None:
+        rearrangement = result.snapshot.rearrangement
+        self._open.set(len(rearrangement.slots) if rearrangement is not None else 0)
+        for outcome in result.outcomes:
+            reason = outcome.message.partition(":")[0]
+            if outcome.verb == "rearrange" and outcome.status is OutcomeStatus.DROPPED:
+                self._ended.labels("Dropped").inc()
+            elif outcome.verb == "rearranged" and outcome.status is OutcomeStatus.DONE:
+                self._ended.labels("Completed").inc()
+            elif outcome.verb == "cancel-rearrangement" and outcome.status is OutcomeStatus.DONE:
+                self._ended.labels(reason if reason in set(Cancelled) else "Cancelled").inc()
