@@ -50,6 +50,7 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
     if pod.node is not None:
         moving = [item for item in plan.migrate if item.pod == pod.key]
         yield f"runs on {pod.node}"
+        yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
         yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
         return
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
@@ -59,6 +60,8 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
             price = price_text(launch.nanos_per_hour)
             yield f"a {launch.flavour} of group {launch.group} is to be bought for it and {len(launch.pods) - 1} others"
             yield f"that machine costs {price} an hour"
+    if pod.key in plan.optimize:
+        yield "a better placement of what runs is to be searched for, so that it finds room"
     for item in plan.unplaced:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"

@@ -20,7 +20,9 @@ ROWS = 20
 def plan_view(plan: Plan) -> RenderableType:
     parts: list[RenderableType] = [_headline(plan)]
     parts += [
-        table for table in (_launches(plan), _binds(plan), _removals(plan), _unplaced(plan), _kept(plan)) if table
+        table
+        for table in (_launches(plan), _binds(plan), _preemptions(plan), _removals(plan), _unplaced(plan), _kept(plan))
+        if table
     ]
     return Group(*parts)
 
@@ -35,7 +37,8 @@ def _headline(plan: Plan) -> Text:
     text.append(f"  (no mix of flavours holds this work below {price_text(cost.bound_nanos)}; gap {cost.gap:.1%})\n")
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
-        f"{len(plan.migrate)} pods to move, {len(plan.remove)} nodes to release, {len(plan.unplaced)} pods wait"
+        f"{len(plan.preempt)} pods to preempt, {len(plan.migrate)} to move, {len(plan.remove)} nodes to release, "
+        f"{len(plan.unplaced)} pods wait"
     )
     return text
 
@@ -71,6 +74,11 @@ def _binds(plan: Plan) -> Table | None:
     rows = [(item.pod, item.node, "bind") for item in plan.bind]
     rows += [(item.pod, item.node, item.why) for item in plan.nominate]
     return _limited(_table("\nPlace", "pod", "node", "how"), rows)
+
+
+def _preemptions(plan: Plan) -> Table | None:
+    rows = [(item.pod, item.node, item.beneficiary) for item in plan.preempt]
+    return _limited(_table("\nPreempt", "pod", "on node", "for"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from htas.model.constraints import Effect, Taint
@@ -69,6 +70,48 @@ def test_an_evicted_pod_is_replaced_by_its_controller(universe: Universe) -> Non
 
 def test_evicting_what_is_gone_is_done(universe: Universe) -> None:
     universe.cluster.evict(make_pod("nobody"))
+
+
+def test_a_waiting_pod_is_nominated_to_a_node_and_to_none_again(universe: Universe) -> None:
+    waiting = pod(universe, "job")
+    for _ in range(2):
+        universe.cluster.nominate(waiting, "a")
+        assert pod(universe, "job").nominated_node == "a"
+    universe.cluster.nominate(waiting, None)
+    assert pod(universe, "job").nominated_node is None
+
+
+def test_a_nominated_pod_is_bound_where_it_is_bound(universe: Universe) -> None:
+    universe.cluster.nominate(pod(universe, "job"), "a")
+    universe.cluster.bind(pod(universe, "job"), "b")
+    assert pod(universe, "job").node == "b"
+
+
+def test_nobody_who_is_gone_is_nominated(universe: Universe) -> None:
+    with pytest.raises(NotFoundError):
+        universe.cluster.nominate(make_pod("nobody"), "a")
+
+
+def test_a_preempted_pod_ends_and_is_replaced_by_its_controller(universe: Universe) -> None:
+    first = pod(universe, "web")
+    universe.cluster.bind(first, "a")
+    universe.wait(5)
+    universe.cluster.preempt(first, "for work of higher priority")
+    universe.cluster.preempt(first, "for work of higher priority")
+    universe.wait(60)
+    names = [p.name for p in universe.cluster.observe().pods if p.name.startswith("web")]
+    assert len(names) == 2
+    assert first.name not in names
+
+
+def test_another_pod_of_the_same_name_is_not_preempted(universe: Universe) -> None:
+    first = pod(universe, "web")
+    universe.cluster.preempt(msgspec.structs.replace(first, uid="00000000-0000-0000-0000-000000000000"), "for another")
+    universe.cluster.preempt(make_pod("nobody"), "gone already is done")
+    universe.wait(5)
+    assert [(p.uid, p.is_terminating) for p in universe.cluster.observe().pods if p.name == first.name] == [
+        (first.uid, False)
+    ]
 
 
 def test_draining_can_be_set_and_undone(universe: Universe) -> None:

@@ -1,4 +1,4 @@
-"""What `htas explain pod` says of a run length."""
+"""What `htas explain pod` says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 
 from htas.cli.explain import explain_pod
 from htas.model.pods import RunLength, RunLengthSource
+from htas.model.policy import Fallback, FallbackMode, Limits
 from htas.planning.planner import plan
-from tests.builders import NOW, make_job, make_pod, make_policy, make_snapshot
+from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, running
 
 POLICY = make_policy()
 LEARNED = RunLengthSource.LEARNED
@@ -41,3 +42,22 @@ def test_services_have_none() -> None:
     snapshot = make_snapshot((), (make_pod("web"),))
     first, *_ = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert "runs about" not in first
+
+
+def test_preemption_is_told_of_both() -> None:
+    pods = (running(make_pod("old", "4"), "n"), make_pod("new", "4", priority=1000))
+    policy = make_policy(limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))
+    snapshot = make_snapshot((make_node("n"),), pods)
+    decided = plan(snapshot, policy, NOW)
+    assert explain_pod("old", snapshot, decided, policy)[1:] == ["runs on n", "is to be preempted for default/new"]
+    told = explain_pod("new", snapshot, decided, policy)
+    assert "has room kept on n: default/old of lower priority leave for it" in told
+    assert "waits: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
+
+
+def test_what_the_optimiser_is_asked_for_is_told() -> None:
+    pods = (running(make_pod("old", "4"), "n"), make_pod("new", "4", priority=1000))
+    policy = make_policy(limits=Limits(max_nodes=0))
+    snapshot = make_snapshot((make_node("n"),), pods)
+    told = explain_pod("new", snapshot, plan(snapshot, policy, NOW), policy)
+    assert "a better placement of what runs is to be searched for, so that it finds room" in told

@@ -7,6 +7,7 @@ import pytest
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded, load_configuration
 from htas.config.sandbox import SandboxSetting
+from htas.model.policy import Fallback, FallbackMode, NewPods, Promises
 from tests.unit.config.files import GOOD, SHIPPED, group, told
 
 
@@ -51,6 +52,27 @@ MISTAKES = [
         "leaderElection: {leaseDuration: 15500ms}",
         "leaderElection.leaseDuration: is no whole number of seconds, in which a Lease counts; round it",
         id="half a second of a lease",
+    ),
+    pytest.param(
+        "fallback: {budget: 0s}", "fallback.budget: '0s' is too small; write more than 0", id="a search of no length"
+    ),
+    pytest.param(
+        "fallback: {budget: 11m}", "fallback.budget: '11m' is too great; write at most 600", id="a search without end"
+    ),
+    pytest.param(
+        "fallback: {workers: 0}", "fallback.workers: '0' is too small; write at least 1", id="nobody searches"
+    ),
+    pytest.param("fallback: {share: 0}", "fallback.share: '0' is too small; write more than 0", id="no time for any"),
+    pytest.param("fallback: {share: 1.5}", "fallback.share: '1.5' is too great; write at most 1", id="more than all"),
+    pytest.param(
+        "fallback: {mode: on}",
+        "fallback.mode: found 'on'; write optimize, preempt or off",
+        id="a fallback that is none",
+    ),
+    pytest.param(
+        "fallback: {mode: off, promises: as-kube-scheduler}",
+        "fallback.promises: has no effect with `mode: off`; remove it, or write `mode: preempt`",
+        id="promises of a fallback that is off",
     ),
     pytest.param(
         "leaderElection: {leaseDuration: 0s}",
@@ -141,3 +163,13 @@ def test_machines_from_openstack_have_the_zones_and_the_disk_that_they_are_bough
     (flavour, *_) = policy.catalogue.flavours
     assert flavour.zones == ("north", "south")
     assert flavour.allocatable.ephemeral_bytes == 40 * 2**30
+
+
+def test_the_fallback_as_it_is_written(tmp_path: Path) -> None:
+    text = "fallback: {mode: preempt, promises: as-kube-scheduler, after: 1s, budget: 20s, share: 1, workers: 4, "
+    fallback = loaded(tmp_path, f"{GOOD}{text}pause: 0s, newPods: wait}}").policy.fallback
+    assert fallback == Fallback(FallbackMode.PREEMPT, Promises.AS_KUBE_SCHEDULER, 1.0, 20.0, 1.0, 4, 0.0, NewPods.WAIT)
+
+
+def test_off_is_a_word_here(tmp_path: Path) -> None:
+    assert loaded(tmp_path, f"{GOOD}fallback: {{mode: off}}").policy.fallback.mode is FallbackMode.OFF

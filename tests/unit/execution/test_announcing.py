@@ -127,6 +127,8 @@ def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: L
         pytest.param(done("bind", OURS.key, "gone", OutcomeStatus.FAILED), "ours", "FailedScheduling", id="not bound"),
         pytest.param(done("evict", OURS.key), "ours", "ScaleDown", id="evicted"),
         pytest.param(done("migrate", OURS.key, "to m"), "ours", "ScaleDown", id="moved"),
+        pytest.param(done("preempt", OURS.key, "for x on n"), "ours", "Preempted", id="preempted"),
+        pytest.param(done("nominate", OURS.key, "n"), "ours", "Nominated", id="nominated"),
         pytest.param(done("drain", "n", "empty"), "n", "ScaleDown", id="a node is emptied"),
         pytest.param(done("undo-drain", "n", "why"), "n", "ScaleDownFailed", id="a node is given back"),
     ],
