@@ -93,6 +93,31 @@ def plan(
             typer.echo(yaml.safe_dump(plan_document(made), sort_keys=False), nl=False)
 
 
+@app.command()
+def optimize(
+    config: Config,
+    dump: Dump = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Time for the search, such as 10s.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="Threads of the search.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="Another order of search.")] = 0,
+    form: Annotated[Form, typer.Option("-o", "--output", help="How to print what was found.")] = Form.TABLE,
+    at: At = None,
+) -> None:
+    """Search for a better placement of what runs and waits, and print it; nothing is changed."""
+    from htas.cli import optimize as optimum
+
+    with told():
+        loaded = load_configuration(config)
+        found, took_s = optimum.search(loaded, snapshot_of(loaded, dump, at, False), budget, workers, seed)
+    match form:
+        case Form.TABLE:
+            stdout.print(optimum.optimum_view(found, took_s))
+        case Form.JSON:
+            typer.echo(msgspec.json.format(msgspec.json.encode(optimum.document(found, took_s)), indent=2))
+        case Form.YAML:
+            typer.echo(yaml.safe_dump(optimum.document(found, took_s), sort_keys=False), nl=False)
+
+
 @explain_app.command("pod")
 def explain_a_pod(name: str, config: Config, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
     """Why a pod is where it is, or waits."""

@@ -43,19 +43,19 @@ def _headline(plan: Plan) -> Text:
     return text
 
 
-def _table(title: str, *columns: str) -> Table:
+def table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
 
 
-def _limited(table: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
+def limited(filled: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
     for row in rows[:ROWS]:
-        table.add_row(*row)
+        filled.add_row(*row)
     if len(rows) > ROWS:
-        table.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
-    return table if rows else None
+        filled.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
+    return filled if rows else None
 
 
 def _launches(plan: Plan) -> Table | None:
@@ -67,18 +67,18 @@ def _launches(plan: Plan) -> Table | None:
         (str(count), key[1], key[0], key[2], price_text(key[3]), str(pods[key]))
         for key, count in sorted(counts.items())
     ]
-    return _limited(_table("\nBuy", "machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
+    return limited(table("\nBuy", "machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
 
 
 def _binds(plan: Plan) -> Table | None:
     rows = [(item.pod, item.node, "bind") for item in plan.bind]
     rows += [(item.pod, item.node, item.why) for item in plan.nominate]
-    return _limited(_table("\nPlace", "pod", "node", "how"), rows)
+    return limited(table("\nPlace", "pod", "node", "how"), rows)
 
 
 def _preemptions(plan: Plan) -> Table | None:
     rows = [(item.pod, item.node, item.beneficiary) for item in plan.preempt]
-    return _limited(_table("\nPreempt", "pod", "on node", "for"), rows)
+    return limited(table("\nPreempt", "pod", "on node", "for"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:
@@ -87,16 +87,16 @@ def _removals(plan: Plan) -> Table | None:
         (item.node, item.reason.value, item.message, str(moves[item.node]), price_text(item.savings_nanos_per_hour))
         for item in plan.remove
     ]
-    return _limited(_table("\nRelease", "node", "reason", "why", "pods move", "saves/h"), rows)
+    return limited(table("\nRelease", "node", "reason", "why", "pods move", "saves/h"), rows)
 
 
 def _unplaced(plan: Plan) -> Table | None:
     counts = Counter((item.reason.value, item.message) for item in plan.unplaced)
     first = {(item.reason.value, item.message): item.pod for item in reversed(plan.unplaced)}
     rows = [(str(count), first[key], key[0], key[1]) for key, count in counts.most_common()]
-    return _limited(_table("\nWaiting", "pods", "such as", "reason", "why"), rows)
+    return limited(table("\nWaiting", "pods", "such as", "reason", "why"), rows)
 
 
 def _kept(plan: Plan) -> Table | None:
     rows = [(item.node, item.reason.value, item.message) for item in plan.kept]
-    return _limited(_table("\nKept", "node", "reason", "why"), rows)
+    return limited(table("\nKept", "node", "reason", "why"), rows)

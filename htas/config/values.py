@@ -89,7 +89,7 @@ def _path_or_content(value: Any) -> Any:
     return value if isinstance(value, dict | list) else _nonempty(value)
 
 
-def _seconds(value: Any) -> float:
+def seconds(value: Any) -> float:
     if isinstance(value, float):
         return value
     text = _text(value, "a duration")
@@ -104,7 +104,7 @@ def _seconds(value: Any) -> float:
 
 
 def _whole_seconds(value: Any) -> float:
-    seconds = _seconds(value)
+    seconds = seconds(value)
     if not seconds.is_integer():
         raise ValueError(f"{shown(value)} is no whole number of seconds; clouds bill by the second at the finest")
     return seconds
@@ -189,7 +189,7 @@ def _name(check: Callable[[str], str]) -> BeforeValidator:
     return BeforeValidator(lambda value: check(_text(value)))
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(seconds)]
 """A duration, written as 200ms, 20s, 5m or 1h30m."""
 WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds)]
 Millicores = Annotated[int, BeforeValidator(_milli)]

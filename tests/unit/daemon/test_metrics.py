@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
-from htas.model.reasons import Kept, Unplaced
+from htas.model.reasons import Cancelled, Kept, Unplaced
 from htas.profiler import accounts
 from htas.profiler.meter import Meter
 from tests.stories.play import Story, job
@@ -116,7 +116,9 @@ def test_the_runbook_knows_the_reasons() -> None:
     text = (DOCS / "runbook.md").read_text()
     silent = {Unplaced.AUTOSCALING_NOT_DUE, Unplaced.NOMINATED, Kept.BLOCKED_BY_ON_COMPLETION_POD}
     missing = [
-        reason.value for reason in (*Unplaced, *Kept) if reason not in silent and f"`{reason.value}`" not in text
+        reason.value
+        for reason in (*Unplaced, *Kept, *Cancelled)
+        if reason not in silent and f"`{reason.value}`" not in text
     ]
     assert missing == []
 

@@ -1,0 +1,128 @@
+"""`htas optimize`: what a rearrangement would gain, tier by tier, and who would move; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from htas.cli.console import InputError
+from htas.cli.plan_view import limited, table
+from htas.config.loader import Loaded
+from htas.config.values import seconds as seconds_of
+from htas.daemon.optimizer import budget_of
+from htas.model.plan_document import API_VERSION, instant_text
+from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.snapshot import ClusterSnapshot
+
+LONGEST_S, MOST_WORKERS = 3600.0, 64
+SAID = {
+    RearrangementStatus.PROVEN_OPTIMAL: "no placement is better",
+    RearrangementStatus.IMPROVED: "better than now; time ended before it was proven to be the best",
+    RearrangementStatus.ALREADY_OPTIMAL: "no placement is better than the present one",
+    RearrangementStatus.NO_BETTER_FOUND: "nothing better was found in time, and nothing was proven",
+}
+
+
+def search(
+    loaded: Loaded, snapshot: ClusterSnapshot, budget: str | None, workers: int | None, seed: int
+) -> tuple[Rearrangement, float]:
+    """What the optimiser finds, and how long it took, in seconds; raises InputError where an option makes no sense."""
+    allowed = budget_of(loaded.policy, seed)
+    if budget is not None:
+        allowed = msgspec.structs.replace(allowed, seconds=_seconds(budget))
+    if workers is not None:
+        allowed = msgspec.structs.replace(allowed, workers=_workers(workers))
+    from htas.planning.priority import optimise  # the solver takes a second to load
+
+    began = monotonic()
+    found = optimise(snapshot, loaded.policy, snapshot.taken_at, allowed, lambda: monotonic() - began)
+    return found, monotonic() - began
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise InputError(f"--budget: {error}") from None
+    if not 0 < seconds <= LONGEST_S:
+        raise InputError(f"--budget: {text} is not above 0s and at most {LONGEST_S / 60:g}m; write one such as 10s")
+    return seconds
+
+
+def _workers(workers: int) -> int:
+    if not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"--workers: {workers} is not from 1 to {MOST_WORKERS}; write one for each core it may use")
+    return workers
+
+
+def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
+    """The rearrangement as plain data, for scripts."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Rearrangement",
+        "takenAt": instant_text(found.found_at),
+        "status": found.status.value,
+        "message": found.message,
+        "tookSeconds": round(took_s, 3),
+        "tiers": [
+            {
+                "priority": tier.priority,
+                "wanted": tier.wanted,
+                "placedBefore": tier.placed_before,
+                "placedAfter": tier.placed_after,
+                "placedBound": tier.placed_bound,
+                "placingProven": tier.is_placing_proven,
+                "stays": tier.stays,
+                "staysBound": tier.stays_bound,
+                "stayingProven": tier.is_staying_proven,
+            }
+            for tier in found.tiers
+        ],
+        "leave": [
+            {"pod": shift.pod, "from": shift.source, "to": shift.target, "method": shift.method}
+            for shift in found.shifts
+        ],
+        "place": [{"pod": seat.pod, "node": seat.node} for seat in found.seats],
+    }
+
+
+def optimum_view(found: Rearrangement, took_s: float) -> RenderableType:
+    moves = sum(shift.target is not None for shift in found.shifts)
+    text = Text()
+    text.append(f"{found.status.value}", style="bold cyan" if found.is_better else "bold")
+    text.append(f": {SAID[found.status]} ({took_s:.1f} s)\n")
+    text.append(f"{len(found.seats)} waiting pods placed by moving {moves} and evicting {len(found.shifts) - moves}")
+    if found.message:
+        text.append(f"\n{found.message}", style="dim")
+    parts: list[RenderableType] = [text]
+    parts += [made for made in (_tiers(found.tiers), _shifts(found), _seats(found)) if made is not None]
+    return Group(*parts)
+
+
+def _tiers(tiers: Sequence[Tier]) -> RenderableType | None:
+    rows = [
+        (
+            str(tier.priority),
+            str(tier.wanted),
+            str(tier.placed_before),
+            f"{tier.placed_after} ({tier.placed_after - tier.placed_before:+d})",
+            "proven" if tier.is_placing_proven else f"at most {tier.placed_bound} with those above",
+            f"{tier.stays} of {tier.stays_bound}{' (proven)' if tier.is_staying_proven else ''}",
+        )
+        for tier in tiers
+    ]
+    return limited(table("\nBy priority", "priority", "pods", "placed now", "then", "bound", "stay"), rows)
+
+
+def _shifts(found: Rearrangement) -> RenderableType | None:
+    rows = [(shift.pod, shift.source, shift.target or "nowhere (waits)", shift.method) for shift in found.shifts]
+    return limited(table("\nLeave their nodes", "pod", "from", "to", "how"), rows)
+
+
+def _seats(found: Rearrangement) -> RenderableType | None:
+    return limited(table("\nPlaced", "pod", "node"), [(seat.pod, seat.node) for seat in found.seats])
