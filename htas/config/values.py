@@ -104,10 +104,10 @@ def seconds(value: Any) -> float:
 
 
 def _whole_seconds(value: Any) -> float:
-    seconds = seconds(value)
-    if not seconds.is_integer():
+    length = seconds(value)
+    if not length.is_integer():
         raise ValueError(f"{shown(value)} is no whole number of seconds; clouds bill by the second at the finest")
-    return seconds
+    return length
 
 
 def _whole(value: Any) -> int:

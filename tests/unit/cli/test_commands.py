@@ -53,7 +53,7 @@ def test_version() -> None:
 def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
     made = plan_json(*files)
     assert list(made) == [
-        "apiVersion", "kind", "takenAt", "cost", "bind", "nominate", "launch", "preempt", "optimize", "migrate", "remove",
+        "apiVersion", "kind", "takenAt", "cost", "bind", "nominate", "launch", "preempt", "optimize", "rearrange", "migrate", "remove",
         "unplaced", "kept",
     ]  # fmt: skip
     assert (made["apiVersion"], made["kind"]) == ("htas.io/v1alpha1", "Plan")
