@@ -8,9 +8,9 @@ from collections.abc import Callable
 LONGEST_S = 10.0
 
 
-def until(look: Callable[[], object]) -> None:
-    """Returns as soon as `look` is true; fails after ten seconds."""
-    deadline = time.monotonic() + LONGEST_S
+def until(look: Callable[[], object], within_s: float = LONGEST_S) -> None:
+    """Returns as soon as `look` is true; fails after ten seconds, or as many as told."""
+    deadline = time.monotonic() + within_s
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.005)

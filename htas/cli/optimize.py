@@ -17,6 +17,7 @@ from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
 from htas.model.plan_document import API_VERSION, instant_text
 from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.snapshot import ClusterSnapshot
 
 LONGEST_S, MOST_WORKERS = 3600.0, 64
@@ -69,25 +70,9 @@ def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
         "status": found.status.value,
         "message": found.message,
         "tookSeconds": round(took_s, 3),
-        "tiers": [
-            {
-                "priority": tier.priority,
-                "wanted": tier.wanted,
-                "placedBefore": tier.placed_before,
-                "placedAfter": tier.placed_after,
-                "placedBound": tier.placed_bound,
-                "placingProven": tier.is_placing_proven,
-                "stays": tier.stays,
-                "staysBound": tier.stays_bound,
-                "stayingProven": tier.is_staying_proven,
-            }
-            for tier in found.tiers
-        ],
-        "leave": [
-            {"pod": shift.pod, "from": shift.source, "to": shift.target, "method": shift.method}
-            for shift in found.shifts
-        ],
-        "place": [{"pod": seat.pod, "node": seat.node} for seat in found.seats],
+        "tiers": tiers_document(found.tiers),
+        "leave": leave_document(found.shifts),
+        "place": place_document(found.seats),
     }
 
 

@@ -10,7 +10,6 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -103,11 +102,11 @@ class InlineOptimizer:
 class ProcessOptimizer:
     """Searches in a process that ends with its search, when its time is over, and when this process ends.
 
-    `on_answer` is called, by another thread, when there is one.
+    `starting_s` is what it may take beside its budget.
     """
 
-    def __init__(self, on_answer: Callable[[], None] = lambda: None) -> None:
-        self._on_answer = on_answer
+    def __init__(self, starting_s: float = STARTING_S) -> None:
+        self._starting_s = starting_s
         self._thread: Thread | None = None
         self._answer: Answer | None = None
         self._pid: int | None = None
@@ -146,7 +145,6 @@ class ProcessOptimizer:
             found, problem = None, f"the optimiser failed: {error!r}"
         if not self._is_closed:
             self._answer = Answer(found, problem, monotonic() - began)
-            self._on_answer()
 
     def _ask(self, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Rearrangement | None, str]:
         context = get_context("spawn")  # a fork would copy locks that other threads hold
@@ -157,7 +155,7 @@ class ProcessOptimizer:
         theirs.close()  # so that the end of the process is the end of the pipe
         try:
             ours.send_bytes(msgspec.json.encode((snapshot, policy)))
-            return self._reply(ours, policy.fallback.budget_s + STARTING_S)
+            return self._reply(ours, policy.fallback.budget_s + self._starting_s)
         except (EOFError, OSError):
             process.join(1.0)
             return None, f"the optimiser ended without an answer (exit code {process.exitcode})"

@@ -11,6 +11,8 @@ from starlette.responses import PlainTextResponse, Response
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchReport
+from htas.model.plan_document import API_VERSION, instant_text
+from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.reasons import Cancelled
 from htas.model.record import OutcomeStatus
 from htas.ports import ConflictError
@@ -57,7 +59,21 @@ class SearchDesk:
 
 
 def _document(report: SearchReport, status: int) -> Response:
-    return Response(msgspec.json.encode(report), status, media_type="application/json")
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Search",
+        "id": report.id,
+        "state": report.state.value,
+        "askedAt": instant_text(report.asked_at),
+        "askedBy": report.asked_by,
+        "tookSeconds": round(report.took_s, 3),
+        "status": report.status.value if report.status is not None else None,
+        "message": report.message,
+        "tiers": tiers_document(report.tiers),
+        "leave": leave_document(report.shifts),
+        "place": place_document(report.seats),
+    }
+    return Response(msgspec.json.encode(body), status, media_type="application/json")
 
 
 class SearchMetrics:

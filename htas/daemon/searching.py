@@ -13,7 +13,7 @@ from htas.execution.ports import Ports
 from htas.execution.rearranging import SUBJECT, Rearranging
 from htas.model.plan import Plan
 from htas.model.policy import Policy
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, Shift, Tier
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.fallback import circumstances
@@ -35,7 +35,7 @@ class SearchState(StrEnum):
     """It gave no answer."""
 
 
-class SearchReport(msgspec.Struct, frozen=True, rename="camel"):
+class SearchReport(msgspec.Struct, frozen=True):
     """The last search, as people are told of it."""
 
     id: int
@@ -46,8 +46,8 @@ class SearchReport(msgspec.Struct, frozen=True, rename="camel"):
     status: RearrangementStatus | None = None
     message: str = ""
     tiers: tuple[Tier, ...] = ()
-    shifts: int = 0
-    seats: int = 0
+    shifts: tuple[Shift, ...] = ()
+    seats: tuple[Seat, ...] = ()
 
 
 class Searching:
@@ -180,8 +180,8 @@ class Searching:
                 status=found.status,
                 message=found.message,
                 tiers=found.tiers,
-                shifts=len(found.shifts),
-                seats=len(found.seats),
+                shifts=found.shifts,
+                seats=found.seats,
             )
 
     def _tell(self, **changes: object) -> None:
