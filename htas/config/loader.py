@@ -141,5 +141,6 @@ def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
         cycles=settings.cycles.model(),
         timeouts=settings.timeouts.model(),
         run_lengths=settings.run_lengths.model(),
+        fallback=settings.fallback.model(),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
     )

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from htas.config.fallback import FallbackSetting
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
@@ -72,6 +73,9 @@ class Configuration(Section):
     max_wait_for_capacity: Seconds = Field(
         default=120.0,
         description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
+    )
+    fallback: FallbackSetting = Field(
+        default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

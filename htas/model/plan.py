@@ -98,6 +98,8 @@ class Plan(msgspec.Struct, frozen=True):
     nominate: tuple[Nomination, ...] = ()
     launch: tuple[Launch, ...] = ()
     preempt: tuple[Preemption, ...] = ()
+    optimize: tuple[str, ...] = ()
+    """Pods that a rearrangement is to be searched for: nothing can be bought for them. A wish, not an action."""
     migrate: tuple[Migration, ...] = ()
     remove: tuple[Removing, ...] = ()
     unplaced: tuple[UnplacedPod, ...] = ()

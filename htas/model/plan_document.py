@@ -44,6 +44,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             for item in plan.launch
         ],
         "preempt": [{"pod": item.pod, "node": item.node, "for": item.beneficiary} for item in plan.preempt],
+        "optimize": list(plan.optimize),
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method} for item in plan.migrate
         ],

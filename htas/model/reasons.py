@@ -33,7 +33,7 @@ class Unplaced(StrEnum):
     NO_NODE_GROUP = "NoNodeGroup"
     """No node group takes this kind of work."""
     NOMINATED = "NominatedByPreemption"
-    """Its scheduler has preempted for it; it waits for the victims to leave."""
+    """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
 
 
 class Kept(StrEnum):

@@ -88,6 +88,20 @@ class ClusterView(msgspec.Struct, frozen=True):
     """The pods that ended last, in that order (ENDED_KEPT at most): `pods` has none that ended."""
 
 
+class Search(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of the optimiser: whether it is at work, and what its last search left unplaced.
+
+    `is_under_way` holds from the beginning of a search until its rearrangement is carried out or dropped. `left` tells
+    by pod (its uid) whether it is proven that no placement of the pods of its priority and above takes it in;
+    `circumstances` are those the search began in (htas.planning.fallback.circumstances).
+    """
+
+    is_under_way: bool = False
+    ended_at: float | None = None
+    circumstances: str = ""
+    left: Mapping[str, bool] = {}
+
+
 class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A dated view: the cluster's, the cloud's and HTAS's own open business.
 
@@ -110,3 +124,4 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     cloud_problem: str = ""
     learned: Mapping[str, Resources] = {}
     memory: Memory = Memory()
+    search: Search = Search()

@@ -15,7 +15,9 @@ from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.classes import PodClass
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.costing import cost_of
+from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.feasibility.message import summary
+from htas.planning.nominations import Nominations
 from htas.planning.opening import Opening, open_simulation
 from htas.planning.packing.bundling import bundle
 from htas.planning.scaling.batch import wait_for_zero_bin
@@ -30,12 +32,17 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
-    demands = _place(opening)
+    nominations = Nominations(opening, policy)
+    demands = _place(opening, nominations)
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
+    falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
     placements = pods_by_row(opening.sim.assignments())
-    cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages)
-    return _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
+    work_is_waiting = bool(demands) or bool(opening.sim.nominees)
+    cleaning = _clean(
+        opening, snapshot, policy, now, work_is_waiting, placements, falling_back, Stage.CLEANING in stages
+    )
+    return _written(opening, snapshot, policy, buying, placements, now_placed, falling_back, cleaning)
 
 
 @dataclass(slots=True)
@@ -46,13 +53,15 @@ class _Buying:
     unplaced: list[UnplacedPod] = field(default_factory=list)
 
 
-def _place(opening: Opening) -> list[Demand]:
-    """Stages 1 and 2: bundle the waiting pods and place them; what is left has no room."""
+def _place(opening: Opening, nominations: Nominations) -> list[Demand]:
+    """Stages 1 and 2: bundle the waiting pods and place them, nominated ones first; what is left has no room."""
     demands = []
-    for cls in bundle(opening.waiting, opening.book):
+    for cls in bundle((*opening.waiting, *nominations.lapsed), opening.book):
+        nominations.settle(cls.priority)
         left = len(cls.pods) - opening.placer.place(opening.sim, cls, len(cls.pods))
         if left:
             demands.append(Demand(cls, left))
+    nominations.settle()
     return demands
 
 
@@ -101,13 +110,14 @@ def _clean(
     snapshot: ClusterSnapshot,
     policy: Policy,
     now: float,
-    demands: Sequence[Demand],
+    work_is_waiting: bool,
     placements: dict[int, list[Pod]],
+    falling_back: FallingBack,
     is_due: bool,
 ) -> Cleaning:
     """Stage 6: empty and release what is not worth its price."""
     names = opening.sim.table.nodes
-    needed = {names[row].name for row in placements} | {pod.nominated_node or "" for pod in opening.nominated}
+    needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in opening.sim.nominees}
     return clean(
         opening.sim,
         opening.book,
@@ -116,8 +126,9 @@ def _clean(
         policy,
         now,
         is_due=is_due,
-        work_is_waiting=bool(demands) or any(names[row].name in opening.coming for row in placements),
+        work_is_waiting=work_is_waiting or any(names[row].name in opening.coming for row in placements),
         needed=frozenset(needed),
+        leaving=falling_back.leaving,
     )
 
 
@@ -128,15 +139,19 @@ def _written(
     buying: _Buying,
     placements: dict[int, list[Pod]],
     now_placed: set[str],
+    falling_back: FallingBack,
     cleaning: Cleaning,
 ) -> Plan:
     bought = {} if buying.purchase is None else {item.row: item for item in buying.purchase.bought}
     bind, nominate = _binds(opening, snapshot, policy, placements, now_placed, set(bought))
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
+    nominate += falling_back.nominate
+    beneficiaries = {nomination.pod for nomination in falling_back.nominate}
+    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in beneficiaries]
     unplaced = [
-        *buying.unplaced,
+        *falling_back.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
-        *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in opening.nominated),
+        *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
     ]
     return Plan(
         taken_at=snapshot.taken_at,
@@ -144,6 +159,8 @@ def _written(
         bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
         nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
         launch=launch,
+        preempt=tuple(falling_back.preempt),
+        optimize=falling_back.optimize,
         migrate=cleaning.migrate,
         remove=cleaning.remove,
         unplaced=tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod)),

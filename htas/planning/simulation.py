@@ -34,6 +34,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Nominee:
+    """A waiting pod with room kept on a row: it counts as present there, though it may never come."""
+
+    pod: Pod
+    cls: PodClass
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
 class Growth:
     """Rows added from `start` on."""
 
@@ -61,6 +70,7 @@ class Simulation:
         self.table = world.table
         self.now = now
         self.daemons = tuple(daemons)
+        self.nominees: list[Nominee] = []
         self._cycle_s = world.policy.cycles.scheduling_s
         self.log: list[Change | Growth] = []
 
@@ -78,7 +88,21 @@ class Simulation:
         ok &= self.table.is_open[rows]
         if cls.is_dynamic:
             ok &= accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+            if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
+                ok &= self._accepted_without_nominees(cls, rows)
         return ok
+
+    def _accepted_without_nominees(self, cls: PodClass, rows: slice) -> Bools:
+        """kube-scheduler's second pass: what is near a pod that is to come must hold without it as well."""
+        with self.fork():
+            for nominee in self.nominees:
+                self.unplace(nominee.cls, nominee.row)
+            return accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+
+    def keep_room(self, nominee: Nominee) -> None:
+        """Count a waiting pod as present on a row, whether or not it fits there yet."""
+        self.place_many(nominee.cls, np.array([nominee.row]), np.array([1]), is_work=False)
+        self.nominees.append(nominee)
 
     def diagnose(self, cls: PodClass, rows: slice | None = None) -> dict[str, int]:
         """Why each open node refuses a class, counted as kube-scheduler counts: by the first filter that refuses."""

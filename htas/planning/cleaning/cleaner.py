@@ -14,7 +14,7 @@ from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.class_book import ClassBook
 from htas.planning.cleaning.candidates import Candidate, Question, judge, percent
-from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.cleaning.utilization import is_empty, utilization
 from htas.planning.packing.placing import Placer
@@ -42,8 +42,9 @@ def clean(
     is_due: bool,
     work_is_waiting: bool,
     needed: frozenset[str],
+    leaving: Sequence[Pod] = (),
 ) -> Cleaning:
-    """Decide which nodes to empty. `needed` are nodes this plan places work on.
+    """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
 
     Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
     simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.
@@ -61,7 +62,7 @@ def clean(
         else:
             round_.kept.append(judged)
     if candidates:
-        rescheduler = Rescheduler(sim, book, placer, policy, _ledger(snapshot), now)
+        rescheduler = Rescheduler(sim, book, placer, policy, ledger_of(snapshot, leaving), now)
         with _only_targets_open(sim, snapshot, round_):
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
@@ -119,14 +120,6 @@ def _under_way(snapshot: ClusterSnapshot) -> Counter[str]:
     """Drains of each group that earlier plans began."""
     groups = {claim.id: claim.group for claim in snapshot.claims}
     return Counter(groups[drain.claim] for drain in snapshot.drains if drain.claim in groups)
-
-
-def _ledger(snapshot: ClusterSnapshot) -> BudgetLedger:
-    """The budgets, with the pods spent that are still where earlier plans found them and are to leave."""
-    leaving = {(move.pod, move.source) for move in snapshot.moves}
-    leaving |= {(move.pod, move.source) for drain in snapshot.drains for move in drain.moves}
-    pods = snapshot.cluster.pods
-    return BudgetLedger(snapshot.cluster.budgets, [pod for pod in pods if (pod.key, pod.node) in leaving])
 
 
 @dataclass(slots=True)

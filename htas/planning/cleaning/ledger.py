@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.pods import Pod
+from htas.model.snapshot import ClusterSnapshot
 
 
 class BudgetLedger:
@@ -17,28 +18,37 @@ class BudgetLedger:
 
     def __init__(self, budgets: Iterable[DisruptionBudget], leaving: Iterable[Pod] = ()) -> None:
         self._budgets = sorted(budgets, key=lambda budget: (budget.namespace, budget.name))
+        self._by_namespace: dict[str, list[int]] = {}
+        for i, budget in enumerate(self._budgets):
+            self._by_namespace.setdefault(budget.namespace, []).append(i)
         self._left = [budget.disruptions_allowed for budget in self._budgets]
         for pod in leaving:
             if not pod.is_terminating:
-                self._spend(pod)
+                self.spend(pod)
 
-    def _covering(self, pod: Pod) -> list[int]:
-        return [i for i, budget in enumerate(self._budgets) if budget.covers(pod)]
+    def covering(self, pod: Pod) -> list[int]:
+        """Numbers of the budgets that cover a pod."""
+        return [i for i in self._by_namespace.get(pod.namespace, ()) if self._budgets[i].covers(pod)]
 
-    def _spend(self, pod: Pod) -> None:
-        for i in self._covering(pod):
+    def spend(self, pod: Pod) -> None:
+        """Count one more disruption, whether or not it is allowed."""
+        for i in self.covering(pod):
             self._left[i] -= 1
+
+    def left(self, budget: int) -> int:
+        """How many more disruptions a budget allows, by its number; below 0 where more than it allows were spent."""
+        return self._left[budget]
 
     def has_budget(self, pod: Pod) -> bool:
         """Whether some budget covers a pod at all."""
-        return bool(self._covering(pod))
+        return bool(self.covering(pod))
 
     def refusal(self, pod: Pod) -> str | None:
         """Why a pod may not be disrupted now, in words; None: it may.
 
         The Eviction API refuses a pod that more than one budget covers, whatever they allow.
         """
-        covering = self._covering(pod)
+        covering = self.covering(pod)
         names = ", ".join(f"{self._budgets[i].namespace}/{self._budgets[i].name}" for i in covering)
         if len(covering) > 1:
             return (
@@ -57,11 +67,22 @@ class BudgetLedger:
             if refusal is not None:
                 self._left = before
                 return refusal
-            self._spend(pod)
+            self.spend(pod)
         return None
 
     def refund(self, pods: Iterable[Pod]) -> None:
         """Take back what was spent for pods that stay after all."""
         for pod in pods:
-            for i in self._covering(pod):
+            for i in self.covering(pod):
                 self._left[i] += 1
+
+
+def ledger_of(snapshot: ClusterSnapshot, leaving: Iterable[Pod] = ()) -> BudgetLedger:
+    """The budgets of a snapshot, with the pods spent that are still where earlier plans found them and are to leave.
+
+    `leaving` are those that this plan has decided on beside them.
+    """
+    moving = {(move.pod, move.source) for move in snapshot.moves}
+    moving |= {(move.pod, move.source) for drain in snapshot.drains for move in drain.moves}
+    pods = [pod for pod in snapshot.cluster.pods if (pod.key, pod.node) in moving]
+    return BudgetLedger(snapshot.cluster.budgets, [*pods, *leaving])

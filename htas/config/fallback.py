@@ -1,0 +1,62 @@
+"""What is done for work that has no room where nothing can be bought."""
+
+from __future__ import annotations
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from htas.config.values import Count, Real, Seconds, Section
+from htas.model.policy import Fallback, FallbackMode, NewPods, Promises
+
+MOST_WORKERS = 64
+
+
+class FallbackSetting(Section):
+    """Limits reached, quota used up: preemption for one pod, the optimiser for all of them."""
+
+    mode: FallbackMode = Field(
+        default=FallbackMode.OPTIMIZE,
+        description="optimize: what runs is placed anew where that helps, and else as with preempt; "
+        "preempt: pods of lower priority are evicted, as by kube-scheduler; off: work waits.",
+    )
+    promises: Promises = Field(
+        default=Promises.KEEP,
+        description="keep: budgets and pods that asked not to be disrupted hold against any priority; "
+        "as-kube-scheduler: preemption keeps budgets where it has a choice, and nothing else.",
+    )
+    after: Seconds = Field(
+        default=5.0, description="How long a pod waits before the optimiser is asked for it; 5s: its fellows have come."
+    )
+    budget: Seconds = Field(
+        default=10.0, gt=0, le=600, description="The most time for one search; 10s. Work goes on beside it."
+    )
+    share: Real = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="The part of the budget divided among priorities; 0.8. The rest goes to those that need it.",
+    )
+    workers: Count = Field(default=2, ge=1, le=MOST_WORKERS, description="Threads of a search; 2, as many as cores.")
+    pause: Seconds = Field(default=60.0, description="Between two searches; 60s. 0s: one follows the other.")
+    new_pods: NewPods = Field(
+        default=NewPods.PLAN_AROUND,
+        description="Those that come during a search: plan-around: are placed at once; wait: until it is over.",
+    )
+
+    @field_validator("promises")
+    @classmethod
+    def _has_an_effect(cls, promises: Promises, info: ValidationInfo) -> Promises:
+        if promises is Promises.AS_KUBE_SCHEDULER and info.data.get("mode") is FallbackMode.OFF:
+            raise ValueError("has no effect with `mode: off`; remove it, or write `mode: preempt`")
+        return promises
+
+    def model(self) -> Fallback:
+        return Fallback(
+            mode=self.mode,
+            promises=self.promises,
+            after_s=self.after,
+            budget_s=self.budget,
+            share=self.share,
+            workers=self.workers,
+            pause_s=self.pause,
+            new_pods=self.new_pods,
+        )

@@ -1,0 +1,159 @@
+"""Stage 5: what is done for work that has no room where nothing can be bought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from htas.model.plan import Nomination, Preemption, UnplacedPod
+from htas.model.pods import Pod
+from htas.model.policy import FallbackMode, Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.opening import Opening
+from htas.planning.preemption.preemptor import Preempted, Preemptor
+
+NOTHING_TO_BUY = frozenset(
+    {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
+    | {Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE}
+)
+"""Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
+MOST_AT_ONCE = 100
+"""So many pods are preempted for by one plan, the most important ones; the next goes on from what came of it."""
+
+
+@dataclass(slots=True)
+class FallingBack:
+    """What the stage came to: the plan's parts, and the running pods that are to leave."""
+
+    unplaced: list[UnplacedPod]
+    preempt: list[Preemption] = field(default_factory=list)
+    nominate: list[Nomination] = field(default_factory=list)
+    optimize: tuple[str, ...] = ()
+    leaving: list[Pod] = field(default_factory=list)
+
+
+def fall_back(
+    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Sequence[UnplacedPod]
+) -> FallingBack:
+    """Preempt for what nothing can be bought for, or ask for the optimiser, as the policy says."""
+    result = FallingBack(list(unplaced))
+    waiting = _waiting(opening, policy, unplaced)
+    if policy.fallback.mode is FallbackMode.OFF or not waiting:
+        return result
+    told: dict[str, UnplacedPod] = {}
+    if policy.fallback.mode is FallbackMode.OPTIMIZE:
+        waiting = _ask_optimiser(result, told, snapshot, policy, waiting)
+    if waiting:
+        _preempt(result, told, opening, snapshot, policy, waiting)
+    result.unplaced = [told.pop(item.pod, item) for item in unplaced]
+    result.unplaced += told.values()
+    return result
+
+
+_Waiting = list[tuple[Pod, UnplacedPod]]
+
+
+def _waiting(opening: Opening, policy: Policy, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+    """Pods of ours that nothing can be bought for, the most important first and of these the oldest."""
+    pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
+    found = [(pods[item.pod], item) for item in unplaced if item.reason in NOTHING_TO_BUY and item.pod in pods]
+    ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
+    return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
+
+
+def _ask_optimiser(
+    result: FallingBack, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
+) -> _Waiting:
+    """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
+    search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
+    if search.is_under_way:
+        told |= {pod.key: _also(item, "a rearrangement is under way") for pod, item in waiting}
+        return []
+    is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
+    left = search.left if search.ended_at is not None else {}
+    ripe = [(pod, item) for pod, item in waiting if now - pod.created_at >= fallback.after_s]
+    asked = [(pod, item) for pod, item in ripe if not (is_same and pod.uid in left)]
+    paused_s = 0.0 if search.ended_at is None else search.ended_at + fallback.pause_s - now
+    if asked and paused_s <= 0:
+        result.optimize = tuple(pod.key for pod, _ in asked)
+        told |= {pod.key: _also(item, "a better placement of what runs is searched for") for pod, item in asked}
+        return []
+    for pod, item in waiting:
+        if is_same and left.get(pod.uid, False):
+            told[pod.key] = _also(item, "proven: no other placement of what runs would take it in")
+        elif paused_s > 0:
+            told[pod.key] = _also(
+                item, f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
+            )
+    return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
+
+
+def _also(item: UnplacedPod, message: str) -> UnplacedPod:
+    return msgspec.structs.replace(item, message=f"{item.message} {message}" if item.message else message)
+
+
+def _preempt(
+    result: FallingBack,
+    told: dict[str, UnplacedPod],
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    waiting: _Waiting,
+) -> None:
+    preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
+    hopeless: dict[int, str] = {}
+    """Classes there was no way for: nor is there for the next pod of them, with less room."""
+    for pod, item in waiting:
+        cls = opening.book.class_of(pod)
+        if len(result.nominate) == MOST_AT_ONCE:
+            told[pod.key] = _also(item, f"{MOST_AT_ONCE} others are preempted for first")
+            continue
+        found = hopeless.get(id(cls)) or preemptor.preempt(pod)
+        if isinstance(found, str):
+            told[pod.key] = _also(item, found)
+            if pod.preempts:
+                hopeless[id(cls)] = found
+            continue
+        _decide(result, pod, found)
+        told[pod.key] = UnplacedPod(
+            pod.key, Unplaced.NOMINATED, f"nominated to {found.node}: {_who(found)}", item.nodes
+        )
+    for nominee in preemptor.displaced:
+        pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
+        told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, f"its room on {node} goes to work of higher priority")
+    preemptor.restore()
+
+
+def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:
+    result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
+    result.nominate.append(Nomination(pod.key, found.node, _who(found)))
+    result.leaving += found.victims
+
+
+def _who(found: Preempted) -> str:
+    """Who leaves, by name where they are few."""
+    if not found.victims:
+        return "it waits for pods that end there"
+    names = [victim.key for victim in found.victims[:3]]
+    more = len(found.victims) - len(names)
+    return f"{', '.join(names)}{f' and {more} more' if more else ''} of lower priority leave for it"
+
+
+def circumstances(snapshot: ClusterSnapshot) -> str:
+    """What a search for a better placement depends on, as a short text: while it is the same, so is what is found.
+
+    It changes with every pod that comes, goes or is bound, with every node, and with what budgets allow.
+    """
+    cluster = snapshot.cluster
+    digest = blake2b(digest_size=16)
+    for pod in sorted((pod.uid, pod.node or "", pod.is_terminating, len(pod.gates)) for pod in cluster.pods):
+        digest.update(repr(pod).encode())
+    for node in sorted((node.name, node.is_ready, node.is_unschedulable, len(node.taints)) for node in cluster.nodes):
+        digest.update(repr(node).encode())
+    for budget in sorted((budget.namespace, budget.name, budget.disruptions_allowed) for budget in cluster.budgets):
+        digest.update(repr(budget).encode())
+    return digest.hexdigest()

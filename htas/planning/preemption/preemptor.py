@@ -1,0 +1,240 @@
+"""The preemptor: for one pod after another, the node where the least has to leave, and who."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy, Promises
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import Bools, PodClass
+from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.feasibility import inter_pod_affinity
+from htas.planning.opening import Opening
+from htas.planning.preemption.choice import Candidate, best, by_importance
+from htas.planning.preemption.residents import Resident, Residents
+from htas.planning.simulation import Nominee
+
+LEAST_CANDIDATES = 100
+CANDIDATES_SHARE = 0.1
+"""kube-scheduler looks at max(100, 10 %) of the nodes where preemption helps; here at those that promise most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """Room made for a pod: its node, and who leaves it (nobody, where what ends anyway is enough)."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+@dataclass(slots=True)
+class _Shortlist:
+    """What was found for a class: candidates by row, and the rows that were looked at in their order."""
+
+    rows: list[int]
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    looked_at: int = 0
+
+
+class Preemptor:
+    """Chooses victims on an opening whose waiting pods have been placed as far as they fit.
+
+    What it decides stays in the simulation: the victims gone, and the room kept for whom they leave.
+    """
+
+    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._opening = opening
+        self._sim = opening.sim
+        self._now = now
+        self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
+        self._ledger = ledger_of(snapshot)
+        self._residents = Residents(opening, snapshot, policy, now)
+        self._is_there = self._rows_there(snapshot)
+        self._shortlists: dict[int, _Shortlist] = {}
+        self._gone: list[tuple[Resident, int]] = []
+        self.displaced: list[Nominee] = []
+        """Nominated pods whose room went to work of higher priority."""
+
+    def _rows_there(self, snapshot: ClusterSnapshot) -> Bools:
+        """Rows with a node on them that is there: machines on their way hold nobody who could leave."""
+        names = {node.name for node in snapshot.cluster.nodes} - self._opening.coming
+        return np.array([node.name in names for node in self._sim.table.nodes], dtype=np.bool_)
+
+    def preempt(self, pod: Pod) -> Preempted | str:
+        """Make room for a pod; or why there is no way, in kube-scheduler's words."""
+        if not pod.preempts:
+            return "preemption: not eligible due to preemptionPolicy=Never."
+        cls = self._opening.book.class_of(pod)
+        shortlist = self._shortlist(cls)
+        chosen = best(shortlist.candidates.values(), self._now)
+        if chosen is None:
+            return self._nowhere(cls)
+        self._carry_out(pod, cls, chosen)
+        return Preempted(self._sim.table.nodes[chosen.row].name, chosen.victims)
+
+    def restore(self) -> None:
+        """Count the victims as present again, as they are until they have ended: nothing else takes their room."""
+        for resident, row in self._gone:
+            self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+        self._gone.clear()
+
+    # Looking.
+
+    def _resolvable(self, cls: PodClass) -> Bools:
+        """Rows whose refusal could end when pods leave: all but those of the node itself, its labels and its size.
+
+        No affinity is fulfilled by removing pods (kube-scheduler calls these nodes UnschedulableAndUnresolvable).
+        """
+        sim, rows = self._sim, self._sim.all_rows
+        ok = sim.allowed(cls) & sim.table.is_open[rows]
+        ok[len(self._is_there) :] = False
+        ok[: len(self._is_there)] &= self._is_there
+        for resource in cls.needs:
+            ok &= sim.table.allocatable[resource, rows] >= cls.requests[resource]
+        if cls.constraints.affinity:
+            for refusal in inter_pod_affinity.refuse(sim.world, cls, rows):
+                if refusal.reason == inter_pod_affinity.AFFINITY:
+                    ok &= ~refusal.where
+        return ok
+
+    def _shortlist(self, cls: PodClass) -> _Shortlist:
+        """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
+        known = self._shortlists.get(id(cls))
+        if known is None or cls.is_dynamic:  # what is decided on one node may change others for such classes
+            known = _Shortlist(self._residents.promising(cls, self._resolvable(cls)))
+            self._shortlists[id(cls)] = known
+        enough = max(LEAST_CANDIDATES, int(CANDIDATES_SHARE * len(self._is_there)))
+        while len(known.candidates) < enough and known.looked_at < len(known.rows):
+            self._look_at(cls, known, known.rows[known.looked_at])
+            known.looked_at += 1
+        return known
+
+    def _look_at(self, cls: PodClass, shortlist: _Shortlist, row: int) -> None:
+        candidate = self._candidate(cls, row)
+        shortlist.candidates.pop(row, None)
+        if candidate is not None:
+            shortlist.candidates[row] = candidate
+
+    def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
+        """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
+        sim, potential = self._sim, self._residents.victims(row, cls.priority)
+        with sim.fork(), self._without_lesser_nominees(cls, row):
+            for resident in (*self._residents.ending(row), *potential):
+                sim.unplace(resident.cls, row)
+            if not self._fits(cls, row):
+                return None
+            violating, others = self._by_violation(potential)
+            broken = self._not_reprieved(violating, cls, row)
+            victims = [*broken, *self._not_reprieved(others, cls, row)]
+        pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
+        if self._must_keep_budgets:
+            return Candidate(row, pods) if self._may_all_leave(pods) else None
+        return Candidate(row, pods, len(broken))
+
+    def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
+        """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""
+        victims = []
+        for resident in residents:
+            with self._sim.fork() as branch:
+                self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+                if self._fits(cls, row):
+                    branch.commit()
+                else:
+                    victims.append(resident)
+        return victims
+
+    def _fits(self, cls: PodClass, row: int) -> bool:
+        return bool(self._sim.feasible(cls, slice(row, row + 1))[0])
+
+    @contextmanager
+    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[None]:
+        """Pods nominated to a row give way to a higher priority. To be used in a fork."""
+        sim, nominees = self._sim, self._sim.nominees
+        lesser = [each for each in nominees if each.row == row and each.pod.priority < cls.priority]
+        if not lesser:
+            yield
+            return
+        for nominee in lesser:
+            sim.unplace(nominee.cls, row)
+        sim.nominees = [each for each in nominees if each not in lesser]
+        try:
+            yield
+        finally:
+            sim.nominees = nominees
+
+    # Budgets.
+
+    def _by_violation(self, residents: Sequence[Resident]) -> tuple[list[Resident], list[Resident]]:
+        """Those whose leaving would break a budget if all before them left too, and the others."""
+        spent: dict[int, int] = {}
+        violating: list[Resident] = []
+        others: list[Resident] = []
+        for resident in residents:
+            breaks = False
+            for budget in self._ledger.covering(resident.pod):
+                spent[budget] = spent.get(budget, 0) + 1
+                breaks |= spent[budget] > self._ledger.left(budget)
+            (violating if breaks else others).append(resident)
+        return violating, others
+
+    def _may_all_leave(self, pods: Sequence[Pod]) -> bool:
+        refusal = self._ledger.try_spend(pods)
+        if refusal is None:
+            self._ledger.refund(pods)
+        return refusal is None
+
+    # Deciding.
+
+    def _carry_out(self, pod: Pod, cls: PodClass, chosen: Candidate) -> None:
+        row, sim = chosen.row, self._sim
+        leaving = {victim.uid for victim in chosen.victims}
+        victims = [each for each in self._residents.victims(row, cls.priority) if each.pod.uid in leaving]
+        ending = list(self._residents.ending(row))
+        for resident in (*victims, *ending):
+            sim.unplace(resident.cls, row)
+            self._gone.append((resident, row))
+        self._residents.leave((*victims, *ending))
+        for nominee in [each for each in sim.nominees if each.row == row and each.pod.priority < pod.priority]:
+            sim.unplace(nominee.cls, row)
+            sim.nominees.remove(nominee)
+            self.displaced.append(nominee)
+        sim.keep_room(Nominee(pod, cls, row))
+        touched = self._spend(chosen.victims)
+        for known in self._shortlists.values():
+            self._look_again(known, row, touched)
+
+    def _spend(self, victims: Sequence[Pod]) -> set[int]:
+        """Spend the budgets of victims; returns which."""
+        for victim in victims:
+            self._ledger.spend(victim)
+        return {budget for victim in victims for budget in self._ledger.covering(victim)}
+
+    def _look_again(self, known: _Shortlist, row: int, budgets: set[int]) -> None:
+        """Rows that changed, or whose pods a spent budget covers, are looked at anew for the next pod."""
+        stale = [
+            other
+            for other in known.rows[: known.looked_at]
+            if other == row or (budgets and self._residents.share_a_budget(other, budgets, self._ledger))
+        ]
+        if stale:
+            gone = set(stale)
+            known.rows = [other for other in known.rows if other not in gone] + stale
+            known.looked_at -= len(stale)
+            for other in stale:
+                known.candidates.pop(other, None)
+
+    def _nowhere(self, cls: PodClass) -> str:
+        """kube-scheduler's sentence, and the first promise that stands in the way."""
+        nodes = self._sim.open_rows(slice(0, len(self._is_there)))
+        helps = self._resolvable(cls)
+        rows = np.flatnonzero(helps).tolist()
+        reasons = [(nodes - len(rows), "Preemption is not helpful for scheduling")]
+        reasons.append((len(rows), "No preemption victims found for incoming pod"))
+        told = ", ".join(f"{count} {reason}" for count, reason in reasons if count > 0)
+        why = self._residents.protected(rows, cls.priority)
+        return f"preemption: 0/{nodes} nodes are available: {told}." + (f" For one: {why}." if why else "")
