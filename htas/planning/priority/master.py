@@ -11,20 +11,18 @@ bounds every placement from above; linear programming finds good prices, the pat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver import pywraplp
-from ortools.sat.python import cp_model
-
 from htas.planning.classes import Bools, Ints
 from htas.planning.priority.budget import Clock
+from htas.planning.priority.integers import UNBOUNDED, IntegerProgram, rounded_down
 from htas.planning.priority.patterns import Patterns, enumerate_patterns, fitting, yielding_in_vain
+from htas.planning.priority.relaxation import Relaxation
 
-TOLERANCE = 1e-4
-"""Bounds are computed in floating point and rounded down to integers; so far above one they are still that one."""
+_CLOSE = 0.02
+"""Prices this close to the best ones leave out nearly as many columns."""
 Floats = NDArray[np.float64]
 
 
@@ -60,6 +58,10 @@ class Program:
     yields: Bools
     objective: Measure
     floors: tuple[Floor, ...]
+
+    @property
+    def least(self) -> list[int]:
+        return [floor.least for floor in self.floors]
 
 
 @dataclass(slots=True)
@@ -166,49 +168,48 @@ class Master:
 
     def tighten(self, x: Ints, deadline: float, enough: int) -> int:
         """Column generation from a placement `x`; returns the bound, at once if it comes down to `enough`."""
-        relaxed = _Relaxed(self.program, [len(group.nodes) for group in self._groups])
+        rows = Relaxation(self.program.count, self.program.least, [len(group.nodes) for group in self._groups])
         for g, group in enumerate(self._groups):
             for node in group.nodes:
                 chosen = self._find(group, x[:, node])
                 if chosen is not None:
-                    self._offer(relaxed, g, np.array([chosen]))
-        prices, penalties = relaxed.solve()
+                    self._offer(rows, g, np.array([chosen]))
+        prices, penalties = rows.solve()
+        is_exact = True
         while True:
             reduced = self._reduced(prices, penalties)
             bound = self._lagrangian(prices, penalties, reduced)
             if bound < self.bound:
                 self.bound, self._prices, self._penalties = bound, prices, penalties
-            news = sum(
-                self._offer(relaxed, g, _best(values, relaxed.share[g])) for g, values in enumerate(reduced)
-            )
-            is_done = not news and relaxed.is_exact
-            if is_done or self._floor() <= max(enough, relaxed.floor()) or self._clock.is_over(deadline):
+            news = sum(self._offer(rows, g, _best(values, rows.share[g])) for g, values in enumerate(reduced))
+            is_done = (not news and is_exact) or self.bound < rows.value + _CLOSE
+            if is_done or self._floor() <= enough or self._clock.is_over(deadline):
                 return self._floor()
-            exact_prices, exact_penalties = relaxed.solve()
+            exact_prices, exact_penalties = rows.solve()
             # Prices half-way to the best ones known swing less; once they bring no column, the exact ones decide.
-            half = 0.6 if news else 1.0
-            relaxed.is_exact = half == 1.0
+            is_exact = not news
+            half = 1.0 if is_exact else 0.6
             prices = half * exact_prices + (1 - half) * self._prices
             penalties = half * exact_penalties + (1 - half) * self._penalties
 
     def _floor(self) -> int:
-        return int(np.floor(self.bound + TOLERANCE)) if np.isfinite(self.bound) else 2**62
+        return rounded_down(self.bound)
 
     def _find(self, group: _Group, counts: Ints) -> int | None:
         """Which of a group's columns a node's content is."""
         found = np.flatnonzero((self.patterns[group.patterns] == counts).all(axis=1))
         return int(found[0]) if len(found) else None
 
-    def _offer(self, relaxed: _Relaxed, g: int, chosen: NDArray[np.int64]) -> int:
+    def _offer(self, rows: Relaxation, g: int, chosen: NDArray[np.int64]) -> int:
         group = self._groups[g]
         news = 0
         for column in chosen.tolist():
-            if (g, column) in relaxed.known:
+            if rows.knows(g, column):
                 continue
             one = np.array([column])
             value = int(self._values(group, self.program.objective, one)[0])
             floors = [int(self._values(group, floor.measure, one)[0]) for floor in self.program.floors]
-            relaxed.add(g, column, value, self.patterns[group.patterns[column]], floors)
+            rows.add(g, column, value, self.patterns[group.patterns[column]], floors)
             news += 1
         return news
 
@@ -222,7 +223,7 @@ class Master:
         nothing is proven.
         """
         reduced = self._reduced(self._prices, self._penalties)
-        gap = self.bound - target + TOLERANCE
+        gap = self.bound - target + 1e-4
         kept = [np.flatnonzero(values >= values.max() - gap) for values in reduced]
         total = sum(map(len, kept))
         is_whole = total <= most_columns
@@ -240,42 +241,23 @@ class Master:
         return Bounded(self._floor(), found.x, total)
 
     def _integer(self, kept: list[NDArray[np.int64]], target: int, deadline: float) -> Bounded:
-        program, model = self.program, cp_model.CpModel()
-        used: list[tuple[int, int, cp_model.IntVar]] = []
-        kinds: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in program.count]
-        worth: list[tuple[cp_model.IntVar, int]] = []
-        floors: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in program.floors]
+        """(8) to (11) over the columns kept, by branch and bound."""
+        program = self.program
+        integers = IntegerProgram(program.count, program.least, [len(group.nodes) for group in self._groups], target)
         for g, (group, keep) in enumerate(zip(self._groups, kept, strict=True)):
-            size = len(group.nodes)
-            variables = [model.new_int_var(0, size, "") for _ in keep]
-            model.add(cp_model.LinearExpr.sum(variables) == size)
-            used += [(g, int(column), y) for column, y in zip(keep, variables, strict=True)]
-            chosen = self.patterns[group.patterns[keep]]
-            for i, k in zip(*(part.tolist() for part in np.nonzero(chosen)), strict=True):
-                kinds[k].append((variables[i], int(chosen[i, k])))
-            worth += zip(variables, self._values(group, program.objective, keep).tolist(), strict=True)
-            for terms, floor in zip(floors, program.floors, strict=True):
-                terms += zip(variables, self._values(group, floor.measure, keep).tolist(), strict=True)
-        for terms, count in zip(kinds, program.count.tolist(), strict=True):
-            if terms:
-                model.add(_weighted(terms) <= count)
-        for terms, floor in zip(floors, program.floors, strict=True):
-            model.add(_weighted(terms) >= floor.least)
-        model.add(_weighted(worth) >= target)
-        model.maximize(_weighted(worth))
-        solver = solver_for(self._clock, deadline)
-        status = solver.solve(model)
-        self._clock.work(solver.response_proto.deterministic_time + 1e-5 * len(used))
-        if status == cp_model.INFEASIBLE:
+            values = self._values(group, program.objective, keep)
+            floors = np.array([self._values(group, floor.measure, keep) for floor in program.floors])
+            integers.add(g, keep, values, self.patterns[group.patterns[keep]], floors)
+        outcome = integers.solve(self._clock, deadline)
+        if outcome.is_infeasible:
             return Bounded(target - 1, None)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Bounded(2**62, None)
+        if outcome.used is None:
+            return Bounded(UNBOUNDED, None)
         x = np.zeros_like(program.home)
-        for g, column, y in used:
-            times = solver.value(y)
+        for g, column, times in outcome.used:
             for _ in range(times):
                 x[:, self._groups[g].nodes[self._taken(x, g)]] = self.patterns[self._groups[g].patterns[column]]
-        return Bounded(int(np.floor(solver.best_objective_bound + TOLERANCE)), x)
+        return Bounded(outcome.bound, x)
 
     def _taken(self, x: Ints, g: int) -> int:
         """The first node of a group that has no pattern yet (an empty pattern may be overwritten)."""
@@ -283,66 +265,7 @@ class Master:
         return next((i for i, node in enumerate(nodes) if not x[:, node].any()), 0)
 
 
-class _Relaxed:
-    """The linear relaxation over the columns offered so far."""
-
-    def __init__(self, program: Program, sizes: list[int]) -> None:
-        self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        self._objective = self._solver.Objective()
-        self._objective.SetMaximization()
-        infinity = self._solver.infinity()
-        self._kinds = [self._solver.Constraint(-infinity, float(count)) for count in program.count]
-        self._groups = [self._solver.Constraint(-infinity, float(size)) for size in sizes]
-        self._floors = [self._solver.Constraint(float(floor.least), infinity) for floor in program.floors]
-        self.known: set[tuple[int, int]] = set()
-        self.share = np.zeros(len(sizes))
-        """What a node of each group is worth at the relaxation's prices."""
-        self.is_exact = True
-        self._value = 0.0
-
-    def add(self, group: int, column: int, value: int, pattern: NDArray[np.int8], floors: Sequence[int]) -> None:
-        self.known.add((group, column))
-        variable = self._solver.NumVar(0.0, self._solver.infinity(), "")
-        self._objective.SetCoefficient(variable, float(value))
-        self._groups[group].SetCoefficient(variable, 1.0)
-        for kind in np.flatnonzero(pattern):
-            self._kinds[kind].SetCoefficient(variable, float(pattern[kind]))
-        for row, amount in zip(self._floors, floors, strict=True):
-            row.SetCoefficient(variable, float(amount))
-
-    def solve(self) -> tuple[Floats, Floats]:
-        """Prices of kinds and penalties of floors."""
-        self._solver.Solve()
-        self._value = self._objective.Value()
-        self.share = np.array([row.dual_value() for row in self._groups])
-        prices = np.maximum([row.dual_value() for row in self._kinds], 0.0)
-        penalties = np.maximum([-row.dual_value() for row in self._floors], 0.0)
-        return prices, np.asarray(penalties, dtype=np.float64).reshape(len(self._floors))
-
-    def floor(self) -> int:
-        """No bound by this relaxation comes below it."""
-        return int(np.floor(self._value + TOLERANCE))
-
-
 def _best(values: Floats, share: float) -> NDArray[np.int64]:
     """The column worth most, if it is worth more than what the node is worth now."""
     best = int(values.argmax())
     return np.array([best]) if values[best] > share + 1e-7 else np.zeros(0, dtype=np.int64)
-
-
-def _weighted(terms: Sequence[tuple[cp_model.IntVar, int]]) -> cp_model.LinearExprT:
-    return cp_model.LinearExpr.weighted_sum([variable for variable, _ in terms], [weight for _, weight in terms])
-
-
-def solver_for(clock: Clock, deadline: float) -> cp_model.CpSolver:
-    """CP-SAT within what is left; deterministic, however many workers, unless the stopwatch ends it."""
-    solver = cp_model.CpSolver()
-    parameters, left = solver.parameters, max(clock.left(deadline), 0.001)
-    parameters.random_seed = clock.budget.seed
-    parameters.num_workers = clock.budget.workers
-    parameters.interleave_search = clock.budget.workers > 1
-    if clock.budget.is_deterministic:
-        parameters.max_deterministic_time = left
-    else:
-        parameters.max_time_in_seconds = left
-    return solver
