@@ -48,29 +48,27 @@ def verified(opening: Opening, problem: Problem, steps: list[Step]) -> list[Step
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
     The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused
-    goes back to its node where that still takes it, else nowhere; a waiting one waits. Waiting pods whose constraints
-    the problem does not express are tried last.
+    or has no target goes back to its node if that still takes it in the end, more important ones first; else nowhere.
     """
     sim, book = opening.sim, opening.book
+    tier = {priority: t for t, priority in enumerate(problem.priorities)}
     for step in steps:
         if step.source is not None:
             sim.unplace(book.class_of(step.pod), step.source)
-    tier = {priority: t for t, priority in enumerate(problem.priorities)}
-    done = []
+    done, refused = [], []
     for step in sorted(steps, key=lambda step: (tier[step.pod.priority], step.source is None, step.pod.key)):
         cls = book.class_of(step.pod)
-        for row in (step.target, step.source):
-            if row is None or (row != step.source and not sim.feasible(cls)[row]):
-                continue
-            if row == step.source and not _has_room(opening, step.pod, row):
-                continue
-            sim.place(cls, row)
-            if row != step.source:
-                done.append(step)
-            break
+        if step.target is not None and sim.feasible(cls)[step.target]:
+            sim.place(cls, step.target)
+            done.append(step)
+        elif step.source is not None:
+            refused.append(step)
+    for step in refused:
+        source = step.source if step.source is not None else 0
+        if _has_room(opening, step.pod, source):
+            sim.place(book.class_of(step.pod), source)
         else:
-            if step.source is not None:
-                done.append(Step(step.pod, step.source, None))
+            done.append(Step(step.pod, step.source, None))
     return done
 
 

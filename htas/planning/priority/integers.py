@@ -78,7 +78,8 @@ class IntegerProgram:
         result = mathopt.solve(self._model, mathopt.SolverType.HIGHS, params=parameters)
         clock.work(len(self._columns) * 5e-5 + result.solve_stats.node_count / _NODES_PER_S)
         reason = result.termination.reason
-        if reason == mathopt.TerminationReason.INFEASIBLE:
+        # Every variable is bounded, so what presolve calls infeasible or unbounded is infeasible.
+        if reason in (mathopt.TerminationReason.INFEASIBLE, mathopt.TerminationReason.INFEASIBLE_OR_UNBOUNDED):
             return Outcome(True, None, -UNBOUNDED)
         bound = rounded_down(result.termination.objective_bounds.dual_bound)
         if reason not in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.FEASIBLE):

@@ -13,6 +13,7 @@ import numpy as np
 from htas.planning.classes import Ints
 from htas.planning.priority.bounds import most_by_room
 from htas.planning.priority.budget import Clock, Shares
+from htas.planning.priority.filling import must_waste
 from htas.planning.priority.greedy import best_fit, by_importance, settle
 from htas.planning.priority.master import Master
 from htas.planning.priority.overflow import OverflowSearch
@@ -21,7 +22,7 @@ from htas.planning.priority.stages import Stage, searched_kinds, slice_of, stays
 
 _FIRST_STEPS = 400
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
-_MOST_STEPS = 100_000
+_ATTEMPTS = 5
 _PATTERNS_PER_S = 60_000
 _MOST_PATTERNS = 800_000
 _MOST_COLUMNS = 3000
@@ -72,17 +73,35 @@ class Search:
 
     def _place(self, stage: Stage, reached: Reached, deadline: float) -> None:
         reached.placed_bound = min(reached.placed_bound, self._bound_by_room(stage))
-        if self._is_reached(stage, reached):
-            reached.is_placing_proven = True
-            return
-        self._add_by_preempting(stage)
-        self._add_by_exchanges(stage, reached, _FIRST_STEPS, deadline)
         if not self._is_reached(stage, reached):
+            self._add_by_preempting(stage)
+        if not self._is_reached(stage, reached):
+            self._add_by_exchanges(stage, reached, _FIRST_STEPS, deadline)
+        if not self._is_reached(stage, reached):
+            reached.placed_bound = min(reached.placed_bound, self._bound_by_filling(stage, reached, deadline))
+        attempt = 0
+        while not self._is_reached(stage, reached) and not self._clock.is_over(deadline):
+            # Patterns and exchanges by turns: each starts from what the other has found, the latter with more steps.
             bound = self._by_patterns(stage, reached.placed_bound, deadline)
             reached.placed_bound = min(reached.placed_bound, bound)
-        if not self._is_reached(stage, reached):
-            self._add_by_exchanges(stage, reached, _MOST_STEPS, deadline)
+            attempt += 1
+            self._add_by_exchanges(stage, reached, _FIRST_STEPS * 8**attempt, deadline, attempt)
+            if attempt == _ATTEMPTS:
+                break
         reached.is_placing_proven = self._is_reached(stage, reached)
+
+    def _bound_by_filling(self, stage: Stage, reached: Reached, deadline: float) -> int:
+        """One less where all pods would have to fill every node to the brim, and some node cannot be."""
+        problem = self._problem
+        if reached.placed_bound < problem.wanted(stage.tier):
+            return reached.placed_bound
+        kept = stays_put(problem, stage)
+        kinds = (problem.tier <= stage.tier) & ~kept
+        room = problem.capacity - problem.home[kept].T @ problem.requests[kept]
+        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * self._clock.left(deadline)))
+        is_wasted = must_waste(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room, limit)
+        self._clock.work(0.2)
+        return reached.placed_bound - is_wasted
 
     def _is_reached(self, stage: Stage, reached: Reached) -> bool:
         return self._problem.placed(self.x, stage.tier) >= reached.placed_bound
@@ -94,9 +113,9 @@ class Search:
         room = problem.capacity - problem.home[kept].T @ problem.requests[kept]
         above = kinds & (problem.tier < stage.tier)
         # Pods above that all have places take their room whatever is done; else only the count of them is fixed.
-        must = above & bool(stage.tier and self._problem.placed(self.x, stage.tier - 1) == problem.wanted(stage.tier - 1))
-        fits = (problem.requests[:, None, :] <= room[None]).all(axis=2) if problem.kinds * problem.nodes < 10**6 else None
-        fits_any = (fits & problem.allowed).any(axis=1) if fits is not None else problem.allowed.any(axis=1)
+        upto = stage.tier - 1
+        must = above & bool(stage.tier and problem.placed(self.x, upto) == problem.wanted(upto))
+        fits_any = (problem.requests <= room.max(axis=0)).all(axis=1) & problem.allowed.any(axis=1)
         found = most_by_room(problem.requests[kinds], problem.count[kinds], must[kinds], room, fits_any[kinds])
         return found + int(problem.home[kept].sum())
 
@@ -112,15 +131,16 @@ class Search:
             best_fit(problem, x, by_importance(problem, upto))
             self._accept(stage, x)
 
-    def _add_by_exchanges(self, stage: Stage, reached: Reached, steps: int, deadline: float) -> None:
+    def _add_by_exchanges(self, stage: Stage, reached: Reached, steps: int, deadline: float, attempt: int = 0) -> None:
         """One more pod after another, each by exchanges of pods among all nodes, until one finds no place."""
         problem = self._problem
         kinds = searched_kinds(problem, stage)
         x = np.where(kinds[:, None], self.x, 0)
         may_wait = np.asarray(problem.tier == stage.tier)
         kinds = kinds & (problem.tier <= stage.tier)
+        seed = self._clock.budget.seed + 1000 * attempt + stage.tier
         search = OverflowSearch(
-            problem, x, self._frozen(stage, x), may_wait, kinds, self._clock.budget.seed + stage.tier, self._clock
+            problem, x, self._frozen(stage, x), may_wait, kinds, seed, self._clock
         )
         while not self._is_reached(stage, reached) and search.waiting and not self._clock.is_over(deadline):
             search.add_one()
