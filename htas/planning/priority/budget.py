@@ -1,0 +1,69 @@
+"""How long a search may take, and the clock that says when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What one search may use. `seconds` is T and `share` is α of the document's get_timeout.
+
+    With `is_deterministic`, seconds are counted as work done instead of read off the stopwatch: then the same seed
+    gives the same answer on any machine, however busy it is. Otherwise it does so whenever the search ends by proof.
+    """
+
+    seconds: float = 10.0
+    workers: int = 2
+    seed: int = 0
+    share: float = 0.8
+    is_deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seconds < 0 or self.workers < 1 or not 0 <= self.share <= 1:
+            raise ValueError(
+                f"fallback: budget {self.seconds:g} s (0 or more), workers {self.workers} (1 or more), "
+                f"share {self.share:g} (0 to 1): correct the configuration's section `fallback`"
+            )
+
+
+class Clock:
+    """Seconds since the search was asked for: the caller's, or the work done."""
+
+    def __init__(self, budget: Budget, elapsed: Callable[[], float]) -> None:
+        self.budget = budget
+        self._elapsed = elapsed
+        self._work = 0.0
+
+    def now(self) -> float:
+        return self._work if self.budget.is_deterministic else self._elapsed()
+
+    def work(self, seconds: float) -> None:
+        """Count work done that takes about so many seconds on one core of 2.5 GHz."""
+        self._work += seconds
+
+    def is_over(self, deadline: float) -> bool:
+        return self.now() >= deadline
+
+    def left(self, deadline: float) -> float:
+        return max(0.0, deadline - self.now())
+
+
+class Shares:
+    """get_timeout of the document: α·T/tiers for each tier, halved between its two stages, and what is unused.
+
+    A stage that ends early leaves its rest to those after it; the last one may use all that is left.
+    """
+
+    def __init__(self, clock: Clock, tiers: int) -> None:
+        budget = clock.budget
+        self._clock = clock
+        self._end = budget.seconds
+        self._stage_s = budget.share * budget.seconds / max(tiers, 1) / 2
+        self._stages = 2 * tiers
+
+    def deadline(self) -> float:
+        """When the stage that begins now must end: what is reserved for the stages after it stays theirs."""
+        self._stages -= 1
+        return max(self._clock.now(), self._end - self._stage_s * self._stages)

@@ -1,0 +1,94 @@
+"""The optimiser's entry: a snapshot in, a rearrangement out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from htas.model.policy import Policy
+from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.opening import open_simulation
+from htas.planning.priority.budget import Budget, Clock
+from htas.planning.priority.build import build
+from htas.planning.priority.decode import Step, seats_after, steps_of, verified, written
+from htas.planning.priority.problem import Problem
+from htas.planning.priority.search import Reached, Search
+
+
+def optimise(
+    snapshot: ClusterSnapshot, policy: Policy, now: float, budget: Budget, elapsed: Callable[[], float]
+) -> Rearrangement:
+    """The best placement by priority found within the budget; at worst the present one with what fits beside it.
+
+    `elapsed` is the caller's stopwatch in seconds, started when the search was asked for: building the problem counts.
+    A budget of 0 s tries what needs no search. Raises ValueError (by Budget) for negative seconds or no workers.
+    """
+    opening = open_simulation(snapshot, policy, now)
+    problem = build(opening, snapshot, policy, now)
+    search = Search(problem, Clock(budget, elapsed))
+    search.run()
+    steps = verified(opening, problem, steps_of(problem, opening, search.x))
+    steps += seats_after(opening, policy)
+    is_as_found = len(steps) == len(steps_of(problem, opening, search.x)) + sum(
+        step.source is None and opening.book.class_of(step.pod).is_dynamic for step in steps
+    )
+    tiers = _tiers(problem, search.reached, steps, is_as_found)
+    if _score(tiers, before=False) <= _score(tiers, before=True):
+        tiers = _tiers(problem, search.reached, [], is_as_found and not steps)
+        steps = []
+    shifts, seats = written(opening, policy, steps)
+    status = _status(tiers, bool(steps))
+    return Rearrangement(now, status, tiers, shifts, seats, _message(tiers, len(shifts), len(seats)))
+
+
+def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_found: bool) -> tuple[Tier, ...]:
+    """What came out, counted from the steps themselves."""
+    tiers = []
+    stays = undecided = wanted_above = placed_above = 0
+    for t, priority in enumerate(problem.priorities):
+        here = problem.tier == t
+        own = [step for step in steps if step.pod.priority == priority]
+        settled_wanted, settled_placed = problem.settled[t]
+        undecided += problem.undecided[t]
+        running = int(problem.home[here].sum()) + settled_placed
+        wanted = int(problem.count[here].sum()) + settled_wanted + problem.undecided[t]
+        gone = sum(step.source is not None and step.target is None for step in own)
+        moved = sum(step.source is not None and step.target is not None for step in own)
+        after = running - gone + sum(step.source is None for step in own)
+        stays += 2 * running - 2 * gone - moved
+        settled = sum(placed for _, placed in problem.settled[: t + 1])
+        wanted_above, placed_above = wanted_above + wanted, placed_above + after
+        bound = min(reached[t].placed_bound + settled + undecided, wanted_above)
+        stays_bound = reached[t].stays_bound + 2 * settled
+        placing = placed_above >= bound or (reached[t].is_placing_proven and is_as_found and not undecided)
+        tiers.append(
+            Tier(
+                priority=priority,
+                wanted=wanted,
+                placed_before=running,
+                placed_after=after,
+                placed_bound=max(bound, placed_above),
+                is_placing_proven=placing,
+                stays=stays,
+                stays_bound=max(stays_bound, stays),
+                is_staying_proven=placing and stays >= stays_bound,
+            )
+        )
+    return tuple(tiers)
+
+
+def _score(tiers: tuple[Tier, ...], *, before: bool) -> tuple[int, ...]:
+    return tuple(tier.placed_before if before else tier.placed_after for tier in tiers)
+
+
+def _status(tiers: tuple[Tier, ...], is_better: bool) -> RearrangementStatus:
+    if all(tier.is_placing_proven for tier in tiers):
+        return RearrangementStatus.PROVEN_OPTIMAL if is_better else RearrangementStatus.ALREADY_OPTIMAL
+    return RearrangementStatus.IMPROVED if is_better else RearrangementStatus.NO_BETTER_FOUND
+
+
+def _message(tiers: tuple[Tier, ...], shifts: int, seats: int) -> str:
+    before, after = (sum(_score(tiers, before=before)) for before in (True, False))
+    wanted = sum(tier.wanted for tier in tiers)
+    bound = tiers[-1].placed_bound if tiers else 0
+    return f"{after} of {wanted} pods placed (now {before}, at most {bound}): {seats} seated, {shifts} leave their nodes"

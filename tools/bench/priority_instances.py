@@ -1,0 +1,171 @@
+"""The instances of the document's evaluation, generated as its scripts do, and what the default scheduler makes of them.
+
+Source: scripts of github.com/henrikdchristensen/scheduler-plugins (seeds, ReplicaSets, node sizes). One generator of
+random numbers for each purpose, seeded by blake2b over the instance's seed and the purpose's name, so that changing the
+number of priorities changes no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import ceil
+from random import Random
+
+from htas.model.nodes import HOSTNAME_LABEL, Node
+from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+
+NOW = 1_000_000.0
+REPLICAS = 1, 4
+CPU_M = 100, 1000
+MEMORY_BYTES = 100_000_000, 1_000_000_000
+OPTED_IN = {MAY_MIGRATE: "true"}
+"""The document moves any pod; a service of ours says so itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of the grid; `usage` is what all pods ask for over what all nodes have."""
+
+    nodes: int
+    pods_per_node: int
+    priorities: int
+    usage: float
+
+
+GRID = tuple(
+    Cell(nodes, pods_per_node, priorities, usage)
+    for nodes in (4, 8, 16, 32)
+    for pods_per_node in (4, 8)
+    for priorities in (1, 2, 4)
+    for usage in (0.90, 0.95, 1.00, 1.05)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Pods in the order in which they are created; `node_of[i]` is where the default scheduler put pod i, or -1."""
+
+    cell: Cell
+    seed: int
+    cpu_m: tuple[int, ...]
+    memory_bytes: tuple[int, ...]
+    priority: tuple[int, ...]
+    replica_set: tuple[int, ...]
+    node_cpu_m: int
+    node_memory_bytes: int
+    node_of: tuple[int, ...]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every pod found room: then there is nothing to optimise."""
+        return min(self.node_of, default=0) >= 0
+
+
+def seeded(base: int, *labels: object) -> Random:
+    """A generator of its own for each purpose."""
+    digest = blake2b(base.to_bytes(16, "big"), digest_size=16)
+    for label in labels:
+        digest.update(b"\x00" + str(label).encode())
+    return Random(int.from_bytes(digest.digest(), "big"))
+
+
+def instances(cell: Cell, count: int, first_seed: int = 1) -> Iterator[Instance]:
+    """The first `count` instances of a cell in which the default scheduler leaves pods unplaced."""
+    seeds = seeded(first_seed, cell.nodes, cell.pods_per_node, cell.priorities, f"{cell.usage:.2f}")
+    found = 0
+    while found < count:
+        instance = generate(cell, seeds.getrandbits(63))
+        if not instance.is_full:
+            found += 1
+            yield instance
+
+
+def generate(cell: Cell, seed: int) -> Instance:
+    """One instance, the default scheduler's placement included."""
+    sizes = _replica_set_sizes(cell, seed)
+    cpus, memories, priorities = seeded(seed, "rs-cpu"), seeded(seed, "rs-mem"), seeded(seed, "base")
+    cpu_of = [cpus.randint(*CPU_M) for _ in sizes]
+    memory_of = [memories.randint(*MEMORY_BYTES) for _ in sizes]
+    priority_of = [priorities.randint(1, cell.priorities) for _ in sizes]
+    replica_set = tuple(number for number, size in enumerate(sizes) for _ in range(size))
+    cpu_m = tuple(cpu_of[number] for number in replica_set)
+    memory_bytes = tuple(memory_of[number] for number in replica_set)
+    room = _per_node(cpu_m, cell), _per_node(memory_bytes, cell)
+    node_of = _default_scheduler(cell.nodes, room, cpu_m, memory_bytes)
+    priority = tuple(priority_of[number] for number in replica_set)
+    return Instance(cell, seed, cpu_m, memory_bytes, priority, replica_set, *room, node_of)
+
+
+def _replica_set_sizes(cell: Cell, seed: int) -> list[int]:
+    random, least, most = seeded(seed, "rs-sizes"), *REPLICAS
+    left, sizes = cell.nodes * cell.pods_per_node, []
+    while left:
+        highest = min(most, left)
+        sizes.append(random.randint(least if left > most else min(least, highest), highest))
+        left -= sizes[-1]
+    return sizes
+
+
+def _per_node(requests: tuple[int, ...], cell: Cell) -> int:
+    total = ceil(sum(requests) / cell.usage)
+    return max(max(requests), ceil(total / cell.nodes))
+
+
+def _default_scheduler(
+    nodes: int, room: tuple[int, int], cpu_m: tuple[int, ...], memory_bytes: tuple[int, ...]
+) -> tuple[int, ...]:
+    """LeastAllocated plus BalancedAllocation in kube-scheduler's integers; equal scores by the node's number.
+
+    Pods one after another in the order of creation, nothing preempted, as the document made its baseline.
+    """
+    used = [[0, 0] for _ in range(nodes)]
+    node_of = []
+    for request in zip(cpu_m, memory_bytes, strict=True):
+        best, best_score = -1, -1
+        for node, taken in enumerate(used):
+            after = [taken[0] + request[0], taken[1] + request[1]]
+            if after[0] > room[0] or after[1] > room[1]:
+                continue
+            least = ((room[0] - after[0]) * 100 // room[0] + (room[1] - after[1]) * 100 // room[1]) // 2
+            balance = int((1 - abs(after[0] / room[0] - after[1] / room[1]) / 2) * 100)
+            if least + balance > best_score:
+                best, best_score = node, least + balance
+        node_of.append(best)
+        if best >= 0:
+            used[best][0] += request[0]
+            used[best][1] += request[1]
+    return tuple(node_of)
+
+
+def snapshot(instance: Instance) -> ClusterSnapshot:
+    """An instance as the planner sees it: placed pods run, the others wait."""
+    room = Resources(instance.node_cpu_m, instance.node_memory_bytes, 0, 512)
+    nodes = tuple(Node(name, room, labels={HOSTNAME_LABEL: name}) for name in map(node_name, range(instance.cell.nodes)))
+    return ClusterSnapshot(NOW, ClusterView(nodes, tuple(_pods(instance))))
+
+
+def node_name(number: int) -> str:
+    return f"node-{number + 1:04d}"
+
+
+def _pods(instance: Instance) -> Iterator[Pod]:
+    for number, node in enumerate(instance.node_of):
+        replica_set = instance.replica_set[number]
+        yield Pod(
+            "bench",
+            f"rs-{replica_set:02d}-{number:05d}",
+            Resources(instance.cpu_m[number], instance.memory_bytes[number], 0, 1),
+            uid=f"pod-{number:05d}",
+            owner=Owner("ReplicaSet", f"rs-{replica_set:02d}", f"rs-{replica_set:02d}", 4),
+            scheduler="htas",
+            priority=instance.priority[number],
+            phase=Phase.RUNNING if node >= 0 else Phase.PENDING,
+            node=node_name(node) if node >= 0 else None,
+            created_at=NOW - 60,
+            started_at=NOW - 30 if node >= 0 else None,
+            disruption=OPTED_IN,
+        )
