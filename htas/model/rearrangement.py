@@ -108,8 +108,8 @@ class Victim(msgspec.Struct, frozen=True):
 class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rearrangement that is being carried out, as journalled: what of it is not done yet.
 
-    `settled` are the uids of pods that were on the slots' nodes from the start and look like those that will come: they
-    fill no slot. The counts tell what was done so far.
+    `settled` are the uids of pods on the slots' nodes that look like those that will come: they were there from the
+    start, or have filled a slot, and fill no other. The counts tell what was done so far.
     """
 
     started_at: float

@@ -42,8 +42,8 @@ def _closed(opening: Opening) -> Refusal | None:
 
 
 def _nothing_gained(opening: Opening, current: OpenRearrangement) -> Refusal | None:
-    disturbing = [part for part in components(current, opening.reservations) if part.disturbs]
-    if disturbing and not any(part.gains for part in disturbing):
+    parts = components(current, opening.reservations)
+    if any(part.disturbs for part in parts) and not any(part.gains for part in parts):
         return Refusal(Cancelled.NOTHING_GAINED, "the work it was made for is gone or placed")
     return None
 

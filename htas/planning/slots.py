@@ -73,6 +73,8 @@ class _Look:
         self._ended_well = {ended.uid for ended in view.ended if ended.succeeded}
         self._pods = view.pods
         self._taken: set[str] = set()
+        self._filled: set[str] = set()
+        """Pods that fill slots now: they will fill no other."""
         self._waiting = {identity(pod) for pod in view.pods if _waits(pod, where(pod))}
 
     def progress(self, before: OpenRearrangement, now: float) -> OpenRearrangement:
@@ -91,6 +93,7 @@ class _Look:
         return msgspec.structs.replace(
             before,
             slots=tuple(slots),
+            settled=tuple(sorted({*before.settled, *self._filled})),
             victims=victims,
             seated=before.seated + seated,
             moved=before.moved + moved,
@@ -136,6 +139,7 @@ class _Look:
         where = self._where(own) if own is not None else None
         if own is not None and not own.is_terminating:
             if where == slot.node:
+                self._filled.add(own.uid)
                 return True
             if where is None or where == slot.source:
                 return msgspec.structs.replace(slot, left_at=None)
@@ -155,6 +159,7 @@ class _Look:
         for pod in candidates:
             if pod.uid not in self._taken and self._where(pod) == node:
                 self._taken.add(pod.uid)
+                self._filled.add(pod.uid)
                 return True
         return False
 

@@ -43,7 +43,8 @@ class Outsider:
         self.left: Counter[str] = Counter()
         """Pods of each app that went or began to end after they had a node."""
         self._leaving: set[str] = set()
-        self.seen: set[str] = set()
+        self.left_from: list[str] = []
+        """The nodes that they left."""
         self.lowest: dict[str, int] = {}
         """The fewest pods of an app that were up, once `up_to` said how many there should be."""
         self._wanted: dict[str, int] = {}
@@ -57,12 +58,12 @@ class Outsider:
 
     def _see(self, kind: str, item: Json) -> None:
         uid, meta = item["metadata"]["uid"], item["metadata"]
-        self.seen.add(uid)
         app = meta.get("labels", {}).get("app", meta["name"])
         is_leaving = kind == "DELETED" or "deletionTimestamp" in meta
         if is_leaving and uid not in self._leaving and item["spec"].get("nodeName"):
             self._leaving.add(uid)
             self.left[app] += 1
+            self.left_from.append(item["spec"]["nodeName"])
         if kind == "DELETED":
             self._there.pop(uid, None)
         else:
@@ -247,7 +248,7 @@ def test_a_stranger_in_a_slot_cancels_it_and_nothing_is_lost(
     with Htas(full.config, tmp_path / "log") as daemon:
         daemon.says("leads")
         full.arrive()
-        target = eventually(lambda: first_target(full), 60, "a pod is evicted")
+        target = eventually(lambda: full.outsider.left_from, 60, "a pod is evicted")[0]
         stranger = pod("stranger", cpu="1")
         stranger["spec"]["nodeName"] = target
         full.cluster.create(stranger)
@@ -260,13 +261,6 @@ def test_a_stranger_in_a_slot_cancels_it_and_nothing_is_lost(
         waiting = [item for item in full.of("low") if not item["spec"].get("nodeName")]
         tell(f"{cancelled['message']}; {left} pods had left, {len(waiting)} of low priority wait now")
         assert daemon.stop() == 0
-
-
-def first_target(full: Trial) -> str | None:
-    """The node that a pod which was evicted is to go to, as its Event tells."""
-    events = full.cluster.items("/api/v1/namespaces/default/events", fieldSelector="reason=Descheduled")
-    ours = (event for event in events if event["involvedObject"]["uid"] in full.outsider.seen)
-    return next((event["message"].rpartition("goes to ")[2] for event in ours), None)
 
 
 def test_with_preemption_the_pod_is_nominated_to_the_node_that_is_made_free(

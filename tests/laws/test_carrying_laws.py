@@ -1,0 +1,155 @@
+"""Laws of carrying a rearrangement out: whatever it is, no node is over-committed on the way, and it comes to its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from htas.model.plan import Plan
+from htas.model.pods import MAY_MIGRATE, Owner, Pod
+from htas.model.policy import Limits
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Seat, Shift
+from htas.model.reasons import Cancelled
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.model.stages import Stage
+from htas.planning.carrying import begun, carried_on, detoured
+from htas.planning.planner import plan
+from htas.planning.slots import progress
+from tests.builders import NOW, make_node, make_pod, make_policy, running
+
+CORES = 8
+POLICY = make_policy(limits=Limits(max_nodes=0))
+
+
+@dataclass
+class Case:
+    """Pods by name with (cores, node now, node then); None: it waits."""
+
+    nodes: list[str]
+    pods: dict[str, tuple[int, str | None, str | None]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Two placements of the same pods, each of which fits; what waits now and is placed then is the important work."""
+    nodes = [f"n{i}" for i in range(draw(st.integers(2, 4)))]
+    now, then = dict.fromkeys(nodes, CORES), dict.fromkeys(nodes, CORES)
+    pods: dict[str, tuple[int, str | None, str | None]] = {}
+    for i in range(draw(st.integers(2, 12))):
+        cores = draw(st.integers(1, 5))
+        here = draw(st.sampled_from([None, *nodes]))
+        there = draw(st.sampled_from([None, *nodes]))
+        if here is not None and now[here] < cores:
+            here = None
+        if there is not None and then[there] < cores:
+            there = None
+        if here is not None:
+            now[here] -= cores
+        if there is not None:
+            then[there] -= cores
+        pods[f"p{i}"] = cores, here, there
+    assume(any(here is None and there is not None for _, here, there in pods.values()))
+    return Case(nodes, pods)
+
+
+@dataclass
+class Play:
+    """A cluster in which plans are carried out: what is evicted ends after some cycles, and comes back as another pod."""
+
+    case: Case
+    takes: list[int]
+    """So many cycles each evicted pod takes to end, in turn."""
+    pods: dict[str, Pod] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    disturbed: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for name, (cores, here, _) in self.case.pods.items():
+            priority = 10 if here is None else 0
+            pod = self._pod(name, name, cores, priority)
+            self.pods[name] = pod if here is None else running(pod, here)
+
+    def _pod(self, name: str, uid: str, cores: int, priority: int) -> Pod:
+        owner = Owner("ReplicaSet", name.partition("-")[0], name.partition("-")[0], 3)
+        return make_pod(
+            name, str(cores), "1Mi", uid=uid, owner=owner, priority=priority, disruption={MAY_MIGRATE: "true"}
+        )
+
+    def found(self) -> Rearrangement:
+        shifts, seats = [], []
+        for name, (_, here, there) in self.case.pods.items():
+            key = f"default/{name}"
+            if here is not None and here != there:
+                shifts.append(Shift(key, name, here, there, "evict"))
+            elif here is None and there is not None:
+                seats.append(Seat(key, name, there))
+        return Rearrangement(NOW, RearrangementStatus.IMPROVED, (), tuple(shifts), tuple(seats))
+
+    def snapshot(self, opened: OpenRearrangement | None) -> ClusterSnapshot:
+        nodes = tuple(make_node(name, str(CORES), "64Gi") for name in self.case.nodes)
+        return ClusterSnapshot(NOW, ClusterView(nodes, tuple(self.pods.values())), rearrangement=opened)
+
+    def carry_out(self, made: Plan, opened: OpenRearrangement) -> OpenRearrangement:
+        """Do what the plan says, steps as they are on a fresh look; returns the rearrangement as it is journalled then."""
+        for bind in made.bind:
+            name = bind.pod.partition("/")[2]
+            self.pods[name] = running(self.pods[name], bind.node)
+        self.assert_nothing_is_over_committed()
+        opened = progress(opened, self.snapshot(None).cluster, NOW)
+        steps = carried_on(self.snapshot(opened), POLICY, NOW).carrying.steps if made.carry.steps else ()
+        detours = {step.uid: step.target for step in steps if step.is_detour}
+        opened = detoured(opened, detours, self.pods.values()) if detours else opened
+        for step in steps:
+            self._evict(step.uid)
+        for name in [name for name, left in self.ends.items() if left <= 0]:
+            del self.pods[name], self.ends[name]
+        self.ends = {name: left - 1 for name, left in self.ends.items()}
+        return progress(opened, self.snapshot(None).cluster, NOW)
+
+    def _evict(self, uid: str) -> None:
+        [pod] = [pod for pod in self.pods.values() if pod.uid == uid]
+        assert not pod.is_terminating
+        self.disturbed[pod.owner.name if pod.owner else ""] += 1
+        self.pods[pod.name] = msgspec.structs.replace(pod, deleted_at=NOW)
+        self.ends[pod.name] = self.takes[sum(self.disturbed.values()) % len(self.takes)]
+        again = self._pod(f"{pod.name}-x", f"{uid}-x", pod.requests.cpu_m // 1000, pod.priority)
+        self.pods[again.name] = again
+
+    def assert_nothing_is_over_committed(self) -> None:
+        asked: Counter[str] = Counter()
+        for pod in self.pods.values():
+            if pod.node is not None:
+                asked[pod.node] += pod.requests.cpu_m
+        assert all(most <= 1000 * CORES for most in asked.values()), asked
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, takes: list[int]) -> None:
+    play = Play(case, takes)
+    opened = begun(play.found(), play.snapshot(None), POLICY, NOW)
+    assume(isinstance(opened, OpenRearrangement))  # else it moves pods for nothing, in some part of the cluster
+    assert isinstance(opened, OpenRearrangement)
+    stages = frozenset({Stage.SCHEDULING})
+    for _ in range(200):
+        made = plan(play.snapshot(opened), POLICY, NOW, stages)
+        if made.carry.cancel is not None:
+            assert made.carry.cancel is Cancelled.NOTHING_GAINED, made.carry.message
+            break
+        opened = play.carry_out(made, opened)
+        if opened.is_complete:
+            break
+    important = {pod.owner.name for pod in play.pods.values() if pod.owner and pod.priority and pod.node is not None}
+    wanted = {name for name, (_, here, there) in case.pods.items() if here is None and there is not None}
+    assert wanted <= important, "all that it was made for runs"
+    assert all(times == 1 for times in play.disturbed.values()), "nobody is disturbed twice"
+    assert set(play.disturbed) <= {shift.uid for shift in play.found().shifts}
+    moved = {shift.uid for shift in play.found().shifts if shift.target is not None} & set(play.disturbed)
+    if opened.is_complete:
+        assert moved <= {
+            pod.owner.name for pod in play.pods.values() if pod.owner and pod.node and not pod.is_terminating
+        }
