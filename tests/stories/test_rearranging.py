@@ -18,7 +18,7 @@ from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, S
 from htas.model.reasons import Cancelled
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
-from htas.sandbox.workload import Arrival, Budget, Workload
+from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tests.builders import labels_are, make_node, make_pod, make_policy
 from tests.stories.play import GIB, Story, job, service
 
@@ -84,7 +84,7 @@ class Full(Story):
         there: Iterable[Node],
         placed: Mapping[str, str],
         arrivals: Iterable[Arrival],
-        optimizer: Foretold,
+        optimizer: Foretold | None,
         budgets: Iterable[Budget] = (),
         **fields: Any,
     ) -> None:
@@ -314,8 +314,6 @@ def test_where_the_beneficiary_is_gone_nobody_is_evicted_any_more() -> None:
     budgets = [Budget("default", "one", labels_are(app="one"), 1)]
     story = Full(there, {"one-1": "a", "one-2": "a"}, arrivals, told, budgets)
     until(story, lambda: story.world.ledger.evictions == 1)
-    from htas.sandbox.workload import Rescale
-
     story.world.load(Workload("over", (), (Rescale(0.0, "default", "big", 0),)))
     story.play(300)
     assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.NOTHING_GAINED]
@@ -338,8 +336,6 @@ def test_a_promise_that_is_made_meanwhile_is_kept() -> None:
 def test_what_was_found_too_late_is_dropped() -> None:
     story = figure_1(Foretold({"two-1": "a"}, {"three-1": "b"}))
     until(story, lambda: bool(story.optimizer and story.optimizer.has_answer))
-    from htas.sandbox.workload import Rescale
-
     story.world.load(Workload("over", (), (Rescale(0.0, "default", "one", 0), Rescale(0.0, "default", "two", 0))))
     story.play(150)
     assert story.verbs["rearrange", "dropped"] == 1
@@ -357,3 +353,14 @@ def test_a_search_that_was_asked_for_is_made() -> None:
     assert (report.id, asked.state) == (1, SearchState.ASKED)
     assert isinstance(story.optimizer, Foretold)
     assert len(story.optimizer.asked) == 1
+
+
+def test_the_daemons_own_optimiser_finds_figure_1() -> None:
+    """Nobody tells it what to find; one pod of the two moves, and it is proven that no fewer would do."""
+    arrivals = [web("one", 2000), web("two", 2000), web("three", 3000, at_s=60)]
+    story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, None).play(200)
+    report = story.daemon.searching.report
+    assert report is not None
+    assert (report.status, len(report.shifts)) == (RearrangementStatus.PROVEN_OPTIMAL, 1)
+    assert (story.world.ledger.evictions, story.all_run()) == (1, True)
+    story.assert_whole()
