@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from htas.model.plan import Nomination, Preemption, UnplacedPod
+from htas.model.plan import Preemption, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
@@ -31,7 +31,7 @@ class FallingBack:
 
     unplaced: list[UnplacedPod]
     preempt: list[Preemption] = field(default_factory=list)
-    nominate: list[Nomination] = field(default_factory=list)
+    beneficiaries: set[str] = field(default_factory=set)
     optimize: tuple[str, ...] = ()
     leaving: list[Pod] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ def _preempt(
     """Classes there was no way for: nor is there for the next pod of them, with less room."""
     for pod, item in waiting:
         cls = opening.book.class_of(pod)
-        if len(result.nominate) == MOST_AT_ONCE:
+        if len(result.beneficiaries) == MOST_AT_ONCE:
             told[pod.key] = _also(item, f"{MOST_AT_ONCE} others are preempted for first")
             continue
         found = hopeless.get(id(cls)) or preemptor.preempt(pod)
@@ -139,7 +139,7 @@ def _preempt(
 
 def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:
     result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
-    result.nominate.append(Nomination(pod.key, found.node, _who(found)))
+    result.beneficiaries.add(pod.key)
     result.leaving += found.victims
 
 

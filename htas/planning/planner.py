@@ -149,9 +149,7 @@ def _written(
     bought = {} if buying.purchase is None else {item.row: item for item in buying.purchase.bought}
     bind, nominate = _binds(opening, snapshot, policy, placements, now_placed, set(bought))
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
-    nominate += falling_back.nominate
-    beneficiaries = {nomination.pod for nomination in falling_back.nominate}
-    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in beneficiaries]
+    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.beneficiaries]
     unplaced = [
         *falling_back.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),

@@ -86,7 +86,7 @@ class Simulation:
         ok = fits(self.table.free[:, rows], cls)
         ok &= self.allowed(cls)[rows]
         ok &= self.table.is_open[rows]
-        if cls.is_dynamic:
+        if cls.is_dynamic and ok.any():
             ok &= accepted(self.world, PLACEMENT_FILTERS, cls, rows)
             if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
                 ok &= self._accepted_without_nominees(cls, rows)

@@ -106,7 +106,10 @@ def test_a_preempted_pod_ends_and_is_replaced_by_its_controller(universe: Univer
 
 def test_another_pod_of_the_same_name_is_not_preempted(universe: Universe) -> None:
     first = pod(universe, "web")
-    universe.cluster.preempt(msgspec.structs.replace(first, uid="00000000-0000-0000-0000-000000000000"), "for another")
+    other = msgspec.structs.replace(first, uid="00000000-0000-0000-0000-000000000000")
+    universe.cluster.preempt(other, "for another")
+    with pytest.raises(NotFoundError):
+        universe.cluster.nominate(other, "a")
     universe.cluster.preempt(make_pod("nobody"), "gone already is done")
     universe.wait(5)
     assert [(p.uid, p.is_terminating) for p in universe.cluster.observe().pods if p.name == first.name] == [

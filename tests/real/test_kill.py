@@ -1,6 +1,7 @@
-"""SIGKILL at every step of a purchase, a release, a drain and a migration: whatever was begun is finished or undone.
+"""SIGKILL at every step of a purchase, a release, a drain, a migration and a preemption: what was begun is finished or
+undone.
 
-HTAS_CRASH_AT ends the daemon at a step (htas/execution/crash_points.py). Steps of a preemption will join with preemption.
+HTAS_CRASH_AT ends the daemon at a step (htas/execution/crash_points.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 from htas.execution.crash_points import POINTS, VARIABLE
 from tests.real.harness import BATCH, CONFIG_MAPS, PODS, Cluster, Htas, Watcher, configuration, eventually
 from tests.real.test_openstack_kill import OPENSTACK
-from tests.real.work import Json, deployment, job
+from tests.real.work import Json, deployment, job, node
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -45,24 +46,26 @@ MIGRATION = (
     "migrate.deleted",
 )
 EVICTION = ("drain.evicted", "drain.tainted", "drain.claimed")
+PREEMPTION = ("preempt.nominated", "preempt.evicted", "preempt.done")
 SMALL = "256Mi"
 """So that cpu decides how full the smallest machine (1 core, 1 GiB) is."""
 UNDOING = ("drain.undone",)
 
 
 def test_every_step_has_its_kill() -> None:
-    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING, *OPENSTACK} == set(POINTS)
+    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING, *PREEMPTION, *OPENSTACK} == set(POINTS)
 
 
 class Trial:
     """A daemon that will be killed at a step, and an outsider who counts what there ever was."""
 
-    def __init__(self, cluster: Cluster, tmp_path: Path, point: str) -> None:
+    def __init__(self, cluster: Cluster, tmp_path: Path, point: str, **changes: Json) -> None:
         self.cluster = cluster
-        self._config = configuration(tmp_path, cluster.kubeconfig)
+        self._config = configuration(tmp_path, cluster.kubeconfig, **changes)
         self._logs = tmp_path
         self.machines: set[str] = set()
         self.pods_of_job: dict[str, set[str]] = {}
+        """Those of Deployments too, by the name that they are labelled with."""
         self._watchers = [
             Watcher(cluster.api, CONFIG_MAPS, self._see_machine),
             Watcher(cluster.api, PODS, self._see_pod),
@@ -74,7 +77,8 @@ class Trial:
             self.machines.add(item["metadata"]["name"])
 
     def _see_pod(self, kind: str, item: Json) -> None:
-        name = item["metadata"].get("labels", {}).get("job")
+        labels = item["metadata"].get("labels", {})
+        name = labels.get("job") or labels.get("app")
         if name:
             self.pods_of_job.setdefault(name, set()).add(item["metadata"]["uid"])
 
@@ -108,8 +112,8 @@ class Trial:
 
 
 @contextmanager
-def killed_at(point: str, cluster: Cluster, tmp_path: Path) -> Iterator[Trial]:
-    trial = Trial(cluster, tmp_path, point)
+def killed_at(point: str, cluster: Cluster, tmp_path: Path, **changes: Json) -> Iterator[Trial]:
+    trial = Trial(cluster, tmp_path, point, **changes)
     try:
         yield trial
     finally:
@@ -166,6 +170,20 @@ def test_a_drain_that_is_forbidden_midway_is_undone(point: str, cluster: Cluster
         assert trial.daemon.stop() == 0
 
 
+@pytest.mark.parametrize("point", PREEMPTION)
+def test_a_preemption_is_finished_and_nobody_leaves_in_vain(point: str, cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create(node("n", "4", "8Gi"))
+    with killed_at(point, cluster, tmp_path, limits={"maxNodes": 0}, fallback={"mode": "preempt"}) as trial:
+        cluster.create(deployment("low", 4, cpu="1", memory=SMALL))
+        eventually(lambda: running_pods(cluster, "low") == 4, 90, "the node is full")
+        cluster.create(deployment("high", 1, cpu="2", memory=SMALL, priorityClassName="system-cluster-critical"))
+        trial.restarted_after_its_kill()
+        eventually(lambda: running_pods(cluster, "high") == 1, 90, "the important pod runs")
+        assert running_pods(cluster, "low") == 2
+        assert len(trial.pods_of_job["low"]) == 6, "two left, and two wait in their place"
+        assert trial.daemon.stop() == 0
+
+
 def two_half_empty_nodes(trial: Trial, work: Callable[[str, str, str], Json]) -> None:
     """Two machines, each with a piece of work that stays and one that goes: then one machine would be enough."""
     for i in range(2):
@@ -186,6 +204,16 @@ def slow_to_stop(name: str, cpu: str, _: str) -> Json:
 
 def bound(cluster: Cluster) -> list[str]:
     return [pod["metadata"]["name"] for pod in cluster.pods() if pod["spec"].get("nodeName")]
+
+
+def running_pods(cluster: Cluster, app: str) -> int:
+    """Pods of a Deployment that run and are not on their way out."""
+    return sum(
+        pod["metadata"]["labels"].get("app") == app
+        and pod["status"]["phase"] == "Running"
+        and not pod["metadata"].get("deletionTimestamp")
+        for pod in cluster.pods()
+    )
 
 
 def running(cluster: Cluster) -> set[str]:

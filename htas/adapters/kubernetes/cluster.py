@@ -19,7 +19,7 @@ from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView
-from htas.ports import ConflictError, NotFoundError, TransientError
+from htas.ports import ConflictError, NotFoundError, PermanentError, TransientError
 
 STALE_S = 15.0
 """With a kind unwatched for longer the view may be wrong, and nothing is planned on it."""
@@ -143,8 +143,15 @@ class KubernetesCluster:
                 raise
 
     def _patch_status(self, pod: Pod, status: dict[str, object], form: str) -> None:
-        """Change a pod's status, unless another one bears its name by now: then ConflictError."""
-        self._api.patch(f"{_pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status}, form)
+        """Change a pod's status; NotFoundError if it is gone, also where another one bears its name by now."""
+        try:
+            self._api.patch(f"{_pod_path(pod)}/status", {"metadata": {"uid": pod.uid}, "status": status}, form)
+        except NotFoundError:
+            raise
+        except PermanentError as error:  # a uid that is not the object's is "immutable" to the API server
+            if self._uid(pod) == pod.uid:
+                raise
+            raise NotFoundError(f"pod {pod.key} is gone, another one bears its name") from error
 
     def _uid(self, pod: Pod) -> str:
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.pods import Pod
+from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
 
 
@@ -18,17 +19,35 @@ class BudgetLedger:
 
     def __init__(self, budgets: Iterable[DisruptionBudget], leaving: Iterable[Pod] = ()) -> None:
         self._budgets = sorted(budgets, key=lambda budget: (budget.namespace, budget.name))
+        self._by_label: dict[tuple[str, str, str], list[int]] = {}
         self._by_namespace: dict[str, list[int]] = {}
         for i, budget in enumerate(self._budgets):
-            self._by_namespace.setdefault(budget.namespace, []).append(i)
+            self._index(i, budget)
         self._left = [budget.disruptions_allowed for budget in self._budgets]
         for pod in leaving:
             if not pod.is_terminating:
                 self.spend(pod)
 
+    def _index(self, number: int, budget: DisruptionBudget) -> None:
+        """By one label that it asks for; those that ask for none by their namespace alone.
+
+        A cluster of 5,000 nodes may have a thousand budgets: not each is asked about each of 40,000 pods.
+        """
+        for requirement in budget.selector.requirements if budget.selector is not None else ():
+            if requirement.operator is Operator.IN:
+                for value in set(requirement.values):
+                    self._by_label.setdefault((budget.namespace, requirement.key, value), []).append(number)
+                return
+        self._by_namespace.setdefault(budget.namespace, []).append(number)
+
     def covering(self, pod: Pod) -> list[int]:
         """Numbers of the budgets that cover a pod."""
-        return [i for i in self._by_namespace.get(pod.namespace, ()) if self._budgets[i].covers(pod)]
+        if not self._budgets:
+            return []
+        found = list(self._by_namespace.get(pod.namespace, ()))
+        for key, value in pod.labels.items():
+            found += self._by_label.get((pod.namespace, key, value), ())
+        return sorted(number for number in found if self._budgets[number].covers(pod))
 
     def spend(self, pod: Pod) -> None:
         """Count one more disruption, whether or not it is allowed."""

@@ -20,7 +20,7 @@ from htas.planning.preemption.residents import Resident, Residents
 from htas.planning.simulation import Nominee, Simulation
 
 LEAST_CANDIDATES = 100
-CANDIDATES_SHARE = 0.1
+SHARE = 0.1
 """kube-scheduler looks for max(100, 10 %) nodes where preemption helps, one of which breaks no budget; here the most
 promising are looked at first."""
 
@@ -40,6 +40,8 @@ class _Shortlist:
     rows: list[int]
     candidates: dict[int, Candidate] = field(default_factory=dict)
     looked_at: int = 0
+    is_used: bool = False
+    """Whether a pod has been preempted for since it was begun."""
 
     @property
     def has_a_clean_one(self) -> bool:
@@ -87,8 +89,9 @@ class Preemptor:
         if not pod.preempts:
             return "preemption: not eligible due to preemptionPolicy=Never."
         cls = self._opening.book.class_of(pod)
-        shortlist = self._shortlist(cls)
-        chosen = best(shortlist.candidates.values(), self._now)
+        chosen = self._best(cls)
+        if chosen is None and cls.is_dynamic and self._shortlists.pop(id(cls)).is_used:
+            chosen = self._best(cls)  # what was decided meanwhile may have opened nodes that were closed to it
         if chosen is None:
             return self._nowhere(cls)
         self._carry_out(pod, cls, chosen)
@@ -115,13 +118,25 @@ class Preemptor:
                     ok &= ~refusal.where
         return ok
 
+    def _best(self, cls: PodClass) -> Candidate | None:
+        """The cheapest candidate. What was decided on other nodes changes those of dynamic classes: looked at again."""
+        shortlist = self._shortlist(cls)
+        while (chosen := best(shortlist.candidates.values(), self._now)) is not None:
+            if not (cls.is_dynamic and shortlist.is_used):
+                break
+            self._look_at(cls, shortlist, chosen.row)
+            if shortlist.candidates.get(chosen.row) == chosen:
+                break
+        return chosen
+
     def _shortlist(self, cls: PodClass) -> _Shortlist:
         """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
         known = self._shortlists.get(id(cls))
-        if known is None or cls.is_dynamic:  # what is decided on one node may change others for such classes
+        if known is None:
             known = _Shortlist(self._residents.promising(cls, self._resolvable(cls)))
             self._shortlists[id(cls)] = known
-        enough = max(LEAST_CANDIDATES, int(CANDIDATES_SHARE * len(self._is_there)))
+        # Spread and affinity are judged over the whole cluster each time: fewer nodes of 5,000, then.
+        enough = LEAST_CANDIDATES if cls.is_dynamic else max(LEAST_CANDIDATES, int(SHARE * len(self._is_there)))
         while known.looked_at < len(known.rows) and (len(known.candidates) < enough or not known.has_a_clean_one):
             self._look_at(cls, known, known.rows[known.looked_at])
             known.looked_at += 1
@@ -219,6 +234,7 @@ class Preemptor:
         sim.keep_room(Nominee(pod, cls, row))
         touched = self._spend(chosen.victims)
         for known in self._shortlists.values():
+            known.is_used = True
             self._look_again(known, row, touched)
 
     def _spend(self, victims: Sequence[Pod]) -> set[int]:

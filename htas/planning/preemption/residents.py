@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.class_book import ClassBook
 from htas.planning.classes import Bools, PodClass
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.disturbing import Disturbing, Terms
@@ -23,11 +24,20 @@ MOST_LEVELS = 32
 """So many priorities are told apart when nodes are ordered by how far up one would have to evict."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Resident:
+    """A pod on a row. Its class is asked for where it matters: of 40,000 pods a few thousand are looked at."""
+
     pod: Pod
-    cls: PodClass
     number: int
+    _book: ClassBook
+    _cls: PodClass | None = None
+
+    @property
+    def cls(self) -> PodClass:
+        if self._cls is None:
+            self._cls = self._book.class_of(self.pod)
+        return self._cls
 
 
 class Residents:
@@ -35,6 +45,7 @@ class Residents:
 
     def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
         self._sim = opening.sim
+        self._now = now
         self._disturbing = Disturbing(snapshot.cluster.nodes, snapshot.cluster.budgets, policy, now)
         self._terms: dict[int, Terms] = {}
         self._covered: dict[int, tuple[int, ...]] = {}
@@ -43,16 +54,16 @@ class Residents:
         moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
         found: list[tuple[int, Resident]] = []
         for row, pods in opening.running.items():
-            for pod in sorted(pods, key=lambda pod: by_importance(pod, now)):
+            for pod in pods:
                 if pod.node is None or pod.is_daemon or pod.is_mirror or pod.key in moving:
                     continue
                 is_ending = ends_soon(pod, now)
                 if is_ending or not pod.is_terminating:
-                    resident = Resident(pod, opening.book.class_of(pod), len(found))
+                    resident = Resident(pod, len(found), opening.book)
                     (self._ending if is_ending else self._rows).setdefault(row, []).append(resident)
                     found.append((row, resident))
         self._row_of: NDArray[np.int64] = np.array([row for row, _ in found], dtype=np.int64)
-        self._needs = np.array([each.cls.requests for _, each in found], dtype=np.int64)
+        self._needs = np.array([opening.book.vector(each.pod.requests) for _, each in found], dtype=np.int64)
         self._needs = self._needs.reshape(len(found), len(self._sim.table.axis))
         # What ends anyway is no obstacle to any priority.
         self._priority = np.array([_bar(each.pod, now) for _, each in found], dtype=np.float64)
@@ -64,13 +75,14 @@ class Residents:
 
     def victims(self, row: int, priority: int) -> list[Resident]:
         """Pods of a row that may be preempted for work of a priority, the most important first."""
-        lower = [each for each in self._rows.get(row, ()) if each.pod.priority < priority]
-        return [e for e in lower if self._is_there[e.number] and self.terms(e).allow(e.pod, priority)]
+        lower = [e for e in self._rows.get(row, ()) if e.pod.priority < priority and self._is_there[e.number]]
+        may_leave = [each for each in lower if self.terms(each).allow(each.pod, priority)]
+        return sorted(may_leave, key=lambda each: by_importance(each.pod, self._now))
 
     def protected(self, rows: Iterable[int], priority: int) -> str | None:
         """Why the first pod of lower priority that may not be preempted may not."""
         for row in rows:
-            for each in self._rows.get(row, ()):
+            for each in sorted(self._rows.get(row, ()), key=lambda each: each.pod.key):
                 terms = self.terms(each)
                 if each.pod.priority < priority and not terms.allow(each.pod, priority):
                     return terms.why

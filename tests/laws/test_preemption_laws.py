@@ -1,0 +1,181 @@
+"""Laws of preemption, on random clusters at their limit. Judged by plain arithmetic, and by the filters asked anew."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from htas.model.constraints import UNCONSTRAINED
+from htas.model.plan import Plan
+from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Pod
+from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.opening import open_simulation
+from htas.planning.planner import plan
+from tests.builders import NOW, budget, make_job, make_node, make_pod, make_policy, make_snapshot, running
+from tests.laws.strategies import CONSTRAINTS, ZONE
+
+Law = settings(max_examples=200, deadline=None, derandomize=True)
+PRIORITIES = (-5, 0, 10, 1000, 2_000_000_000)
+
+
+@st.composite
+def pods(draw: Any, name: str, most: int = 4) -> Pod:
+    """A pod of whole cores, of one of two applications; few are repelled, spread or promised to stay."""
+    fields: dict[str, Any] = {
+        "cpu": str(draw(st.integers(1, most))),
+        "labels": {"app": draw(st.sampled_from("ab"))},
+        "priority": draw(st.sampled_from(PRIORITIES)),
+        "created_at": NOW - draw(st.integers(0, 300)),
+        "constraints": draw(st.sampled_from([UNCONSTRAINED] * 4 + CONSTRAINTS)),
+        "disruption": draw(st.sampled_from([{}] * 6 + [{DO_NOT_DISRUPT: "true"}, {MAY_MIGRATE: "false"}])),
+    }
+    return make_job(name, 300.0, **fields) if draw(st.booleans()) else make_pod(name, **fields)
+
+
+@st.composite
+def full_clusters(draw: Any) -> ClusterSnapshot:
+    """Small nodes, mostly full; pods on their way out; pods that wait, some of them nominated."""
+    nodes = [make_node(f"n{i}", "4", labels={ZONE: "xy"[i % 2]}) for i in range(draw(st.integers(1, 4)))]
+    there: list[Pod] = []
+    for node in nodes:
+        left = 4
+        for i in range(draw(st.integers(1, 4))):
+            pod = msgspec.structs.replace(draw(pods(f"{node.name}-{i}", 2)), constraints=UNCONSTRAINED)
+            if pod.requests.cpu_m <= left * 1000:
+                left -= pod.requests.cpu_m // 1000
+                ends = {"deleted_at": NOW - 1} if draw(st.integers(0, 9)) == 0 else {}
+                there.append(msgspec.structs.replace(running(pod, node.name, draw(st.integers(0, 90))), **ends))
+    has_nominations = draw(st.integers(0, 2)) == 0
+    for i in range(draw(st.integers(1, 5))):
+        pod = draw(pods(f"w{i}"))
+        if has_nominations and draw(st.booleans()):
+            pod = msgspec.structs.replace(pod, nominated_node=draw(st.sampled_from(nodes)).name)
+        there.append(pod)
+    return make_snapshot(nodes, there, budgets=(budget(draw(st.integers(0, 3)), {"app": "a"}),))
+
+
+@st.composite
+def preempting(draw: Any) -> Policy:
+    fallback = Fallback(mode=FallbackMode.PREEMPT, promises=draw(st.sampled_from(list(Promises))))
+    return make_policy(limits=Limits(max_nodes=draw(st.sampled_from([0, 0, 0, 1]))), fallback=fallback)
+
+
+def by_key(snapshot: ClusterSnapshot) -> dict[str, Pod]:
+    return {pod.key: pod for pod in snapshot.cluster.pods}
+
+
+@Law
+@given(full_clusters(), preempting())
+def test_only_work_of_lower_priority_leaves_and_for_one_pod_each(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
+    for item in made.preempt:
+        victim, pod = pods[item.pod], pods[item.beneficiary]
+        assert victim.priority < pod.priority
+        assert victim.node == item.node
+        assert pod.node is None
+        assert not victim.is_terminating
+        if policy.fallback.promises is Promises.KEEP:
+            assert DO_NOT_DISRUPT not in victim.disruption
+            assert victim.disruption.get(MAY_MIGRATE) != "false"
+    assert max(Counter(item.pod for item in made.preempt).values(), default=0) <= 1
+    moved = {item.pod for item in made.migrate}
+    assert not moved & {item.pod for item in made.preempt}
+
+
+@Law
+@given(full_clusters(), preempting())
+def test_budgets_are_never_overspent_where_promises_are_kept(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    if policy.fallback.promises is not Promises.KEEP:
+        return
+    made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
+    leaving = [pods[item.pod] for item in (*made.preempt, *made.migrate)]
+    for each in snapshot.cluster.budgets:
+        assert sum(each.covers(pod) for pod in leaving) <= max(0, each.disruptions_allowed)
+
+
+@Law
+@given(full_clusters(), preempting())
+def test_every_waiting_pod_is_placed_once_or_told_why_not(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    made = plan(snapshot, policy, NOW)
+    told = Counter([item.pod for item in (*made.bind, *made.nominate, *made.unplaced)])
+    told.update(key for item in made.launch for key in item.pods)
+    assert told == Counter(pod.key for pod in snapshot.cluster.pods if pod.node is None)
+
+
+def after(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
+    """The cluster once the plan is done, but for machines and moves: victims and what ended are gone."""
+    where = {item.pod: item.node for item in made.bind}
+    gone = {item.pod for item in made.preempt}
+    pods = [
+        msgspec.structs.replace(pod, node=where.get(pod.key, pod.node), nominated_node=None)
+        for pod in snapshot.cluster.pods
+        if pod.key not in gone and not pod.is_terminating
+    ]
+    return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=tuple(pods)))
+
+
+@Law
+@given(full_clusters(), preempting())
+def test_the_first_whom_room_is_made_for_fits_once_the_victims_are_gone(
+    snapshot: ClusterSnapshot, policy: Policy
+) -> None:
+    made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
+    if not made.preempt or any(pod.nominated_node for pod in pods.values()):
+        return  # who was nominated before holds room of his own
+    first = made.preempt[0]
+    own = [item for item in made.preempt if item.beneficiary == first.beneficiary]
+    left = after(snapshot, msgspec.structs.replace(made, preempt=tuple(own), launch=(), migrate=()))
+    opening = open_simulation(left, policy, NOW)
+    row = opening.sim.table.row_of[first.node]
+    cls = opening.book.class_of(pods[first.beneficiary])
+    assert opening.sim.feasible(cls)[row]
+    if policy.fallback.promises is Promises.KEEP or not snapshot.cluster.budgets:
+        for spared in own:  # reprieve leaves nobody out in vain
+            opening.sim.place(opening.book.class_of(pods[spared.pod]), row)
+            assert not opening.sim.feasible(cls)[row]
+            opening.sim.unplace(opening.book.class_of(pods[spared.pod]), row)
+
+
+@Law
+@given(full_clusters(), preempting(), st.randoms(use_true_random=False))
+def test_the_order_of_the_snapshot_does_not_matter(
+    snapshot: ClusterSnapshot, policy: Policy, chance: random.Random
+) -> None:
+    pods = list(snapshot.cluster.pods)
+    chance.shuffle(pods)
+    shuffled = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=tuple(pods)))
+    assert plan(shuffled, policy, NOW).preempt == plan(snapshot, policy, NOW).preempt
+
+
+@Law
+@given(full_clusters(), preempting())
+def test_nobody_is_preempted_for_again_while_the_victims_end(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    """What a plan has begun, the next one awaits: victims end, the pod is nominated, nothing else has changed."""
+    made = plan(snapshot, policy, NOW)
+    victims = {item.pod for item in made.preempt}
+    nominated = {item.beneficiary: item.node for item in made.preempt}
+    bound = {item.pod: item.node for item in made.bind}
+    pods = tuple(
+        msgspec.structs.replace(
+            pod,
+            node=bound.get(pod.key, pod.node),
+            deleted_at=NOW if pod.key in victims else pod.deleted_at,
+            nominated_node=nominated.get(pod.key, pod.nominated_node),
+        )
+        for pod in snapshot.cluster.pods
+    )
+    if made.launch or made.migrate or made.remove:
+        return
+    budgets = tuple(msgspec.structs.replace(each, disruptions_allowed=9) for each in snapshot.cluster.budgets)
+    cluster = msgspec.structs.replace(snapshot.cluster, pods=pods, budgets=budgets)
+    again = plan(msgspec.structs.replace(snapshot, cluster=cluster), policy, NOW)
+    assert not {item.beneficiary for item in again.preempt} & set(nominated)
+    waiting = {item.pod: item.reason for item in again.unplaced}
+    assert all(waiting.get(key, Unplaced.NOMINATED) is Unplaced.NOMINATED for key in nominated)
