@@ -25,6 +25,8 @@ _FIRST_STEPS = 400
 _ATTEMPTS = 5
 _PATTERNS_PER_S = 60_000
 _MOST_PATTERNS = 800_000
+_HALVES_PER_S = 300_000
+_MOST_HALVES = 1_500_000
 _MOST_COLUMNS = 3000
 _COLUMNS_PER_S = 2000
 """Branch and bound looks at the clock seldom: with 12,000 columns and 2 s it took 38 s, with these it ends in time."""
@@ -98,7 +100,7 @@ class Search:
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
         room = problem.capacity - problem.home[kept].T @ problem.requests[kept]
-        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * self._clock.left(deadline)))
+        limit = min(_MOST_HALVES, int(_HALVES_PER_S * self._clock.left(deadline)))
         is_wasted = must_waste(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room, limit)
         self._clock.work(0.2)
         return reached.placed_bound - is_wasted
@@ -115,7 +117,7 @@ class Search:
         # Pods above that all have places take their room whatever is done; else only the count of them is fixed.
         upto = stage.tier - 1
         must = above & bool(stage.tier and problem.placed(self.x, upto) == problem.wanted(upto))
-        fits_any = (problem.requests <= room.max(axis=0)).all(axis=1) & problem.allowed.any(axis=1)
+        fits_any = (problem.requests <= room.max(axis=0, initial=0)).all(axis=1) & problem.allowed.any(axis=1)
         found = most_by_room(problem.requests[kinds], problem.count[kinds], must[kinds], room, fits_any[kinds])
         return found + int(problem.home[kept].sum())
 
