@@ -1,0 +1,84 @@
+"""`/api/optimize`: searches are asked for by people, one at a time, and told of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import urllib3
+
+from htas.daemon.health import Health
+from htas.daemon.http import HttpServer
+from htas.daemon.metrics import Metrics
+from htas.daemon.search_desk import PATH, SearchDesk
+from htas.model.policy import Cycles
+from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
+
+Answer = tuple[int, dict[str, object] | str]
+
+
+class Asked:
+    """The server of a daemon, which leads once `desk` is open for it."""
+
+    def __init__(self) -> None:
+        self.desk = SearchDesk()
+        self.metrics = Metrics()
+        self._server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, self.desk)
+        self._server.start()
+
+    def __call__(self, method: str) -> Answer:
+        url = f"http://127.0.0.1:{self._server.port}{PATH}"
+        answer = urllib3.request(method, url, timeout=10.0)
+        text = answer.data.decode()
+        is_json = answer.headers.get("content-type") == "application/json"
+        return answer.status, json.loads(text) if is_json else text
+
+    def open_for(self, story: Full) -> None:
+        story.daemon.listeners.append(self.metrics.observe)
+        story.daemon.searching.on_answer = self.metrics.searches.answered
+        self.desk.open_for(story.daemon)
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+@pytest.fixture
+def ask() -> Iterator[Asked]:
+    asked = Asked()
+    yield asked
+    asked.stop()
+
+
+def test_only_the_daemon_that_leads_is_asked(ask: Asked) -> None:
+    assert ask("POST") == (503, "this daemon does not lead; ask the one that does\n")
+    assert ask("GET")[0] == 503
+
+
+def test_a_search_is_asked_for_made_and_told(ask: Asked) -> None:
+    story = Full(nodes("a"), {"one-1": "a"}, [web("one", 2000)], None)
+    ask.open_for(story)
+    assert ask("GET") == (404, f"nothing has been searched for yet; POST {PATH} asks for it\n")
+    status, told = ask("POST")
+    assert (status, isinstance(told, dict) and (told["id"], told["state"])) == (202, (1, "asked"))
+    assert ask("POST") == (409, f"search 1 is under way (asked); see GET {PATH}\n")
+    story.play(60)
+    status, told = ask("GET")
+    assert isinstance(told, dict)
+    assert (status, told["state"], told["status"], told["askedBy"]) == (200, "done", "AlreadyOptimal", "request")
+    assert ask("POST")[0] == 202
+    text = ask.metrics.render().decode()
+    assert 'htas_searches_total{status="AlreadyOptimal"} 1.0' in text
+
+
+def test_while_what_was_found_is_carried_out_no_other_search_is_begun(ask: Asked) -> None:
+    story = figure_1()
+    ask.open_for(story)
+    until(story, lambda: story.store.rearrangement() is not None)
+    assert ask("POST") == (409, f"search 1 is under way (rearranging); see GET {PATH}\n")
+    assert "htas_rearranging_slots 2.0" in ask.metrics.render().decode()
+    story.play(200)
+    status, told = ask("GET")
+    assert isinstance(told, dict)
+    assert (status, told["state"], told["askedBy"]) == (200, "done", "plan")
+    assert 'htas_rearrangements_total{result="Completed"} 1.0' in ask.metrics.render().decode()
