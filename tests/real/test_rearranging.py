@@ -16,7 +16,7 @@ from htas.execution.crash_points import VARIABLE
 from htas.model.quantity import parse_quantity, to_milli
 from tests.real.conftest import Tell
 from tests.real.harness import PODS, Cluster, Htas, Json, Watcher, configuration, eventually
-from tests.real.work import budget, deployment, node, pod
+from tests.real.work import budget, deployment, job, node, pod
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -29,6 +29,8 @@ REARRANGING = (
     "rearrange.noted",
     "rearrange.completed",
 )
+CHECKPOINTED = ("rearrange.moved",)
+CANCELLED = ("rearrange.cancelled",)
 
 
 class Outsider:
@@ -241,6 +243,55 @@ def test_a_rearrangement_goes_on_after_a_kill(point: str, trial: Callable[..., T
         assert daemon.stop() == 0
 
 
+ANY = {
+    "name": "any",
+    "workload": "any",
+    "cleaning": {"migration": "checkpoint", "migrationTime": "2s"},
+}
+
+
+@pytest.mark.parametrize("point", ["", *CHECKPOINTED])
+def test_jobs_that_are_moved_keep_their_progress(point: str, cluster: Cluster, tmp_path: Path) -> None:
+    """Two nodes of 4, each with a Job of 2, and important work of 3."""
+    cluster.create(priority_class("high", 1000))
+    config = configuration(
+        tmp_path,
+        cluster.kubeconfig,
+        limits={"maxNodes": 0},
+        fallback={"after": "1s", "budget": "5s", "pause": "5s"},
+        nodeGroups=[ANY],
+    )
+    cluster.create(*(node(name, "4", "8Gi", **{"htas.io/group": "any"}) for name in ("a", "b")))
+    eventually(lambda: len(ready_nodes(cluster)) == 2, 30, "the nodes are Ready")
+    for where in ("a", "b"):
+        cluster.create(job(f"train-{where}", "90s", cpu="2"))
+        [item] = eventually(lambda w=where: cluster.pods(labelSelector=f"job=train-{w}"), 30, "the Job has its pod")
+        bind(cluster, item["metadata"]["name"], where)
+    outsider = Outsider(cluster, {"a": 4, "b": 4})
+    daemon = Htas(config, tmp_path / "first.log", {VARIABLE: point} if point else None)
+    try:
+        daemon.says("leads")
+        cluster.create(deployment("high", 1, cpu="3", memory="256Mi", priorityClassName="high"))
+        if point:
+            eventually(lambda: daemon.process.poll() is not None, 60, "the daemon gets to the step and is killed")
+            daemon = Htas(config, tmp_path / "again.log")
+            daemon.says("leads")
+        eventually(lambda: _runs(cluster, "high"), 90, "the important work runs")
+        jobs = cluster.items("/apis/batch/v1/namespaces/default/jobs")
+        assert [each["status"].get("failed", 0) for each in jobs] == [0, 0], "nobody began anew"
+        assert daemon.stop() == 0
+    finally:
+        outsider.stop()
+        if daemon.process.poll() is None:
+            daemon.kill()
+        cluster.delete("/apis/scheduling.k8s.io/v1/priorityclasses/high")
+    assert outsider.is_over_committed() == []
+
+
+def _runs(cluster: Cluster, app: str) -> bool:
+    return any(each["status"]["phase"] == "Running" for each in cluster.pods(labelSelector=f"app={app}"))
+
+
 def test_a_stranger_in_a_slot_cancels_it_and_nothing_is_lost(
     trial: Callable[..., Trial], tmp_path: Path, tell: Tell
 ) -> None:
@@ -260,6 +311,25 @@ def test_a_stranger_in_a_slot_cancels_it_and_nothing_is_lost(
         eventually(lambda: len(full.of("low")) == 4 and len(full.of("fixed")) == 4, 30, "each owner has its pods")
         waiting = [item for item in full.of("low") if not item["spec"].get("nodeName")]
         tell(f"{cancelled['message']}; {left} pods had left, {len(waiting)} of low priority wait now")
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("point", CANCELLED)
+def test_what_is_cancelled_stays_cancelled_after_a_kill(
+    point: str, trial: Callable[..., Trial], tmp_path: Path
+) -> None:
+    full = trial("10s")
+    killed = Htas(full.config, tmp_path / "killed.log", {VARIABLE: point})
+    killed.says("leads")
+    full.arrive()
+    stranger = pod("stranger", cpu="1")
+    stranger["spec"]["nodeName"] = eventually(lambda: full.outsider.left_from, 60, "a pod is evicted")[0]
+    full.cluster.create(stranger)
+    eventually(lambda: killed.process.poll() is not None, 60, "the daemon gets to the step and is killed")
+    with Htas(full.config, tmp_path / "again.log") as daemon:
+        daemon.says("leads")
+        eventually(lambda: full.ready("high") >= 1, 60, "room that was made is used by the most important")
+        assert daemon.metric("htas_rearranging_slots") == 0
         assert daemon.stop() == 0
 
 
