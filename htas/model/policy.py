@@ -59,6 +59,9 @@ class Packing(msgspec.Struct, frozen=True):
 
 class AutoscalingAlgorithm(StrEnum):
     GREEDY = "greedy"
+    """The best score nc ÷ p, machine after machine (HTAS paper, Algorithm 3)."""
+    CHEAPEST_MIX = "cheapest-mix"
+    """The mix of machines of least expected rental, near its lower bound."""
 
 
 class MigrationMethod(StrEnum):
@@ -124,6 +127,10 @@ class NodeGroup(msgspec.Struct, frozen=True):
     autoscaling: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY
     cpu_weight: float = 0.5
     memory_weight: float = 0.5
+    mix_budget_s: float = 3.0
+    """With cheapest-mix: about so long is searched, counted in steps so that the same snapshot gives the same plan."""
+    startup_s: float = 60.0
+    """With cheapest-mix: how long a machine is paid for before its first pod runs."""
     cleaning: CleaningRules = CleaningRules()
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -25,7 +26,7 @@ from htas.planning.scaling.cheapest_mix.pricing import Pricer, solver_with
 
 LARGEST = 2**60
 """CP-SAT's sums must stay within 64 bits."""
-WHOLE_SEARCH = 0.3
+WHOLE_SEARCH = 0.1
 RESOURCE_BITS = 22
 
 
@@ -69,6 +70,11 @@ def whole_bound(cuts: Sequence[Cut], costs: Ints, at_most: int) -> int:
     prices = [int(cost) for cost in costs]
     if not cuts or not prices or at_most <= 0 or min(prices) <= 0 or at_most + max(prices) >= LARGEST:
         return 0
+    kept = _undominated(cuts, prices)
+    shared = gcd(*prices)
+    prices = [prices[i] // shared for i in kept]
+    at_most //= shared
+    cuts = [Cut(tuple(cut.worths[i] for i in kept), cut.needed, cut.prices) for cut in cuts]
     model = cp_model.CpModel()
     counts = [model.new_int_var(0, at_most // price + 1, "") for price in prices]
     for cut in cuts:
@@ -78,12 +84,18 @@ def whole_bound(cuts: Sequence[Cut], costs: Ints, at_most: int) -> int:
     solver = solver_with(WHOLE_SEARCH)
     status = solver.solve(model)
     if status == cp_model.OPTIMAL:
-        return round(solver.objective_value) if solver.objective_value < 2**52 else _exact_value(solver, counts, prices)
-    if status == cp_model.FEASIBLE or status == cp_model.UNKNOWN:
-        # The bound is printed in floating point: a millionth is given up, so that rounding never adds to it.
-        return max(0, int(solver.best_objective_bound * (1 - 1e-12)) - 1)
+        return shared * sum(solver.value(count) * price for count, price in zip(counts, prices, strict=True))
+    if status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
+        # The bound is told in floating point: one is given up, so that rounding never adds to it.
+        return shared * max(0, int(solver.best_objective_bound * (1 - 1e-12)) - 1)
     return 0
 
 
-def _exact_value(solver: cp_model.CpSolver, counts: Sequence[cp_model.IntVar], prices: Sequence[int]) -> int:
-    return sum(solver.value(count) * price for count, price in zip(counts, prices, strict=True))
+def _undominated(cuts: Sequence[Cut], prices: Sequence[int]) -> list[int]:
+    """Columns without those that another one replaces in every cut for no more money."""
+    kept: list[int] = []
+    order = sorted(range(len(prices)), key=lambda i: (prices[i], [-cut.worths[i] for cut in cuts]))
+    for i in order:
+        if not any(all(cut.worths[j] >= cut.worths[i] for cut in cuts) for j in kept):
+            kept.append(i)
+    return kept

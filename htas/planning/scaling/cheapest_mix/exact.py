@@ -16,22 +16,20 @@ from ortools.sat.python import cp_model
 from htas.planning.classes import Ints
 from htas.planning.scaling.cheapest_mix.finish import Counts, cost_of
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
-from htas.planning.scaling.cheapest_mix.pricing import solver_with
+from htas.planning.scaling.cheapest_mix.pricing import STEPS, solver_with
 
 MOST_SETS = 2**20
 MOST_CHOSEN = 30_000
-PROOF = 8.0
-"""CP-SAT's own measure of work for the last choice."""
 NONE = np.int64(2**62)
 
 
-def is_small(instance: Instance) -> bool:
+def is_small(instance: Instance, sets: int = MOST_SETS) -> bool:
     """Whether all sets can be written down. Limits would make the cheapest machine of a set a matter of the others."""
-    return not instance.limits and prod(int(count) + 1 for count in instance.counts.tolist()) <= MOST_SETS
+    return not instance.limits and prod(int(count) + 1 for count in instance.counts.tolist()) <= sets
 
 
 def prove(
-    instance: Instance, mix: Mapping[Pattern, int], prices: Ints, unit: float, effort: Effort
+    instance: Instance, mix: Mapping[Pattern, int], prices: Ints, unit: float, search: float, effort: Effort
 ) -> tuple[Counts, bool]:
     """(the best mix, whether it is proved to be). `prices ÷ unit` are what items are worth, from a valid cut."""
     sizes = tuple(int(count) + 1 for count in instance.counts.tolist())
@@ -47,7 +45,7 @@ def prove(
         return dict(mix), False
     held = np.array(np.unravel_index(chosen, sizes), dtype=np.int64).T
     patterns = [pattern_of(instance, int(kinds[i]), counts) for i, counts in zip(chosen.tolist(), held, strict=True)]
-    return _choose(instance, patterns, held, mix, effort)
+    return _choose(instance, patterns, held, mix, search, effort)
 
 
 def _sums(each: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -94,7 +92,7 @@ def _superfluous(costs: Ints, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def _choose(
-    instance: Instance, patterns: list[Pattern], held: Ints, mix: Mapping[Pattern, int], effort: Effort
+    instance: Instance, patterns: list[Pattern], held: Ints, mix: Mapping[Pattern, int], search: float, effort: Effort
 ) -> tuple[Counts, bool]:
     model = cp_model.CpModel()
     most = int(instance.counts.max(initial=1))
@@ -111,10 +109,10 @@ def _choose(
     objective = cp_model.LinearExpr.weighted_sum(amounts, costs)
     model.add(objective <= cost_of(mix))
     model.minimize(objective)
-    solver = solver_with(PROOF)
+    solver = solver_with(search)
     solver.parameters.linearization_level = 2
     status = solver.solve(model)
-    effort.spend(5 + 0.05 * len(patterns) + 1000 * solver.response_proto.deterministic_time)
+    effort.spend(5 + 0.05 * len(patterns) + STEPS * solver.response_proto.deterministic_time)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return dict(mix), False
     found = {p: value for p, amount in zip(patterns, amounts, strict=True) if (value := solver.value(amount))}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from htas.planning.classes import Ints
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
-from htas.planning.scaling.cheapest_mix.pricing import Floats, solver_with
+from htas.planning.scaling.cheapest_mix.pricing import STEPS, Floats, solver_with
 
 Counts = dict[Pattern, int]
 LARGEST = 2**52
@@ -52,14 +53,14 @@ def choose(
         uses = [limit.usage[pattern.kind] for pattern in patterns]
         model.add(cp_model.LinearExpr.weighted_sum(amounts, uses) <= max(limit.left, 0))
     costs = [pattern.cost for pattern in patterns]
-    scale = max(1, -(-max(costs, default=1) * most // LARGEST))
+    scale = max(gcd(*costs), -(-max(costs, default=1) * most // LARGEST), 1)
     model.minimize(cp_model.LinearExpr.weighted_sum(amounts, [-(-cost // scale) for cost in costs]))
     for pattern, amount in zip(patterns, amounts, strict=True):
         model.add_hint(amount, hint.get(pattern, 0))
     solver = solver_with(search)
     solver.parameters.linearization_level = 2
     status = solver.solve(model)
-    effort.spend(5.0 + 0.05 * len(patterns) + 1000 * solver.response_proto.deterministic_time)
+    effort.spend(5.0 + 0.05 * len(patterns) + STEPS * solver.response_proto.deterministic_time)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return {pattern: value for pattern, amount in zip(patterns, amounts, strict=True) if (value := solver.value(amount))}

@@ -14,13 +14,17 @@ from ortools.linear_solver import pywraplp
 from htas.planning.classes import Ints
 from htas.planning.scaling.cheapest_mix.bounds import Cut, farley
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
-from htas.planning.scaling.cheapest_mix.pricing import Floats, Pricer
+from htas.planning.scaling.cheapest_mix.pricing import GAIN, Floats, Noise, Pricer
 
 NEW_AT_ONCE = 60
 """Patterns taken into the linear programme between two solutions of it."""
-NEAR = 1e-4
+NEAR = 3e-4
 """The linear programme is left when its value is proved this near."""
 ROUNDS = 400
+NEW_AT_FIRST, WORTH_A_LOOK = 200, 0.9
+"""Patterns to begin with: those worth nine tenths of their machine at fluid prices."""
+FEW = 5
+"""With fewer new patterns than this from greedy fillings, knapsacks are solved exactly."""
 
 
 @dataclass(slots=True)
@@ -77,6 +81,9 @@ class _Master:
         duals = np.array([cover.dual_value() for cover in self.covers])
         return np.maximum(duals, 0.0) * self.unit
 
+    def used(self) -> list[Pattern]:
+        return [pattern for pattern, variable in self.patterns.items() if variable.solution_value() > 1e-9]
+
     def scarcity(self) -> Floats:
         """What the limits add to each kind's price: they make scarce machines dearer."""
         extra = np.zeros(len(self.instance.prices))
@@ -90,27 +97,59 @@ class _Master:
 
 
 def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Generated:
-    """Patterns of the linear programme, or as many of them as the effort allows for; `start` is a mix to begin with."""
+    """Patterns of the linear programme, or as many of them as the effort allows for; `start` is a mix to begin with.
+
+    Greedy fillings, and patterns like those in use, bring the programme near its optimum for little; knapsacks are
+    solved exactly only when these find no more.
+    """
     pricer, master = Pricer.of(instance), _Master(instance)
     for pattern in (*start, *_alone(instance, pricer)):
         master.add(pattern)
     kinds = np.array([column.kind for column in pricer.columns], dtype=np.int64)
+    noise = Noise(np.random.default_rng(1))
+    for pattern in pricer.greedy(fluid_prices(instance), pricer.costs * WORTH_A_LOOK, effort)[:NEW_AT_FIRST]:
+        master.add(pattern)
     best, cuts = 0, []
     for _ in range(ROUNDS):
         master.solve(effort)
-        prices, worth = master.prices(), pricer.costs + master.scarcity()[kinds]
-        new = [pattern for pattern in pricer.greedy(prices, worth, effort) if pattern not in master.patterns]
-        if not new or effort.is_over:
-            new, cut = _priced(pricer, prices, worth, effort)
-            cuts.append(cut)
-            best = max(best, farley(cut, pricer.costs))
         value = master.objective.Value() * master.unit
-        added = [master.add(pattern) for pattern in new[:NEW_AT_ONCE]]
-        if not any(added) or effort.is_over or (not instance.limits and best >= value * (1 - NEAR)):
+        prices, worth = master.prices(), pricer.costs + master.scarcity()[kinds]
+        found = pricer.near(master.used(), prices, worth, noise, effort) + pricer.greedy(prices, worth, effort)
+        added = [master.add(pattern) for pattern in found[:NEW_AT_ONCE]]
+        if sum(added) > FEW and not effort.is_over:
+            continue
+        new, cut = _priced(pricer, prices, effort)
+        cuts.append(cut)
+        best = max(best, farley(cut, pricer.costs))
+        paying = [p for p, number in new if np.array(p.counts) @ prices > worth[number] * (1 + GAIN)]
+        added += [master.add(pattern) for pattern in paying]
+        if effort.is_over or not any(added) or (not instance.limits and best >= value * (1 - NEAR)):
             break
     master.solve(effort)
     uses = np.array([variable.solution_value() for variable in master.patterns.values()])
     return Generated(list(master.patterns), uses, best, cuts, master.is_covered)
+
+
+def fluid_prices(instance: Instance) -> Floats:
+    """What items are worth by their requests alone, were all resources bought by the drop: a linear programme's prices."""
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    infinity, scale = solver.infinity(), np.maximum(instance.free.max(axis=0), 1).astype(np.float64)
+    holds = np.array(instance.holds, dtype=np.float64)[instance.levels]
+    needed = (instance.counts * holds) @ (instance.requests / scale)
+    covers = [solver.Constraint(float(amount), infinity) for amount in needed]
+    top = float(max(instance.prices.max(initial=1), 1))
+    objective = solver.Objective()
+    objective.SetMinimization()
+    for price, free in zip(instance.prices.tolist(), instance.free, strict=True):
+        machines = solver.NumVar(0.0, infinity, "")
+        objective.SetCoefficient(machines, price / top)
+        for cover, room in zip(covers, (free / scale).tolist(), strict=True):
+            cover.SetCoefficient(machines, room)
+    if solver.Solve() != pywraplp.Solver.OPTIMAL:
+        return np.zeros(len(instance.counts))
+    worth = np.array([max(cover.dual_value(), 0.0) for cover in covers]) * top
+    fluid: Floats = (instance.requests / scale) @ worth * holds
+    return fluid
 
 
 def _alone(instance: Instance, pricer: Pricer) -> list[Pattern]:
@@ -127,8 +166,8 @@ def _alone(instance: Instance, pricer: Pricer) -> list[Pattern]:
     return patterns
 
 
-def _priced(pricer: Pricer, prices: Floats, worth: Floats, effort: Effort) -> tuple[list[Pattern], Cut]:
-    """All patterns that exact knapsacks find worth more than they cost, and the cut that the knapsacks prove.
+def _priced(pricer: Pricer, prices: Floats, effort: Effort) -> tuple[list[tuple[Pattern, int]], Cut]:
+    """The best pattern of each column that might pay, with its number, and the cut that the knapsacks prove.
 
     Once the effort is over, and for columns that could not pay anyway, the fluid bound stands for the knapsack.
     """
@@ -137,11 +176,10 @@ def _priced(pricer: Pricer, prices: Floats, worth: Floats, effort: Effort) -> tu
     worths, found = [], []
     for number, column in enumerate(pricer.columns):
         most = pricer.fluid_most(number, whole)
-        if most > pricer.costs[number] * unit and not effort.is_over:
+        if most > pricer.costs[number] * unit * (1 + NEAR) and not effort.is_over:
             counts, most = pricer.exact(number, whole, effort)
-            gain = float(counts @ prices) - float(worth[number])
-            if gain > 1e-7 * float(worth[number]):
-                found.append((-gain / float(worth[number]), number, pattern_of(pricer.instance, column.kind, counts)))
+            if counts.any():
+                found.append((pattern_of(pricer.instance, column.kind, counts), number))
         worths.append(most)
     needed = int((whole * pricer.instance.counts).sum())
-    return [pattern for *_, pattern in sorted(found, key=lambda item: item[:2])], Cut(tuple(worths), needed, tuple(whole.tolist()))
+    return found, Cut(tuple(worths), needed, tuple(whole.tolist()))

@@ -53,8 +53,8 @@ class Instance:
     def cost(self, kind: int, level: int) -> int:
         return int(self.prices[kind]) * self.holds[level]
 
-    def without_limits(self) -> Instance:
-        return Instance(self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds)
+    def within(self, limits: tuple[Limit, ...]) -> Instance:
+        return Instance(self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds, limits)
 
     def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[Instance, Ints]:
         """(the instance of some of the items, their places in this one)."""

@@ -25,13 +25,19 @@ from htas.planning.scaling.cheapest_mix.generation import Generated, generate
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, Pattern
 from htas.planning.scaling.cheapest_mix.pricing import Pricer
 
-GOOD = 1e-4
-"""Searching on is not worth it where a mix is proved within a ten-thousandth of the best."""
-SEARCH, LITTLE_SEARCH = 0.6, 0.1
+GOOD = 5e-4
+"""Searching on is not worth it where a mix is proved within so much of the best."""
+SEARCH, LITTLE_SEARCH = 0.3, 0.05
 """CP-SAT's own measure of work for one choice among patterns: of the whole, and of a part looked at again."""
+PROOF = 1.5
+"""The same for the last choice where there is little work."""
 PODS_AGAIN = (40, 80, 24, 120)
 """So many pods, about, are looked at again at a time."""
-TRIES = 24
+MACHINES_AGAIN = 4
+"""And so many machines at least."""
+FEW_SETS = 2**14
+CHOOSE_EVERY = 8
+TRIES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,14 @@ class Mix:
     is_proved: bool = False
 
 
-def cheapest(instance: Instance, start: Mapping[Pattern, int] | None, effort: Effort) -> Mix | None:
-    """The cheapest mix found, no dearer than `start`; None: none was found that keeps the limits, and none was given."""
-    generated = generate(instance, start or (), effort)
-    search = _Search(instance, None if start is None else dict(start), generated, effort)
+def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
+    """The cheapest mix found, no dearer than `hints` where they hold all items; None: none was found within the limits.
+
+    `hints` are machines of another way to buy: good patterns at least.
+    """
+    generated = generate(instance, hints, effort)
+    is_whole = bool(hints) and covers(instance, hints) and within_limits(instance, hints)
+    search = _Search(instance, tidied(instance, hints) if is_whole else None, generated, effort)
     if generated.is_feasible:
         search.improve()
     if search.best is None:
@@ -57,7 +67,7 @@ def cheapest(instance: Instance, start: Mapping[Pattern, int] | None, effort: Ef
 
 def bound_of(instance: Instance, cost: int, effort: Effort) -> int:
     """The bound alone, for some way to hold the items that costs `cost`."""
-    instance = instance.without_limits()
+    instance = instance.within(())
     generated = generate(instance, (), effort)
     return max(generated.bound, _whole_bound(instance, generated, cost))
 
@@ -77,6 +87,9 @@ class _Search:
     effort: Effort
     bound: int = field(default=0)
     is_proved: bool = field(default=False)
+    pool: dict[Pattern, None] = field(default_factory=dict)
+    """All patterns met: those of a part are what the whole lacks for its last machines."""
+    seen: set[frozenset[tuple[Pattern, int]]] = field(default_factory=set)
 
     @property
     def cost(self) -> int:
@@ -88,8 +101,9 @@ class _Search:
         return self.is_proved or is_good or self.effort.is_over
 
     def improve(self) -> None:
+        self.pool = dict.fromkeys(self.generated.patterns)
         self._round()
-        self._offer(choose(self.instance, self.generated.patterns, self.best or {}, SEARCH, self.effort))
+        self._choose()
         if self.best is None:
             return
         self.bound = max(self.generated.bound, _whole_bound(self.instance, self.generated, self.cost))
@@ -99,6 +113,20 @@ class _Search:
             if self.is_done:
                 return
             self._look_again(number)
+            if number % CHOOSE_EVERY == CHOOSE_EVERY - 1 and not self.is_done:
+                self._choose()
+
+    def _choose(self) -> None:
+        """The best of all patterns met that could be part of anything better."""
+        patterns = list(self.pool)
+        cut = _best_cut(self.instance, self.generated)
+        if cut is not None and self.best is not None and not self.instance.limits:
+            prices, unit = _worths(self.instance, cut)
+            gap = self.cost - float(prices @ self.instance.counts) / unit
+            held = np.array([pattern.counts for pattern in patterns], dtype=np.int64)
+            lost = np.array([p.cost for p in patterns], dtype=np.float64) - held @ prices / unit
+            patterns = [patterns[i] for i in np.flatnonzero(lost <= gap * (1 + 1e-6) + 1).tolist()]
+        self._offer(choose(self.instance, patterns, self.best or {}, SEARCH, self.effort))
 
     def _offer(self, mix: Counts | None) -> bool:
         """Take a mix if it is better and holds everything within the limits."""
@@ -125,17 +153,18 @@ class _Search:
         part, kept = self.instance.part(left, _less(self.instance.limits, kept_mix))
         generated = generate(part, (), self.effort)
         mix = choose(part, generated.patterns, {}, LITTLE_SEARCH, self.effort)
+        self.pool.update(dict.fromkeys(widened(dict.fromkeys(generated.patterns, 1), kept, len(left))))
         if mix is None:
             return None
         mix = tidied(part, mix)
-        if is_small(part) and (cut := _best_cut(part, generated)) is not None:
-            mix, _ = prove(part, mix, *_worths(part, cut), self.effort)
+        if is_small(part, FEW_SETS) and (cut := _best_cut(part, generated)) is not None:
+            mix, _ = prove(part, mix, *_worths(part, cut), LITTLE_SEARCH, self.effort)
         return widened(mix, kept, len(left))
 
     def _prove(self) -> None:
         cut = _best_cut(self.instance, self.generated)
         if cut is not None and self.best is not None:
-            mix, proved = prove(self.instance, self.best, *_worths(self.instance, cut), self.effort)
+            mix, proved = prove(self.instance, self.best, *_worths(self.instance, cut), PROOF, self.effort)
             self._offer(mix)
             if proved:
                 self.is_proved, self.bound = True, self.cost
@@ -148,8 +177,12 @@ class _Search:
         for pattern in machines:
             taken[pattern] = taken.get(pattern, 0) + 1
             pods += sum(pattern.counts)
-            if pods >= PODS_AGAIN[number % len(PODS_AGAIN)]:
+            if pods >= PODS_AGAIN[number % len(PODS_AGAIN)] and sum(taken.values()) >= MACHINES_AGAIN:
                 break
+        tried = frozenset(taken.items())
+        if tried in self.seen:
+            return
+        self.seen.add(tried)
         others = {p: n - taken.get(p, 0) for p, n in (self.best or {}).items() if n > taken.get(p, 0)}
         left = sum((np.array(p.counts, dtype=np.int64) * n for p, n in taken.items()), np.zeros_like(self.instance.counts))
         rest = self._rest(left, others)

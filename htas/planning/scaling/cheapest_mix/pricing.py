@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,28 @@ WHOLE = 10**8
 """Item prices are made whole numbers such that the dearest machine is worth so many."""
 SEARCH = 0.05
 """CP-SAT's own measure of work for one knapsack: nearly all end long before."""
+
+
+STEPS = 3500
+"""Of effort, for one of CP-SAT's units of work: they take three to four seconds where the models are small."""
+GAIN = 1e-7
+"""A pattern is worth taking in when it gains so much of its machine's cost: below, floating point speaks."""
+BIG = np.int64(2**31)
+ENOUGH = 2e-4
+"""A knapsack proved so near is left; what is proved counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Repeatable disorder: the same numbers every time a plan is made."""
+
+    source: np.random.Generator
+    times: int = 8
+    strength: float = 0.25
+
+    def factors(self, shape: tuple[int, ...]) -> Floats:
+        factors: Floats = np.exp(self.source.normal(0.0, self.strength, shape))
+        return factors
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +76,62 @@ class Pricer:
         return cls(instance, tuple(columns), costs, np.where(allowed, instance.most[kinds], 0), instance.free[kinds])
 
     def greedy(self, prices: Floats, worth: Floats, effort: Effort) -> list[Pattern]:
-        """Patterns filled in several orders of price per use; those worth more than `worth`, the best of each column."""
+        """Patterns of every column filled in several orders of price per use: those worth more than `worth`."""
+        keys = self._keys(prices)
+        columns = np.tile(np.arange(len(self.columns)), len(keys))
+        orders = np.repeat(np.argsort(-keys, axis=1, kind="stable"), len(self.columns), axis=0)
+        return self._better(columns, None, orders, prices, worth, effort)
+
+    def near(
+        self, patterns: Sequence[Pattern], prices: Floats, worth: Floats, noise: Noise, effort: Effort
+    ) -> list[Pattern]:
+        """Patterns like those given: half of what one holds is put back, and the room filled in a disturbed order."""
+        numbers = {column: number for number, column in enumerate(self.columns)}
+        known = [(numbers[Column(p.kind, p.level)], p.counts) for p in patterns if Column(p.kind, p.level) in numbers]
+        if not known:
+            return []
+        columns = np.repeat([number for number, _ in known], noise.times)
+        held = np.repeat(np.array([counts for _, counts in known], dtype=np.int64), noise.times, axis=0)
+        kept = noise.source.binomial(held, noise.source.uniform(0.2, 0.9, (len(held), 1)))
+        keys = self._keys(prices)[noise.source.integers(0, 2 + self.requests.shape[1], len(held))]
+        orders = np.argsort(-keys * noise.factors(keys.shape), axis=1, kind="stable")
+        return self._better(columns, kept, orders, prices, worth, effort)
+
+    @property
+    def requests(self) -> Ints:
+        return self.instance.requests
+
+    def _keys(self, prices: Floats) -> Floats:
+        """Items' prices by what they use: as they are, by each resource, and by all of them."""
+        shares = self.requests / np.maximum(self.requests.max(axis=0), 1.0)
+        mixes = [*np.eye(shares.shape[1]), np.ones(shares.shape[1])]
+        return np.array([prices, *(prices / np.maximum(shares @ mix, 1e-12) for mix in mixes)])
+
+    def _better(
+        self, columns: Ints, kept: Ints | None, orders: Ints, prices: Floats, worth: Floats, effort: Effort
+    ) -> list[Pattern]:
+        filled = self._filled(columns, kept, orders)
+        effort.spend(filled.size * 1e-4 + 1.0)
+        gains = (filled @ prices - worth[columns]) / np.maximum(self.costs[columns], 1)
         found: dict[Pattern, float] = {}
-        for order in self._orders(prices):
-            filled = self._filled(order)
-            gains = filled @ prices - worth
-            effort.spend(0.004 * len(order) + 0.5)
-            for number in np.flatnonzero(gains > 1e-7 * self.costs).tolist():
-                pattern = pattern_of(self.instance, self.columns[number].kind, filled[number])
-                found[pattern] = float(gains[number] / max(self.costs[number], 1))
+        for row in np.flatnonzero(gains > GAIN).tolist():
+            pattern = pattern_of(self.instance, self.columns[columns[row]].kind, filled[row])
+            found.setdefault(pattern, float(gains[row]))
         return sorted(found, key=lambda pattern: (-found[pattern], pattern.kind, pattern.counts))
 
-    def _orders(self, prices: Floats) -> list[list[int]]:
-        requests = self.instance.requests.astype(np.float64)
-        scale = np.maximum(requests.max(axis=0), 1.0)
-        shares = requests / scale
-        wanted = np.flatnonzero(prices > 0)
-        mixes = [*np.eye(shares.shape[1]), np.ones(shares.shape[1])]
-        orders = [np.argsort(-prices[wanted], kind="stable")]
-        for mix in mixes:
-            use = shares[wanted] @ mix
-            orders.append(np.argsort(-prices[wanted] / np.maximum(use, 1e-12), kind="stable"))
-        return [wanted[order].tolist() for order in orders]
-
-    def _filled(self, order: list[int]) -> Ints:
-        room = self.free.copy()
-        filled: Ints = np.zeros_like(self.most)
-        for item in order:
-            request = self.instance.requests[item]
-            needs = np.flatnonzero(request)
-            fit = self.most[:, item]
-            for resource in needs.tolist():
-                fit = np.minimum(fit, room[:, resource] // request[resource])
-            filled[:, item] = fit
-            room -= fit[:, None] * request[None, :]
+    def _filled(self, columns: Ints, kept: Ints | None, orders: Ints) -> Ints:
+        """rows × items: machines of the given columns filled, each in its own order, beside what they keep."""
+        rows = np.arange(len(columns))
+        filled: Ints = np.zeros((len(columns), len(self.requests)), dtype=np.int64) if kept is None else kept.copy()
+        room = self.free[columns] - filled @ self.requests
+        most = self.most[columns] - filled
+        asked = np.maximum(self.requests, 1)
+        is_asked = self.requests > 0
+        for items in orders.T:
+            fit = np.where(is_asked[items], room // asked[items], BIG).min(axis=1)
+            fit = np.minimum(fit, most[rows, items])
+            filled[rows, items] += fit
+            room -= fit[:, None] * self.requests[items]
         return filled
 
     def whole(self, prices: Floats) -> Ints:
@@ -102,7 +147,7 @@ class Pricer:
         items = np.flatnonzero((most > 0) & (prices > 0))
         if not len(items):
             return 0
-        requests, free = self.instance.requests[items], self.free[number]
+        requests, free = self.requests[items], self.free[number]
         best = int((prices[items] * most[items]).sum())
         usable = free > 0
         shares = requests[:, usable] / free[usable]
@@ -117,21 +162,22 @@ class Pricer:
         model = cp_model.CpModel()
         amounts = [model.new_int_var(0, int(self.most[number, item]), "") for item in items]
         for resource, room in enumerate(self.free[number].tolist()):
-            uses = [int(self.instance.requests[item, resource]) for item in items]
+            uses = [int(self.requests[item, resource]) for item in items]
             if sum(use * int(self.most[number, item]) for use, item in zip(uses, items, strict=True)) > room:
                 model.add(cp_model.LinearExpr.weighted_sum(amounts, uses) <= room)
         model.maximize(cp_model.LinearExpr.weighted_sum(amounts, [int(prices[item]) for item in items]))
         solver = solver_with(SEARCH)
+        solver.parameters.relative_gap_limit = ENOUGH
         status = solver.solve(model)
-        effort.spend(1000 * solver.response_proto.deterministic_time)
+        effort.spend(STEPS * solver.response_proto.deterministic_time)
         counts: Ints = np.zeros(len(prices), dtype=np.int64)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return counts, self.fluid_most(number, prices)
         for item, amount in zip(items, amounts, strict=True):
             counts[item] = solver.value(amount)
         value = int((counts * prices).sum())
-        most = value if status == cp_model.OPTIMAL else int(np.ceil(solver.best_objective_bound))
-        return counts, max(value, most)
+        # Within the gap CP-SAT says OPTIMAL too, so its bound is taken; values are far below 2^53, hence exact.
+        return counts, max(value, int(np.ceil(solver.best_objective_bound)))
 
 
 def _fluid(prices: Ints, most: Ints, use: Floats) -> int:
