@@ -56,6 +56,14 @@ class Instance:
     def within(self, limits: tuple[Limit, ...]) -> Instance:
         return Instance(self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds, limits)
 
+    def having(self, room: Ints) -> Instance:
+        """The same items beside one kind of machine, of this capacity, that takes them all."""
+        everything = np.ones((1, len(self.counts)), dtype=np.bool_)
+        price = np.ones(1, dtype=np.int64)
+        return Instance(
+            self.requests, self.counts, np.zeros_like(self.levels), room[None, :], price, everything, self.holds[:1]
+        )
+
     def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[Instance, Ints]:
         """(the instance of some of the items, their places in this one)."""
         kept: Ints = np.flatnonzero(counts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from htas.planning.classes import Ints
-from htas.planning.scaling.cheapest_mix.bounds import Cut, farley, resource_cuts, whole_bound
+from htas.planning.scaling.cheapest_mix.bounds import Cut, farley, less_rooms, resource_cuts, whole_bound
 from htas.planning.scaling.cheapest_mix.exact import is_small, prove
 from htas.planning.scaling.cheapest_mix.finish import (
     Counts,
@@ -65,11 +65,15 @@ def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -
     return Mix(search.best, search.cost, min(search.bound, search.cost), search.is_proved)
 
 
-def bound_of(instance: Instance, cost: int, effort: Effort) -> int:
-    """The bound alone, for some way to hold the items that costs `cost`."""
-    instance = instance.within(())
+def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, effort: Effort) -> int:
+    """The bound alone, for some way to hold the items that costs `cost`.
+
+    `rooms` are (capacity, how many) of nodes that cost nothing: what they could hold at most is taken off every cut.
+    """
     generated = generate(instance, (), effort)
-    return max(generated.bound, _whole_bound(instance, generated, cost))
+    pricer = Pricer.of(instance)
+    cuts = [less_rooms(cut, instance, rooms) for cut in (*generated.cuts[-6:], *resource_cuts(instance, pricer))]
+    return max([whole_bound(cuts, pricer.costs, cost), *(farley(cut, pricer.costs) for cut in cuts)])
 
 
 def _whole_bound(instance: Instance, generated: Generated, cost: int) -> int:
