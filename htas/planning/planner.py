@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
@@ -17,7 +19,7 @@ from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.costing import cost_of
 from htas.planning.feasibility.message import summary
 from htas.planning.opening import Opening, open_simulation
-from htas.planning.packing.bundling import bundle
+from htas.planning.packing.promised import place
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
@@ -30,7 +32,7 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
-    demands = _place(opening)
+    demands = place(opening, snapshot.memory.meant_for)
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
@@ -44,16 +46,6 @@ class _Buying:
 
     purchase: Purchase | None
     unplaced: list[UnplacedPod] = field(default_factory=list)
-
-
-def _place(opening: Opening) -> list[Demand]:
-    """Stages 1 and 2: bundle the waiting pods and place them; what is left has no room."""
-    demands = []
-    for cls in bundle(opening.waiting, opening.book):
-        left = len(cls.pods) - opening.placer.place(opening.sim, cls, len(cls.pods))
-        if left:
-            demands.append(Demand(cls, left))
-    return demands
 
 
 def _buy(
@@ -148,8 +140,26 @@ def _written(
         remove=cleaning.remove,
         unplaced=tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod)),
         kept=cleaning.kept,
-        memory=cleaning.memory,
+        memory=msgspec.structs.replace(cleaning.memory, meant_for=_meant(opening, snapshot, policy, launch, placements)),
     )
+
+
+def _meant(
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    launch: Sequence[Launch],
+    placements: dict[int, list[Pod]],
+) -> dict[str, str]:
+    """Pods that wait for the machine a cheapest mix bought for them, now or in an earlier plan."""
+    mixing = {group.name for group in policy.groups if group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
+    if not mixing:
+        return {}
+    names = opening.sim.table.nodes
+    waiting = {pod.key for row, pods in placements.items() if names[row].name in opening.coming for pod in pods}
+    claims = {claim.id for claim in snapshot.claims}
+    meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
+    return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
 
 
 def _binds(
