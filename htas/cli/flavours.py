@@ -189,8 +189,9 @@ def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_co
         storage = f", ephemeralStorage: {size.disk_bytes // GIB}Gi" if size.disk_bytes >= GIB else ""
         name = msgspec.json.encode(size.name).decode()
         memory = f"{size.memory_bytes // 2**20}Mi"
+        shown = f'"{shown}"{_fee(fee)}'
         lines.append(
-            f'{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: "{shown}"{_fee(fee)}}}'
+            f"{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: {shown}}}"
         )
     return "\n".join(lines) + "\n"
 

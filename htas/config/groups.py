@@ -143,7 +143,9 @@ class AutoscalingSetting(Section):
         """Refuse what would be ignored; writing a default out is no mistake."""
         is_default = value == cls.model_fields[str(info.field_name)].default
         if not is_default and info.data.get("algorithm") is AutoscalingAlgorithm.GREEDY:
-            raise ValueError(f"has an effect with `algorithm: {AutoscalingAlgorithm.CHEAPEST_MIX}` alone; write that or remove it")
+            raise ValueError(
+                f"has an effect with `algorithm: {AutoscalingAlgorithm.CHEAPEST_MIX}` alone; write that or remove it"
+            )
         return value
 
 

@@ -76,6 +76,22 @@ class EmptyRelease(StrEnum):
     BEFORE_BILLING = "before-next-billing-period"
 
 
+class Consolidation(msgspec.Struct, frozen=True):
+    """When a set of nodes is replaced by a cheaper set."""
+
+    enabled: bool = False
+    ratio: float = 0.5
+    """Saving as a share of the group's price, over pods moved as a share of its pods: Karpenter's 1/k with k = 2."""
+    min_saving: float = 0.1
+    """Of the price of the nodes replaced."""
+    after_s: float = 900.0
+    """A node Ready for less is not replaced."""
+    cool_down_s: float = 900.0
+    """Between two looks at a group, and so between two replacements."""
+    within_s: float = 600.0
+    """How long replacements that are Ready wait for their pods."""
+
+
 class CleaningRules(msgspec.Struct, frozen=True):
     """When and how a group's nodes are emptied. Defaults are Cluster Autoscaler's where it has the same rule."""
 
@@ -102,6 +118,7 @@ class CleaningRules(msgspec.Struct, frozen=True):
     """Nodes under way to removal at one time."""
     migration_seconds: float = 10.0
     """What moving a pod takes: T = C ÷ B + K (HTAS paper 5.3). Used to judge whether a move pays."""
+    consolidation: Consolidation = Consolidation()
 
 
 class Limits(msgspec.Struct, frozen=True):

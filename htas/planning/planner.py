@@ -36,7 +36,8 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
-    cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages)
+    is_buying = buying.purchase is not None and bool(buying.purchase.bought)
+    cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages, is_buying)
     return _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
 
 
@@ -96,6 +97,7 @@ def _clean(
     demands: Sequence[Demand],
     placements: dict[int, list[Pod]],
     is_due: bool,
+    is_buying: bool,
 ) -> Cleaning:
     """Stage 6: empty and release what is not worth its price."""
     names = opening.sim.table.nodes
@@ -110,6 +112,7 @@ def _clean(
         is_due=is_due,
         work_is_waiting=bool(demands) or any(names[row].name in opening.coming for row in placements),
         needed=frozenset(needed),
+        may_replace=not demands and not opening.coming and not is_buying and not snapshot.moves,
     )
 
 
@@ -124,7 +127,7 @@ def _written(
 ) -> Plan:
     bought = {} if buying.purchase is None else {item.row: item for item in buying.purchase.bought}
     bind, nominate = _binds(opening, snapshot, policy, placements, now_placed, set(bought))
-    launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
+    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *cleaning.launch)
     unplaced = [
         *buying.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
@@ -140,7 +143,9 @@ def _written(
         remove=cleaning.remove,
         unplaced=tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod)),
         kept=cleaning.kept,
-        memory=msgspec.structs.replace(cleaning.memory, meant_for=_meant(opening, snapshot, policy, launch, placements)),
+        memory=msgspec.structs.replace(
+            cleaning.memory, meant_for=_meant(opening, snapshot, policy, launch, placements)
+        ),
     )
 
 

@@ -40,7 +40,7 @@ def lower_bound_nanos(demand: Vector, capacities: Sequence[Vector], prices: Sequ
 
 
 Vertex = tuple[tuple[int, ...], tuple[int, int]]
-"""(whole weights of resources, the fraction by which they are scaled down until no flavour offers more than it costs)."""
+"""(whole weights of resources, the fraction that scales them down until no flavour offers more than it costs)."""
 
 
 @lru_cache(maxsize=8)
@@ -100,9 +100,7 @@ def _whole(
     if unit <= 0:
         return None
     parts = [int(value / unit) for value in point]
-    weights = tuple(
-        part * (scale[1 - i] if len(scale) > 1 else 1) for i, part in enumerate(parts)
-    )
+    weights = tuple(part * (scale[1 - i] if len(scale) > 1 else 1) for i, part in enumerate(parts))
     least: tuple[int, int] | None = None
     for capacity, price in zip(capacities, prices, strict=True):
         offered = sum(weight * capacity[r] for weight, r in zip(weights, resources, strict=True))

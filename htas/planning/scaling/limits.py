@@ -108,8 +108,7 @@ class Allowance:
                 (limits.max_memory_bytes, used.memory_bytes, _memory),
                 (limits.max_nanos_per_hour, used.nanos, _price),
             ):
-                if most is not None:
-                    rows.append((_of_group(name, uses), most - have))
+                rows += [(_of_group(name, uses), most - have)] if most is not None else []
         for flavour in self._policy.catalogue.flavours:
             if flavour.stock is not None:
                 rows.append((_of_flavour(flavour.name), flavour.stock - self._flavours[flavour.name]))

@@ -21,7 +21,6 @@ from htas.planning.scaling.rental import Rental
 from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
 from htas.planning.simulation import Simulation
 
-
 Assignment = tuple[PodClass, int, int]
 
 
@@ -52,10 +51,10 @@ def purchase(
     tried and dropped leave no trace in later decisions.
     """
     offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
-    chosen = _attempt(sim, policy, snapshot, demands, placer, offers)
+    chosen = attempt(sim, policy, snapshot, demands, placer, offers)
     if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups) and chosen.machines:
         rental = Rental(policy, [demand.cls for demand in demands])
-        mixed = _attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental)
+        mixed = attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental)
         chosen = min(chosen, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
     for demand, left in zip(demands, chosen.left, strict=True):
         demand.count = left.count
@@ -83,7 +82,7 @@ class Attempt:
         return waiting, expected, sum(machine.offer.price for machine in self.machines)
 
 
-def _attempt(
+def attempt(
     sim: Simulation,
     policy: Policy,
     snapshot: ClusterSnapshot,

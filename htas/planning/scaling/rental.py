@@ -20,7 +20,7 @@ MOST_LEVELS = 12
 
 
 class Rental:
-    """How long machines for some waiting work are held. Seconds; 1 for all where only services wait: then by the hour."""
+    """How long machines for some waiting work are held, in seconds; where only services wait 1 for all: by the hour."""
 
     def __init__(self, policy: Policy, classes: Iterable[PodClass]) -> None:
         self._billing = policy.catalogue.billing

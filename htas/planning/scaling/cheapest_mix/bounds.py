@@ -1,7 +1,7 @@
 """Bounds: what no mix can undercut, proved in whole numbers.
 
-Whole prices π ≥ 0 of items, and for every kind (and level) a number z that no pattern's worth Σ π·a exceeds, give for any
-feasible mix of y machines: Σ z·y ≥ Σ π·d, since every item is held by some machine. Two bounds follow:
+Whole prices π ≥ 0 of items, and for every kind (and level) a number z that no pattern's worth Σ π·a exceeds, give for
+any feasible mix of y machines: Σ z·y ≥ Σ π·d, since every item is held by some machine. Two bounds follow:
 
 * Farley's: Σ π·d · min(cost ÷ z), the least that any y with this property can cost;
 * the *whole* bound: the least Σ cost·y over whole y ≥ 0 that keep this for all the prices collected at once. It knows
@@ -75,7 +75,7 @@ def less_rooms(cut: Cut, instance: Instance, rooms: Sequence[tuple[Ints, int]]) 
 
 
 def whole_bound(cuts: Sequence[Cut], costs: Ints, at_most: int) -> int:
-    """The least cost of whole machines that satisfy all cuts, as far as CP-SAT proves it; 0 where numbers are too large.
+    """The least cost of whole machines that satisfy all cuts, as far as CP-SAT proves it; 0 for too large numbers.
 
     `at_most` is the cost of a mix at hand: no column is used more often than it pays for.
     """

@@ -63,7 +63,9 @@ def choose(
     effort.spend(5.0 + 0.05 * len(patterns) + STEPS * solver.response_proto.deterministic_time)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
-    return {pattern: value for pattern, amount in zip(patterns, amounts, strict=True) if (value := solver.value(amount))}
+    return {
+        pattern: value for pattern, amount in zip(patterns, amounts, strict=True) if (value := solver.value(amount))
+    }
 
 
 def tidied(instance: Instance, mix: Mapping[Pattern, int]) -> Counts:

@@ -79,7 +79,8 @@ class _Master:
 
     def prices(self) -> Floats:
         duals = np.array([cover.dual_value() for cover in self.covers])
-        return np.maximum(duals, 0.0) * self.unit
+        prices: Floats = np.maximum(duals, 0.0) * self.unit
+        return prices
 
     def used(self) -> list[Pattern]:
         return [pattern for pattern, variable in self.patterns.items() if variable.solution_value() > 1e-9]
@@ -93,7 +94,7 @@ class _Master:
 
     @property
     def is_covered(self) -> bool:
-        return sum(missing.solution_value() for missing in self.missing) < 1e-6
+        return bool(sum(missing.solution_value() for missing in self.missing) < 1e-6)
 
 
 def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Generated:
@@ -107,7 +108,9 @@ def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Ge
         master.add(pattern)
     kinds = np.array([column.kind for column in pricer.columns], dtype=np.int64)
     noise = Noise(np.random.default_rng(1))
-    for pattern in pricer.greedy(fluid_prices(instance), pricer.costs * WORTH_A_LOOK, effort)[:NEW_AT_FIRST]:
+    for pattern in pricer.greedy(
+        fluid_prices(instance), np.asarray(pricer.costs * WORTH_A_LOOK, dtype=np.float64), effort
+    )[:NEW_AT_FIRST]:
         master.add(pattern)
     best, cuts = 0, []
     for _ in range(ROUNDS):
@@ -131,7 +134,7 @@ def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Ge
 
 
 def fluid_prices(instance: Instance) -> Floats:
-    """What items are worth by their requests alone, were all resources bought by the drop: a linear programme's prices."""
+    """What items are worth by their requests alone, were resources bought by the drop: a linear programme's prices."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
     infinity, scale = solver.infinity(), np.maximum(instance.free.max(axis=0), 1).astype(np.float64)
     holds = np.array(instance.holds, dtype=np.float64)[instance.levels]

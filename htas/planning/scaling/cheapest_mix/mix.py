@@ -188,7 +188,9 @@ class _Search:
             return
         self.seen.add(tried)
         others = {p: n - taken.get(p, 0) for p, n in (self.best or {}).items() if n > taken.get(p, 0)}
-        left = sum((np.array(p.counts, dtype=np.int64) * n for p, n in taken.items()), np.zeros_like(self.instance.counts))
+        left = sum(
+            (np.array(p.counts, dtype=np.int64) * n for p, n in taken.items()), np.zeros_like(self.instance.counts)
+        )
         rest = self._rest(left, others)
         if rest is not None:
             self._offer(joined(others, rest))

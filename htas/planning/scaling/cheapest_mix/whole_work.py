@@ -49,7 +49,9 @@ def pattern_bound_nanos(
         takes=np.ones((len(prices), len(kept)), dtype=np.bool_),
         holds=(1,),
     )
-    return bound_of(instance, [(np.array(_pick(room, used), dtype=np.int64), n) for room, n in rooms], cost, Effort(EFFORT))
+    return bound_of(
+        instance, [(np.array(_pick(room, used), dtype=np.int64), n) for room, n in rooms], cost, Effort(EFFORT)
+    )
 
 
 def _columns(vectors: Sequence[Amounts], used: Sequence[int]) -> np.ndarray:

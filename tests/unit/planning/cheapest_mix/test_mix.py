@@ -45,7 +45,9 @@ def least_by_brute_force(work: Instance) -> int:
         used = [sum(n * request[r] for n, request in zip(held, requests, strict=True)) for r in range(2)]
         level = max((int(work.levels[i]) for i, n in enumerate(held) if n), default=0)
         costs = [
-            work.cost(kind, level) for kind in range(len(free)) if all(u <= f for u, f in zip(used, free[kind], strict=True))
+            work.cost(kind, level)
+            for kind in range(len(free))
+            if all(u <= f for u, f in zip(used, free[kind], strict=True))
         ]
         return min(costs, default=None)
 
@@ -66,7 +68,9 @@ def least_by_brute_force(work: Instance) -> int:
 
 def random_work(random: Random, most_pods: int, levels: int = 1) -> Instance:
     """Kinds whose prices follow no rule, and items that all fit the largest of them."""
-    kinds = [(random.randint(2, 16), random.randint(4, 32), random.randint(50, 900)) for _ in range(random.randint(1, 5))]
+    kinds = [
+        (random.randint(2, 16), random.randint(4, 32), random.randint(50, 900)) for _ in range(random.randint(1, 5))
+    ]
     kinds.append((16, 32, random.randint(300, 1200)))
     items = []
     left = most_pods
