@@ -9,7 +9,7 @@ from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Migrat
 
 
 class ConsolidationSetting(Section):
-    """When a set of nodes is replaced by a cheaper one: machines are bought first, nodes emptied when they are Ready."""
+    """When a set of nodes is replaced by a cheaper one: machines are bought, and nodes emptied once they are Ready."""
 
     enabled: Switch = Field(default=False, description="true: sets of nodes are replaced by cheaper sets.")
     ratio: Real = Field(

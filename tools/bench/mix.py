@@ -1,7 +1,7 @@
 """How near its lower bound the cheapest mix buys, and how long it takes, beside three other ways to choose machines.
 
-Random instances of 10 to 2,000 pods: of the paper's Table 4 by the hour (services) and by expected rental (batch with its
-run lengths), and of the shapes of the Alibaba trace "openb" (cpu and memory); on the six flavours of Table 7, and on a
+Random instances of 10 to 2,000 pods: of the paper's Table 4 by the hour (services) and by expected rental (batch with
+its run lengths), and of the shapes of the Alibaba trace "openb" (cpu and memory); on the six flavours of Table 7, and on a
 catalogue of forty whose prices are not linear. The other ways, each held against the same bound:
 
 * greedy: HTAS's own default, the score nc ÷ p with simulated placement and trimming;
@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import mean
@@ -57,7 +58,7 @@ def table_7() -> Flavours:
 
 
 def forty() -> Flavours:
-    """Five ratios of memory to cpu in eight sizes: larger ones are cheaper by the core, and no price follows the rule."""
+    """Five ratios of memory to cpu in eight sizes: larger ones are cheaper by the core, and prices keep to no rule."""
     random = Random(40)
     made = []
     for ratio in (1, 2, 4, 8, 16):
@@ -105,10 +106,8 @@ def decreasing(work: Instance) -> list[int]:
 
 def one_flavour(work: Instance) -> int:
     """First fit decreasing on each flavour by itself; the cheapest that holds every pod."""
-    costs = []
-    for kind in range(len(work.prices)):
-        if (work.most[kind] > 0).all():
-            costs.append(sum(pattern_of(work, kind, held).cost for held in first_fit(work, work.free[[kind]])))
+    able = [kind for kind in range(len(work.prices)) if (work.most[kind] > 0).all()]
+    costs = (sum(pattern_of(work, kind, held).cost for held in first_fit(work, work.free[[kind]])) for kind in able)
     return min(costs, default=0)
 
 
@@ -127,11 +126,9 @@ def first_fit(work: Instance, kinds: np.ndarray) -> list[np.ndarray]:
     used: list[np.ndarray] = []
     for item in decreasing(work):
         request = work.requests[item]
-        for number, amount in enumerate(used):
-            if (amount + request <= kinds).all(axis=1).any():
-                break
-        else:
-            number = len(machines)
+        open_ones = (i for i, amount in enumerate(used) if (amount + request <= kinds).all(axis=1).any())
+        number = next(open_ones, len(machines))
+        if number == len(machines):
             machines.append(np.zeros(len(work.counts), dtype=np.int64))
             used.append(np.zeros_like(request))
         machines[number][item] += 1
@@ -161,7 +158,7 @@ def proven(work: Instance, cost: int) -> bool | None:
     for i, count in enumerate(work.counts.tolist()):
         model.add(sum(held[i]) == count)
     costs = [cp_model.LinearExpr.weighted_sum(used[slot], prices) for slot in slots]
-    for left, right in zip(costs, costs[1:], strict=False):
+    for left, right in pairwise(costs):
         model.add(left >= right)
     model.add(sum(costs) <= cost - 1)
     solver = cp_model.CpSolver()
@@ -262,7 +259,9 @@ def show(rows: Sequence[Row]) -> None:
     Console(width=150).print(table)
     large = [row.mix for row in rows if row.pods >= 100]
     if large:
-        print(f"from 100 pods up: mean {mean(large):.4f}, worst {max(large):.4f} of the lower bound, {len(large)} cases")
+        print(
+            f"from 100 pods up: mean {mean(large):.4f}, worst {max(large):.4f} of the lower bound, {len(large)} cases"
+        )
 
 
 def write(rows: Sequence[Row], path: Path) -> None:

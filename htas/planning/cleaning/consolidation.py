@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import msgspec
+import numpy as np
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.money import price_text
@@ -28,8 +29,9 @@ from htas.planning.cleaning.candidates import Candidate
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.packing.placing import Placer, Pool
 from htas.planning.run_length import remaining_s
+from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.scaling.cost_efficiency import Demand
-from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.scaling.offers import Offer, claim_id, learned_allocatable, offers_of
 from htas.planning.scaling.purchase import Attempt, attempt
 from htas.planning.scaling.rental import Rental
 
@@ -153,18 +155,39 @@ class Consolidator:
 
     def _tried(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Replacing | None:
         """The cheapest replacement of a set, if it holds all pods in a what-if and is worth it; nothing is changed."""
-        bought = self._bought(group, nodes)
-        if bought is None:
-            return None
         price = sum(candidate.price for candidate in nodes)
+        least = max(1.0, group.cleaning.consolidation.min_saving * price)
+        if price - self._bound(group, nodes) < least:
+            return None  # told in microseconds, and nearly always so in a cluster that is packed well
+        bought = self._bought(group, nodes)
+        if bought is None or not bought.machines:
+            return None
         saving = price - sum(machine.offer.price for machine in bought.machines)
-        if saving <= 0 or saving < group.cleaning.consolidation.min_saving * price or not bought.machines:
+        if saving < least:
             return None
         offers = tuple(machine.offer for machine in bought.machines)
         moved = self._rehearsed(nodes, offers)
         if moved is None or not self._is_worth(group, saving, moved):
             return None
         return Replacing(group, tuple(candidate.node.name for candidate in nodes), offers, saving)
+
+    def _bound(self, group: NodeGroup, nodes: Sequence[Candidate]) -> int:
+        """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
+        rescheduler, sim = self._rescheduler, self._rescheduler.sim
+        axis, flavours = sim.table.axis, rescheduler.policy.flavours_of(group)
+        gone = {sim.table.row_of[candidate.node.name] for candidate in nodes}
+        open_rows = [row for row in np.flatnonzero(sim.table.is_open[: len(sim.table)]).tolist() if row not in gone]
+        demand = -np.maximum(sim.table.free[:, open_rows], 0).sum(axis=1)
+        for candidate in nodes:
+            for pod in candidate.pods:
+                if not pod.is_daemon and not pod.is_mirror:
+                    demand += rescheduler.book.vector(pod.requests)
+        learned = learned_allocatable(self._snapshot, rescheduler.policy.catalogue)
+        capacities = [
+            np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
+            for f in flavours
+        ]
+        return lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, [f.nanos_per_hour for f in flavours])
 
     def _bought(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Attempt | None:
         """What the cheapest mix would buy for what finds no room once the nodes are gone; None: not for all of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
@@ -131,9 +131,9 @@ def proven_optimum(work: Instance) -> int:
             model.add(sum(int(work.requests[pod, r]) * held[p][slot] for p, pod in enumerate(pods)) <= room)
     for p in range(len(pods)):
         model.add_exactly_one(held[p])
-        for slot in slots:
-            if slot > p:
-                model.add(held[p][slot] == 0)
+    costs = [sum(int(work.prices[kind]) * used[slot][kind] for kind in kinds) for slot in slots]
+    for left, right in pairwise(costs):
+        model.add(left >= right)
     model.minimize(sum(int(work.prices[kind]) * used[slot][kind] for slot in slots for kind in kinds))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -141,10 +141,10 @@ def proven_optimum(work: Instance) -> int:
     return round(solver.objective_value)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_dozen_pods_cost_what_an_independent_model_proves(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_eight_pods_of_table_4_cost_what_an_independent_model_proves(seed: int) -> None:
     random = Random(seed)
-    items = [(random.choice([1, 2, 3, 4]) * 100, random.choice([3, 4, 6, 9]) * 100, 3, 0) for _ in range(4)]
+    items = [(random.choice([1, 2, 3, 4]) * 100, random.choice([3, 4, 6, 9]) * 100, 2, 0) for _ in range(4)]
     kinds = [(1000, GIB, 198), (1000, 2 * GIB, 344), (2000, 4 * GIB, 686), (2000, 8 * GIB, 1371)]
     work = instance(items, kinds)
     mix = cheapest(work, {}, Effort(3000))
