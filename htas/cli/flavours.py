@@ -182,16 +182,22 @@ def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_co
     ]
     for size in sorted(sizes, key=lambda each: (each.cpu_m, each.memory_bytes, each.name)):
         known = catalogue.named(size.name) if catalogue is not None else None
-        price = known.nanos_per_hour if known is not None else _by_rates(size, per_core, per_gib)
+        fee = known.fee_nanos_per_hour if known is not None else 0
+        price = known.nanos_per_hour - fee if known is not None else _by_rates(size, per_core, per_gib)
         mark = "  - " if price is not None else "#  - "
         shown = price_text(price) if price is not None else "…"
         storage = f", ephemeralStorage: {size.disk_bytes // GIB}Gi" if size.disk_bytes >= GIB else ""
         name = msgspec.json.encode(size.name).decode()
         memory = f"{size.memory_bytes // 2**20}Mi"
+        shown = f'"{shown}"{_fee(fee)}'
         lines.append(
-            f'{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: "{shown}"}}'
+            f"{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: {shown}}}"
         )
     return "\n".join(lines) + "\n"
+
+
+def _fee(nanos: int) -> str:
+    return f', feePerHour: "{price_text(nanos)}"' if nanos else ""
 
 
 def _by_rates(size: MachineSize, per_core: int | None, per_gib: int) -> int | None:

@@ -72,6 +72,9 @@ class FlavourSetting(Section):
         default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."
     )
     price_per_hour: Nanos = Field(description="Price an hour, in the file's currency, taken exactly as written.")
+    fee_per_hour: Nanos | None = Field(
+        default=None, description="What a node costs beside it, such as a licence. null: billing.feePerHour."
+    )
     reserved: ReservedSetting = Field(
         default=ReservedSetting(), description="What pods cannot have of it, in cores and bytes."
     )
@@ -88,12 +91,15 @@ class FlavourSetting(Section):
                 raise ValueError(f"{key} leaves nothing of the machine; reserve less than the flavour's {key}")
         return reserved
 
-    def model(self) -> Flavour:
+    def model(self, fee: int = 0) -> Flavour:
+        """`fee` is what nodes cost beside their price where the flavour does not say."""
+        fee = fee if self.fee_per_hour is None else self.fee_per_hour
         amounts = {"cpu": self.cpu, "memory": self.memory, "pods": self.pods, **self.extended}
         return Flavour(
             name=self.name,
             capacity=Resources.of({**amounts, "ephemeral-storage": self.ephemeral_storage}),
-            nanos_per_hour=self.price_per_hour,
+            nanos_per_hour=self.price_per_hour + fee,
+            fee_nanos_per_hour=fee,
             reserved=Resources(self.reserved.cpu, self.reserved.memory),
             zones=self.zones,
             labels=self.labels,
@@ -109,6 +115,9 @@ class BillingSetting(Section):
         default=60.0, ge=1, description="Seconds. A minute: any part of one is charged in full (paper 3.1.2)."
     )
     minimum: WholeSeconds = Field(default=60.0, ge=0, description="Seconds. A minute: one period is always charged.")
+    fee_per_hour: Nanos = Field(
+        default=0, description="What every node costs beside its price, such as a licence by the node. 0: nothing."
+    )
 
 
 class CatalogueSetting(Section):
@@ -120,4 +129,5 @@ class CatalogueSetting(Section):
 
     def model(self) -> Catalogue:
         billing = Billing(int(self.billing.granularity), int(self.billing.minimum))
-        return Catalogue(tuple(flavour.model() for flavour in self.flavours), self.currency, billing)
+        fee = self.billing.fee_per_hour
+        return Catalogue(tuple(flavour.model(fee) for flavour in self.flavours), self.currency, billing)

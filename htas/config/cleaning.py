@@ -4,8 +4,31 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, Seconds, Section, Share, Switch
-from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod
+from htas.config.values import Count, Real, Seconds, Section, Share, Switch
+from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, MigrationMethod
+
+
+class ConsolidationSetting(Section):
+    """When a set of nodes is replaced by a cheaper one: machines are bought, and nodes emptied once they are Ready."""
+
+    enabled: Switch = Field(default=False, description="true: sets of nodes are replaced by cheaper sets.")
+    ratio: Real = Field(
+        default=0.5,
+        gt=0,
+        description="Saving as a share of the group's price, over pods moved as a share of its pods, at least so much; "
+        "a half, as Karpenter's Balanced policy has it.",
+    )
+    min_saving: Share = Field(
+        default=0.1, description="0 to 1: least saving, of the price of what is replaced; a tenth."
+    )
+    after: Seconds = Field(default=900.0, description="A node Ready for less stays; 15m, so that nothing flaps.")
+    cool_down: Seconds = Field(default=900.0, description="Between two looks at a group; 15m, likewise.")
+    within: Seconds = Field(
+        default=600.0, description="How long replacements that are Ready wait for pods; 10m, then they go if empty."
+    )
+
+    def model(self) -> Consolidation:
+        return Consolidation(self.enabled, self.ratio, self.min_saving, self.after, self.cool_down, self.within)
 
 
 class CleaningSetting(Section):
@@ -66,6 +89,10 @@ class CleaningSetting(Section):
         default=True, description="So do pods of controllers HTAS does not know: nobody may start them again."
     )
 
+    consolidation: ConsolidationSetting = Field(
+        default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
+    )
+
     @field_validator("release_ahead")
     @classmethod
     def _has_an_effect(cls, ahead: float, info: ValidationInfo) -> float:
@@ -98,4 +125,5 @@ class CleaningSetting(Section):
             skip_local_storage=self.skip_local_storage,
             skip_system_pods=self.skip_system_pods,
             skip_custom_controller_pods=self.skip_custom_controller_pods,
+            consolidation=self.consolidation.model(),
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from htas.config.catalogue import Taints
 from htas.config.cleaning import CleaningSetting
 from htas.config.names import checked_extended_resource
-from htas.config.values import Count, Integer, Labels, Millicores, Name, Nanos, Real, Section, Text, Units
+from htas.config.values import Count, Integer, Labels, Millicores, Name, Nanos, Real, Seconds, Section, Text, Units
 from htas.model.policy import (
     AutoscalingAlgorithm,
     Limits,
@@ -122,10 +122,31 @@ class WeightsSetting(Section):
 class AutoscalingSetting(Section):
     """How machines are chosen."""
 
-    algorithm: Literal[AutoscalingAlgorithm.GREEDY] = Field(
-        default=AutoscalingAlgorithm.GREEDY, description="greedy: the paper's Algorithm 3, checked by simulation."
+    algorithm: AutoscalingAlgorithm = Field(
+        default=AutoscalingAlgorithm.GREEDY,
+        description="greedy: the paper's Algorithm 3. cheapest-mix: never dearer than that, and near the lower bound.",
     )
     weights: WeightsSetting = Field(default=WeightsSetting(), description="Of cpu and memory in a flavour's score.")
+    budget: Seconds = Field(
+        default=2.0,
+        description="For cheapest-mix: about so long a purchase is searched for; 2s, more finds little. Counted in the "
+        "solver's own steps, so that the same snapshot gives the same plan.",
+    )
+    startup: Seconds = Field(
+        default=60.0,
+        description="For cheapest-mix: what is paid before a machine's first pod runs; 60s, as machines commonly take.",
+    )
+
+    @field_validator("budget", "startup")
+    @classmethod
+    def _has_an_effect(cls, value: float, info: ValidationInfo) -> float:
+        """Refuse what would be ignored; writing a default out is no mistake."""
+        is_default = value == cls.model_fields[str(info.field_name)].default
+        if not is_default and info.data.get("algorithm") is AutoscalingAlgorithm.GREEDY:
+            raise ValueError(
+                f"has an effect with `algorithm: {AutoscalingAlgorithm.CHEAPEST_MIX}` alone; write that or remove it"
+            )
+        return value
 
 
 class LimitsSetting(Section):
@@ -176,5 +197,7 @@ class GroupSetting(LimitsSetting):
             autoscaling=self.autoscaling.algorithm,
             cpu_weight=self.autoscaling.weights.cpu,
             memory_weight=self.autoscaling.weights.memory,
+            mix_budget_s=self.autoscaling.budget,
+            startup_s=self.autoscaling.startup,
             cleaning=self.cleaning.model(),
         )

@@ -14,8 +14,6 @@ from htas.model.snapshot import Problem
 from htas.ports import HTASError
 
 _M = TypeVar("_M", bound=BaseModel)
-LATER_VALUES = {"cheapest-mix": "cheapest-mix is not available in this release; write greedy"}
-"""Values of the design that this release does not have yet."""
 
 
 class ConfigurationError(HTASError):
@@ -90,8 +88,6 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any) -> str:
 
 
 def _none_of(written: Any, expected: str) -> str:
-    if isinstance(written, str) and written in LATER_VALUES:
-        return LATER_VALUES[written]
     allowed = expected.replace("'", "")
     if allowed.startswith("<"):  # a member of an enumeration, as Python prints it: <Colour.RED: red>
         allowed = allowed.partition(": ")[2].rstrip(">")

@@ -69,6 +69,7 @@ class Machines:
             since=now,
             zone=launch.zone,
             nanos_per_hour=launch.nanos_per_hour,
+            replaces=launch.replaces,
         )
         written = self._ports.store.put_claim(claim)
         reached("launch.journalled")

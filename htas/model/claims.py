@@ -67,6 +67,8 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
     missing_since: float | None = None
     leaving_since: float | None = None
+    replaces: tuple[str, ...] = ()
+    """Nodes that are to be emptied once it is Ready: it was bought to replace them."""
     version: int = 0
 
     @property

@@ -24,6 +24,7 @@ class Billing(msgspec.Struct, frozen=True):
 class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
     """A machine type. `capacity` is what the machine has, `reserved` what the system keeps of it for itself.
 
+    `nanos_per_hour` is all that one costs: its price and the node's fixed fee, which `fee_nanos_per_hour` tells apart.
     No `zones`: the cloud has no zones, or it does not matter. `stock` is how many the cloud can give at once, if known.
     """
 
@@ -35,6 +36,7 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     stock: int | None = None
+    fee_nanos_per_hour: int = 0
 
     @property
     def allocatable(self) -> Resources:

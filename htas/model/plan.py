@@ -33,6 +33,8 @@ class Launch(msgspec.Struct, frozen=True):
     nanos_per_hour: int
     pods: tuple[str, ...]
     why: str = ""
+    replaces: tuple[str, ...] = ()
+    """Nodes that it replaces, with the other machines that name them: they are emptied once all are Ready."""
 
 
 class Preemption(msgspec.Struct, frozen=True):

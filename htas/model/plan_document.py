@@ -40,6 +40,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "zone": item.zone,
                 "pricePerHour": price_text(item.nanos_per_hour),
                 "pods": list(item.pods),
+                **({"replaces": list(item.replaces)} if item.replaces else {}),
             }
             for item in plan.launch
         ],

@@ -59,6 +59,9 @@ class Packing(msgspec.Struct, frozen=True):
 
 class AutoscalingAlgorithm(StrEnum):
     GREEDY = "greedy"
+    """The best score nc ÷ p, machine after machine (HTAS paper, Algorithm 3)."""
+    CHEAPEST_MIX = "cheapest-mix"
+    """The mix of machines of least expected rental, near its lower bound."""
 
 
 class MigrationMethod(StrEnum):
@@ -71,6 +74,22 @@ class MigrationMethod(StrEnum):
 class EmptyRelease(StrEnum):
     AT_ONCE = "at-once"
     BEFORE_BILLING = "before-next-billing-period"
+
+
+class Consolidation(msgspec.Struct, frozen=True):
+    """When a set of nodes is replaced by a cheaper set."""
+
+    enabled: bool = False
+    ratio: float = 0.5
+    """Saving as a share of the group's price, over pods moved as a share of its pods: Karpenter's 1/k with k = 2."""
+    min_saving: float = 0.1
+    """Of the price of the nodes replaced."""
+    after_s: float = 900.0
+    """A node Ready for less is not replaced."""
+    cool_down_s: float = 900.0
+    """Between two looks at a group, and so between two replacements."""
+    within_s: float = 600.0
+    """How long replacements that are Ready wait for their pods."""
 
 
 class CleaningRules(msgspec.Struct, frozen=True):
@@ -99,6 +118,7 @@ class CleaningRules(msgspec.Struct, frozen=True):
     """Nodes under way to removal at one time."""
     migration_seconds: float = 10.0
     """What moving a pod takes: T = C ÷ B + K (HTAS paper 5.3). Used to judge whether a move pays."""
+    consolidation: Consolidation = Consolidation()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -124,6 +144,10 @@ class NodeGroup(msgspec.Struct, frozen=True):
     autoscaling: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY
     cpu_weight: float = 0.5
     memory_weight: float = 0.5
+    mix_budget_s: float = 2.0
+    """With cheapest-mix: about so long is searched, counted in steps so that the same snapshot gives the same plan."""
+    startup_s: float = 60.0
+    """With cheapest-mix: how long a machine is paid for before its first pod runs."""
     cleaning: CleaningRules = CleaningRules()
 
 

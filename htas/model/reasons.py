@@ -66,6 +66,8 @@ class Kept(StrEnum):
     BLOCKED_BY_POD = "BlockedByPod"
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
     EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
+    BEING_REPLACED = "BeingReplaced"
+    """Cheaper machines are to take over its pods, or it is one of those."""
 
 
 class Blocking(StrEnum):
@@ -86,6 +88,8 @@ class Removal(StrEnum):
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
+    CONSOLIDATED = "Consolidated"
+    """Cheaper machines, bought for that, take over its pods."""
 
 
 class Cancelled(StrEnum):

@@ -55,12 +55,16 @@ class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
-    `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more.
+    `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more. `meant_for` are
+    pods that wait for the machine that the cheapest mix bought for them, by claim: without it, a tight mix might not be
+    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced.
     """
 
     underutilized_since: Mapping[str, float] = {}
     empty_since: Mapping[str, float] = {}
     queue_empty_since: float | None = None
+    meant_for: Mapping[str, str] = {}
+    consolidated_at: Mapping[str, float] = {}
 
 
 ENDED_KEPT = 1000

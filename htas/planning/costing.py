@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from htas.model.nodes import Node
 from htas.model.plan import Cost, Launch, Removing
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Ints
 from htas.planning.opening import Opening
@@ -32,7 +33,10 @@ def cost_of(
     bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
     before = sum(_price(policy, node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
     after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
-    return Cost(policy.catalogue.currency, before, after, _bound(opening, snapshot, policy, placements))
+    bound = _bound(opening, snapshot, policy, placements)
+    if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
+        bound = max(bound, _pattern_bound(opening, snapshot, policy, placements, after))
+    return Cost(policy.catalogue.currency, before, after, bound)
 
 
 def _present(opening: Opening) -> list[Node]:
@@ -54,20 +58,59 @@ def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placemen
     """
     axis = opening.sim.table.axis
     demand: Ints = np.zeros(len(axis), dtype=np.int64)
-    for pods in (*opening.running.values(), *placements.values()):
-        for pod in pods:
-            if not pod.is_daemon and not pod.is_mirror:
-                demand += opening.book.vector(pod.requests)
+    for requests, count in _shapes(opening, placements).items():
+        demand += np.array(requests, dtype=np.int64) * count
     for node in _present(opening):
         if _price(policy, node) is None:
             demand -= axis.vector(node.allocatable)
-    learned = learned_allocatable(snapshot, policy.catalogue)
     flavours = policy.catalogue.flavours
-    # A flavour may offer more than the catalogue says, or less: the larger of both keeps the bound valid.
-    capacities = [
-        np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
-        for f in flavours
-    ]
     return lower_bound_nanos(
-        np.maximum(demand, 0).tolist(), capacities, [flavour.nanos_per_hour for flavour in flavours]
+        np.maximum(demand, 0).tolist(),
+        _capacities(opening, snapshot, policy),
+        [flavour.nanos_per_hour for flavour in flavours],
     )
+
+
+def _pattern_bound(
+    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: dict[int, list[Pod]], after: int
+) -> int:
+    """The same by patterns, where the cheapest mix was bought: column generation costs more than most cycles."""
+    # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
+    from htas.planning.scaling.cheapest_mix.whole_work import pattern_bound_nanos
+
+    axis = opening.sim.table.axis
+    rooms = Counter(
+        tuple(axis.vector(node.allocatable).tolist()) for node in _present(opening) if _price(policy, node) is None
+    )
+    return pattern_bound_nanos(
+        tuple(sorted(_shapes(opening, placements).items())),
+        tuple(tuple(capacity) for capacity in _capacities(opening, snapshot, policy)),
+        tuple(flavour.nanos_per_hour for flavour in policy.catalogue.flavours),
+        tuple(sorted(rooms.items())),
+        after,
+    )
+
+
+def _shapes(opening: Opening, placements: dict[int, list[Pod]]) -> Counter[tuple[int, ...]]:
+    """The work that runs or was placed, by its requests."""
+    counts: Counter[int] = Counter()
+    vectors: dict[int, Ints] = {}
+    for pods in (*opening.running.values(), *placements.values()):
+        for pod in pods:
+            if not pod.is_daemon and not pod.is_mirror:
+                vector = opening.book.vector(pod.requests)
+                counts[id(vector)] += 1
+                vectors[id(vector)] = vector
+    shapes: Counter[tuple[int, ...]] = Counter()
+    for number, count in counts.items():
+        shapes[tuple(vectors[number].tolist())] += count
+    return shapes
+
+
+def _capacities(opening: Opening, snapshot: ClusterSnapshot, policy: Policy) -> list[list[int]]:
+    """A flavour may offer more than the catalogue says, or less: the larger of both keeps the bound valid."""
+    axis, learned = opening.sim.table.axis, learned_allocatable(snapshot, policy.catalogue)
+    return [
+        np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
+        for f in policy.catalogue.flavours
+    ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
@@ -20,7 +22,7 @@ from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.feasibility.message import summary
 from htas.planning.nominations import Nominations
 from htas.planning.opening import Opening, open_simulation
-from htas.planning.packing.bundling import bundle
+from htas.planning.packing.promised import place
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
@@ -117,6 +119,7 @@ def _clean(
     placements: dict[int, list[Pod]],
     falling_back: FallingBack,
     is_due: bool,
+    is_buying: bool,
 ) -> Cleaning:
     """Stage 6: empty and release what is not worth its price."""
     names = opening.sim.table.nodes
@@ -168,8 +171,28 @@ def _written(
         remove=cleaning.remove,
         unplaced=tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod)),
         kept=cleaning.kept,
-        memory=cleaning.memory,
+        memory=msgspec.structs.replace(
+            cleaning.memory, meant_for=_meant(opening, snapshot, policy, launch, placements)
+        ),
     )
+
+
+def _meant(
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    launch: Sequence[Launch],
+    placements: dict[int, list[Pod]],
+) -> dict[str, str]:
+    """Pods that wait for the machine a cheapest mix bought for them, now or in an earlier plan."""
+    mixing = {group.name for group in policy.groups if group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
+    if not mixing:
+        return {}
+    names = opening.sim.table.nodes
+    waiting = {pod.key for row, pods in placements.items() if names[row].name in opening.coming for pod in pods}
+    claims = {claim.id for claim in snapshot.claims}
+    meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
+    return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
 
 
 def _binds(

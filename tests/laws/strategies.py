@@ -11,7 +11,7 @@ from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import Constraints, PodAffinityTerm, SpreadConstraint
 from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
-from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup, Policy, Workload
+from htas.model.policy import AutoscalingAlgorithm, CleaningRules, Limits, MigrationMethod, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, Memory
 from tests.builders import (
     NECTAR,
@@ -97,6 +97,7 @@ def policies(draw: Any) -> Policy:
     method = draw(st.sampled_from(list(MigrationMethod)))
     rules = CleaningRules(migration=method)
     limits = Limits(max_nodes=draw(st.sampled_from([None, 1, 7])))
-    groups = [NodeGroup("services", Workload.SERVICE, cleaning=rules), batch_group(cleaning=rules)]
+    way = {"autoscaling": draw(st.sampled_from(list(AutoscalingAlgorithm))), "mix_budget_s": 0.1}
+    groups = [NodeGroup("services", Workload.SERVICE, cleaning=rules, **way), batch_group(cleaning=rules, **way)]
     flavours = [msgspec.structs.replace(f, zones=("x", "y"), labels={"disk": "ssd"}) for f in NECTAR]
     return make_policy(groups, flavours, limits=limits)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Billing
 from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod
-from htas.model.policy import EmptyRelease, NodeGroup, Policy
+from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cleaning.utilization import is_empty, utilization
@@ -59,17 +60,43 @@ class Question:
         self.receiving |= {move.target for drain in snapshot.drains for move in drain.moves}
 
 
-def judge(node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Question) -> Candidate | KeptNode:
-    """A candidate, or the reason why the node stays."""
+class Exceptions(Protocol):
+    """Nodes that are judged otherwise: those being replaced by others, and those others."""
+
+    def is_replaced(self, node: str) -> bool: ...
+
+    def keeps(self, candidate: Candidate) -> KeptNode | None: ...
+
+
+def judge(
+    node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Question, exceptions: Exceptions | None = None
+) -> Candidate | KeptNode:
+    """A candidate, or the reason why the node stays. One that is replaced goes however well it is used."""
     policy = question.policy
     group = policy.group(node.group)
     if node.cluster != policy.cluster or group is None or claim is None:
         return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
+    candidate = candidate_of(node, pods, group, claim, question)
+    kept = _state_keeps(candidate, question)
+    if exceptions is not None and kept is None:
+        kept = exceptions.keeps(candidate)
+        if kept is None and exceptions.is_replaced(node.name) and question.is_due:
+            return candidate
+    return kept or _use_keeps(candidate, question) or candidate
+
+
+def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeClaim, question: Question) -> Candidate:
+    """A node of ours with what a decision about it needs."""
     share = utilization(node, pods, group.cleaning, question.now)
-    flavour = policy.catalogue.named(claim.flavour)
+    flavour = question.policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-    candidate = Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price)
-    return _state_keeps(candidate, question) or _use_keeps(candidate, question) or candidate
+    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price)
+
+
+def is_quiet(question: Question, rules: CleaningRules) -> bool:
+    """Whether no work has waited for as long as the rules ask."""
+    since = question.memory.queue_empty_since
+    return since is not None and question.now - since >= rules.queue_empty_for_s
 
 
 def _not_ours(node: Node, policy: Policy) -> str:

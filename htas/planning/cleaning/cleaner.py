@@ -7,13 +7,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from htas.model.plan import KeptNode, Migration, Removing
+import msgspec
+
+from htas.model.claims import NodeClaim
+from htas.model.plan import KeptNode, Launch, Migration, Removing
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.class_book import ClassBook
-from htas.planning.cleaning.candidates import Candidate, Question, judge, percent
+from htas.planning.cleaning.candidates import Candidate, Question, candidate_of, is_quiet, judge, percent
+from htas.planning.cleaning.consolidation import (
+    FULL_ENOUGH,
+    Consolidator,
+    Replacements,
+    emptied,
+    launches_of,
+    may_look_at,
+)
 from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.cleaning.utilization import is_empty, utilization
@@ -29,6 +40,8 @@ class Cleaning:
     remove: tuple[Removing, ...]
     kept: tuple[KeptNode, ...]
     memory: Memory
+    launch: tuple[Launch, ...] = ()
+    """Replacements to buy: what they replace is emptied by a later plan."""
 
 
 def clean(
@@ -43,8 +56,11 @@ def clean(
     work_is_waiting: bool,
     needed: frozenset[str],
     leaving: Sequence[Pod] = (),
+    may_replace: bool = False,
 ) -> Cleaning:
     """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
+
+    `may_replace`: nothing waits and nothing is bought, so that sets of nodes may be replaced by cheaper ones.
 
     Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
     simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.
@@ -54,23 +70,35 @@ def clean(
     question = Question(snapshot, policy, now, memory, is_due=is_due, needed=needed)
     claims = {claim.id: claim for claim in snapshot.claims}
     candidates: list[Candidate] = []
+    replaced: list[Candidate] = []
+    replacements = Replacements(snapshot, policy, now)
     round_ = _Round(sizes=_sizes(snapshot, policy), under_way=_under_way(snapshot))
     for node in snapshot.cluster.nodes:
-        judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question)
-        if isinstance(judged, Candidate):
-            candidates.append(judged)
-        else:
+        judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question, replacements)
+        if isinstance(judged, KeptNode):
             round_.kept.append(judged)
-    if candidates:
-        rescheduler = Rescheduler(sim, book, placer, policy, ledger_of(snapshot, leaving), now)
-        with _only_targets_open(sim, snapshot, round_):
-            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
-                round_.take(candidate, rescheduler)
+        elif replacements.is_replaced(node.name) and not judged.is_empty:
+            replaced.append(judged)
+        else:
+            candidates.append(judged)
+    rescheduler = Rescheduler(sim, book, placer, policy, ledger_of(snapshot, leaving), now)
+    launch: tuple[Launch, ...] = ()
+    with _only_targets_open(sim, snapshot, round_):
+        if replaced:
+            candidates += round_.replace(
+                sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
+            )
+        for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+            round_.take(candidate, rescheduler)
+        if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
+            consolidator = Consolidator(rescheduler, snapshot, pods_on)
+            launch, memory = round_.consolidate(consolidator, question, snapshot, pods_on, claims)
     return Cleaning(
         tuple(round_.migrate),
         tuple(sorted(round_.remove, key=lambda removing: removing.node)),
         tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
         memory,
+        launch,
     )
 
 
@@ -103,7 +131,7 @@ def _remember(
     queue = None
     if not work_is_waiting:
         queue = before.queue_empty_since if before.queue_empty_since is not None else now
-    return Memory(low, empty, queue)
+    return Memory(low, empty, queue, consolidated_at=before.consolidated_at)
 
 
 def _sizes(snapshot: ClusterSnapshot, policy: Policy) -> Counter[str]:
@@ -151,6 +179,56 @@ class _Round:
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
 
+    def replace(
+        self, replaced: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
+    ) -> list[Candidate]:
+        """Empty nodes whose replacements are Ready, as many as may go at once; returns those that stay candidates."""
+        allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
+        done = emptied(allowed, replacements, rescheduler)
+        for candidate, moves in done:
+            self.migrate += moves
+            self.targets |= {move.target for move in moves}
+            what = f"its pods go to cheaper machines, {_pods(len(moves))}"
+            self.remove.append(
+                Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
+            )
+            self.sizes[candidate.group.name] -= 1
+            self.under_way[candidate.group.name] += 1
+        gone = {candidate.node.name for candidate, _ in done}
+        return [candidate for candidate in replaced if candidate.node.name not in gone]
+
+    def consolidate(
+        self,
+        consolidator: Consolidator,
+        question: Question,
+        snapshot: ClusterSnapshot,
+        pods_on: dict[str, list[Pod]],
+        claims: dict[str, NodeClaim],
+    ) -> tuple[tuple[Launch, ...], Memory]:
+        """Replacements for the first group that has some worth buying; each look is remembered."""
+        policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
+        stay = {keeping.node for keeping in self.kept if keeping.reason in FULL_ENOUGH} - self.targets
+        for group in policy.groups:
+            if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
+                question, group.cleaning
+            ):
+                continue
+            candidates = [
+                candidate_of(node, pods_on.get(node.name, ()), group, claims[node.claim], question)
+                for node in snapshot.cluster.nodes
+                if node.name in stay and node.group == group.name and node.claim in claims
+            ]
+            if not candidates:
+                continue
+            looked_at[group.name] = question.now
+            at_once = group.cleaning.max_nodes_at_once - self.under_way[group.name]
+            at_once = min(at_once, self.sizes[group.name])
+            replacing = consolidator.best(group, candidates, at_once)
+            if replacing is not None:
+                launches = launches_of(replacing, snapshot, policy)
+                return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
+        return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+
     def _round_keeps(self, candidate: Candidate) -> KeptNode | None:
         """Reasons in what this round has decided already."""
         name, group = candidate.node.name, candidate.group
@@ -190,7 +268,7 @@ def _only_targets_open(sim: Simulation, snapshot: ClusterSnapshot, round_: _Roun
     try:
         yield
     finally:
-        sim.table.is_open[:] = was_open
+        sim.table.is_open[: len(was_open)] = was_open  # a what-if may have made the table longer
         for removing in round_.remove:
             sim.close(sim.table.row_of[removing.node])
 

@@ -41,7 +41,7 @@ class Rescheduler:
 
         The row of an emptied node stays closed.
         """
-        movable = self._movable(candidate)
+        movable = self.movable(candidate)
         if isinstance(movable, KeptNode):
             return movable
         kept = self._not_worth_moving(candidate, movable)
@@ -56,7 +56,7 @@ class Rescheduler:
             self.ledger.refund(movable)
         return moves
 
-    def _movable(self, candidate: Candidate) -> list[Pod] | KeptNode:
+    def movable(self, candidate: Candidate) -> list[Pod] | KeptNode:
         """The pods that must move, unless a rule holds one of them."""
         name = candidate.node.name
         context = Context(candidate.group.cleaning, self.ledger, self.now)
@@ -109,7 +109,7 @@ class Rescheduler:
             sim.close(row)
             for pod in pods:
                 sim.unplace(self.book.class_of(pod), row)
-            moved = [(pod, self._moved(pod, method)) for pod in pods]
+            moved = [(pod, self.moved(pod, method)) for pod in pods]
             for pod, cls in sorted(moved, key=lambda item: _hardest_first(*item)):
                 target = self._target(cls)
                 if target is None:
@@ -126,7 +126,7 @@ class Rescheduler:
             return None
         return next(self.sim.table.nodes[row].name for _, row, _ in self.sim.assignments(mark))
 
-    def _moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
+    def moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
         """The class of a pod where it goes: with what is left of its run, or all of it when it starts again."""
         if pod.kind is WorkKind.BATCH and method is MigrationMethod.CHECKPOINT:
             source = pod.run_length.source if pod.run_length is not None else RunLengthSource.DEFAULT

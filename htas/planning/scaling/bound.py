@@ -1,15 +1,15 @@
-"""A lower bound on what the work can cost.
+"""A lower bound on what the work can cost, whatever is bought: as if work were fluid.
 
 Whatever mix of flavours is rented, for every resource Σ capacity ≥ demand. Any prices λ ≥ 0 of resources under which no
 flavour offers more than it costs (Σ_r λ_r · capacity_fr ≤ price_f for all f) therefore bound the bill from below by
 Σ_r λ_r · demand_r: the dual of the fractional covering problem. Good λ over two resources at a time are found at the
-dual's vertices in floating point, and then scaled down in exact arithmetic until they hold.
+dual's vertices in floating point, rounded to whole numbers, and then scaled down in whole numbers until they hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 Vector = Sequence[int]
 Floats = NDArray[np.float64]
+FINE = 10**9
+"""Duals are kept to so many parts of the dearest flavour's price: a bound loses a billionth by that."""
 
 
 def lower_bound_nanos(demand: Vector, capacities: Sequence[Vector], prices: Sequence[int]) -> int:
@@ -24,55 +26,84 @@ def lower_bound_nanos(demand: Vector, capacities: Sequence[Vector], prices: Sequ
 
     0 where nothing is demanded or nothing is for sale. `capacities[f][r]` and `demand[r]` are on the same axis.
     """
-    wanted = [r for r, amount in enumerate(demand) if amount > 0 and any(c[r] > 0 for c in capacities)]
-    best = Fraction(0)
-    for resources in [*((r,) for r in wanted), *combinations(wanted, 2)]:
-        duals = _float_duals(resources, demand, capacities, prices)
-        best = max(best, _exact_value(resources, duals, demand, capacities, prices))
-    return -(-best.numerator // best.denominator)
+    duals = _duals(tuple(tuple(capacity) for capacity in capacities), tuple(prices))
+    best = 0
+    for resources, vertices in duals:
+        wanted = [demand[r] for r in resources]
+        if min(wanted) <= 0:
+            continue
+        for weights, most in vertices:
+            # Σ weight·capacity ≤ most·price ÷ SCALE for every flavour, so Σ weight·demand is worth so much at least.
+            worth = sum(weight * amount for weight, amount in zip(weights, wanted, strict=True))
+            best = max(best, -(-worth * most[0] // most[1]))
+    return best
 
 
-def _float_duals(
-    resources: tuple[int, ...], demand: Vector, capacities: Sequence[Vector], prices: Sequence[int]
-) -> tuple[float, ...]:
-    """Nearly optimal prices of one or two resources (each measured in the demand's own amount)."""
-    wanted = np.array([demand[r] for r in resources], dtype=np.float64)
-    capacity = np.array([[c[r] for r in resources] for c in capacities], dtype=np.float64) / wanted
-    price = np.array(prices, dtype=np.float64)
-    if len(resources) == 1:
-        sold = capacity[:, 0] > 0
-        return (float((price[sold] / capacity[sold, 0]).min()),)
-    return _best_vertex(capacity, price)
+Vertex = tuple[tuple[int, ...], tuple[int, int]]
+"""(whole weights of resources, the fraction that scales them down until no flavour offers more than it costs)."""
 
 
-def _best_vertex(capacity: Floats, price: Floats) -> tuple[float, float]:
-    """The point of largest x + y where two flavours' constraints x·a + y·b ≤ price meet and all others hold."""
+@lru_cache(maxsize=8)
+def _duals(
+    capacities: tuple[tuple[int, ...], ...], prices: tuple[int, ...]
+) -> tuple[tuple[tuple[int, ...], tuple[Vertex, ...]], ...]:
+    """For each resource and each two of them, the vertices of the dual: they depend on what is for sale alone.
+
+    A flavour catalogue changes rarely, the demand in every cycle; which vertex is best is then a few products.
+    """
+    if not capacities:
+        return ()
+    sold = [r for r in range(len(capacities[0])) if any(c[r] > 0 for c in capacities)]
+    found = []
+    for resources in [*((r,) for r in sold), *combinations(sold, 2)]:
+        scale = [max(c[r] for c in capacities) for r in resources]
+        capacity = np.array([[c[r] for r in resources] for c in capacities], dtype=np.float64) / scale
+        price = np.array(prices, dtype=np.float64)
+        points = [_single(capacity, price)] if len(resources) == 1 else _vertices(capacity, price)
+        vertices = (_whole(resources, scale, point, capacities, prices) for point in points)
+        found.append((resources, tuple(vertex for vertex in vertices if vertex is not None)))
+    return tuple(found)
+
+
+def _single(capacity: Floats, price: Floats) -> tuple[float, ...]:
+    sold = capacity[:, 0] > 0
+    return (float((price[sold] / capacity[sold, 0]).min()),)
+
+
+def _vertices(capacity: Floats, price: Floats) -> list[tuple[float, ...]]:
+    """The points x, y > 0 where two flavours' constraints x·a + y·b ≤ price meet and all others hold."""
     first, second = np.triu_indices(len(price), k=1)
     a, b = capacity[:, 0], capacity[:, 1]
     determinant = a[first] * b[second] - b[first] * a[second]
-    usable = determinant != 0
+    usable = np.abs(determinant) > 1e-15
     first, second, determinant = first[usable], second[usable], determinant[usable]
     x = (price[first] * b[second] - price[second] * b[first]) / determinant
     y = (a[first] * price[second] - a[second] * price[first]) / determinant
-    holds = (x >= 0) & (y >= 0) & (x[:, None] * a + y[:, None] * b <= price * (1 + 1e-9)).all(axis=1)
-    if not holds.any():
-        return 0.0, 0.0
-    best = int(np.argmax(np.where(holds, x + y, -1.0)))
-    return float(x[best]), float(y[best])
+    inside = (x > 0) & (y > 0)
+    x, y = x[inside], y[inside]
+    holds = (x[:, None] * a + y[:, None] * b <= price * (1 + 1e-9)).all(axis=1)
+    return sorted({(float(i), float(j)) for i, j in zip(x[holds], y[holds], strict=True)})
 
 
-def _exact_value(
+def _whole(
     resources: tuple[int, ...],
-    duals: tuple[float, ...],
-    demand: Vector,
+    scale: Sequence[int],
+    point: tuple[float, ...],
     capacities: Sequence[Vector],
     prices: Sequence[int],
-) -> Fraction:
-    """What the duals are worth once scaled down so far that no flavour offers more than it costs."""
-    exact = [Fraction(dual) / demand[r] for dual, r in zip(duals, resources, strict=True)]
-    scale = Fraction(1)
+) -> Vertex | None:
+    """Whole weights near a point, and how far they must be scaled down: the least of price ÷ what is offered.
+
+    A weight is what a unit of the resource is worth, times the product of the largest capacities: whole for all.
+    """
+    unit = max(point) / FINE
+    if unit <= 0:
+        return None
+    parts = [int(value / unit) for value in point]
+    weights = tuple(part * (scale[1 - i] if len(scale) > 1 else 1) for i, part in enumerate(parts))
+    least: tuple[int, int] | None = None
     for capacity, price in zip(capacities, prices, strict=True):
-        offered = sum((dual * capacity[r] for dual, r in zip(exact, resources, strict=True)), Fraction(0))
-        if offered > price:
-            scale = min(scale, price / offered)
-    return scale * sum((dual * demand[r] for dual, r in zip(exact, resources, strict=True)), Fraction(0))
+        offered = sum(weight * capacity[r] for weight, r in zip(weights, resources, strict=True))
+        if offered > 0 and (least is None or price * least[1] < least[0] * offered):
+            least = price, offered
+    return None if least is None else (weights, least)

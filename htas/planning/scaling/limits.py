@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from htas.model.claims import ClaimState
@@ -94,6 +95,33 @@ class Allowance:
         ]
         return min(bounds, key=lambda bound: bound.count, default=Bound(UNLIMITED, Unplaced.LIMIT_REACHED, ""))
 
+    def rows(self) -> list[tuple[Callable[[Offer], int], int]]:
+        """(what a machine of an offer uses, what is left) of every limit, stock and quota on more than one machine."""
+        rows: list[tuple[Callable[[Offer], int], int]] = []
+        for name, used, limits in (
+            *((group.name, self._groups[group.name], group.limits) for group in self._policy.groups),
+            (None, self._cluster, self._policy.limits),
+        ):
+            for most, have, uses in (
+                (limits.max_nodes, used.nodes, _one),
+                (limits.max_cpu_m, used.cpu_m, _cpu),
+                (limits.max_memory_bytes, used.memory_bytes, _memory),
+                (limits.max_nanos_per_hour, used.nanos, _price),
+            ):
+                rows += [(_of_group(name, uses), most - have)] if most is not None else []
+        for flavour in self._policy.catalogue.flavours:
+            if flavour.stock is not None:
+                rows.append((_of_flavour(flavour.name), flavour.stock - self._flavours[flavour.name]))
+        headroom, bought = self._headroom, self._bought
+        for granted, asked, uses in (
+            (headroom.instances, bought.nodes, _one),
+            (headroom.cpu_m, bought.cpu_m, _cpu),
+            (headroom.memory_bytes, bought.memory_bytes, _memory),
+        ):
+            if granted is not None:
+                rows.append((uses, granted - asked))
+        return rows
+
     def _cloud(self, offer: Offer) -> list[Bound]:
         flavour, headroom, bought = offer.flavour, self._headroom, self._bought
         bounds = [
@@ -133,6 +161,31 @@ def _within(limits: Limits, used: _Used, offer: Offer, scope: str) -> list[Bound
             shown = price_text(limit) if name == "maxPricePerHour" else str(limit)
             bounds.append(Bound(max(0, (limit - have) // each), Unplaced.LIMIT_REACHED, f"{name} ({shown}) of {scope}"))
     return bounds
+
+
+def _one(offer: Offer) -> int:
+    return 1
+
+
+def _cpu(offer: Offer) -> int:
+    return offer.flavour.capacity.cpu_m
+
+
+def _memory(offer: Offer) -> int:
+    return offer.flavour.capacity.memory_bytes
+
+
+def _price(offer: Offer) -> int:
+    return offer.price
+
+
+def _of_group(name: str | None, uses: Callable[[Offer], int]) -> Callable[[Offer], int]:
+    """What counts against one group's limit; None: against the cluster's."""
+    return lambda offer: uses(offer) if name is None or offer.group.name == name else 0
+
+
+def _of_flavour(name: str) -> Callable[[Offer], int]:
+    return lambda offer: int(offer.flavour.name == name)
 
 
 def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:

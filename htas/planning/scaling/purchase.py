@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htas.model.policy import Policy
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import PodClass
@@ -17,8 +17,11 @@ from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.scaling.rental import Rental
 from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
 from htas.planning.simulation import Simulation
+
+Assignment = tuple[PodClass, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +50,67 @@ def purchase(
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
-    allowance = Allowance(policy, snapshot)
     offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
+    chosen = attempt(sim, policy, snapshot, demands, placer, offers)
+    if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups) and chosen.machines:
+        rental = Rental(policy, [demand.cls for demand in demands])
+        mixed = attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental)
+        chosen = min(chosen, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
+    for demand, left in zip(demands, chosen.left, strict=True):
+        demand.count = left.count
+    bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
+    for cls, row, count in chosen.elsewhere:
+        sim.place(cls, row, count)
+    return Purchase(bought, tuple(offers), chosen.allowance)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to buy, tried in the simulation and taken back."""
+
+    machines: list[Machine]
+    elsewhere: list[Assignment]
+    """What found room on nodes that were there, once machines had been bought."""
+    left: list[Demand]
+    allowance: Allowance
+
+    def rank(self, rental: Rental) -> tuple[object, ...]:
+        """More important work first, then the expected rental, then the price an hour: the least is best."""
+        priorities = sorted({demand.cls.priority for demand in self.left}, reverse=True)
+        waiting = [sum(d.count for d in self.left if d.cls.priority == priority) for priority in priorities]
+        expected = sum(rental.expected(machine.offer.price, machine.contents) for machine in self.machines)
+        return waiting, expected, sum(machine.offer.price for machine in self.machines)
+
+
+def attempt(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    offers: Sequence[Offer],
+    hints: Sequence[Machine] = (),
+    mix: Rental | None = None,
+) -> Attempt:
+    """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
+    allowance = Allowance(policy, snapshot)
+    left = [Demand(demand.cls, demand.count) for demand in demands]
     with sim.fork():
         shopper = Shopper(sim, policy, offers, allowance, placer)
         mark = len(sim.log)
-        shopper.buy_for(demands)
+        if mix is not None:
+            # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
+            from htas.planning.scaling.cheapest_mix.buying import buy_mix
+
+            buy_mix(shopper, left, hints, mix)
+        shopper.buy_for(left)
         machines, elsewhere = _machines(sim, shopper, mark)
         drop_superfluous(sim, machines, allowance)
         for machine in machines:
             sim.open(machine.row)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance)
-    bought = _settle(sim, policy, snapshot, machines, offers, allowance)
-    for cls, row, count in elsewhere:
-        sim.place(cls, row, count)
-    return Purchase(bought, tuple(offers), allowance)
-
-
-Assignment = tuple[PodClass, int, int]
+    return Attempt(machines, elsewhere, left, allowance)
 
 
 def _machines(sim: Simulation, shopper: Shopper, mark: int) -> tuple[list[Machine], list[Assignment]]:

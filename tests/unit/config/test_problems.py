@@ -108,9 +108,9 @@ NOT_YET = [
         id="kwok beside the sandbox",
     ),
     pytest.param(
-        group("autoscaling: {algorithm: cheapest-mix}"),
-        f"{GROUP}.autoscaling.algorithm: cheapest-mix is not available in this release; write greedy",
-        id="cheapest-mix",
+        group("autoscaling: {budget: 5s}"),
+        f"{GROUP}.autoscaling.budget: has an effect with `algorithm: cheapest-mix` alone; write that or remove it",
+        id="a budget for the greedy, which searches for nothing",
     ),
     pytest.param(
         GOOD + "provider: {}",

@@ -1,0 +1,152 @@
+"""Sets of nodes replaced by cheaper sets, in the sandbox: what is saved, and what must not happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
+from htas.sandbox.workload import Arrival, Budget, Workload
+from tests.builders import labels_are, make_flavour, make_policy
+from tests.stories.play import Story, service
+
+MOVES = {"htas.io/migrate": "true"}
+LARGE = make_flavour("large", "8", "16Gi", "0.40")
+DEAR, CHEAP = make_flavour("small", "2", "4Gi", "0.20"), make_flavour("small", "2", "4Gi", "0.04")
+"""Four small machines hold what a large one holds; they cost twice as much at first, and then two fifths of it."""
+
+
+def policy(**consolidation: Any) -> Policy:
+    rules = CleaningRules(
+        underutilized_for_s=60,
+        queue_empty_for_s=60,
+        utilization_threshold=0.3,
+        consolidation=Consolidation(**{"enabled": True, "after_s": 600.0, "cool_down_s": 600.0, **consolidation}),
+    )
+    return make_policy([NodeGroup("any", cleaning=rules)], (LARGE, DEAR))
+
+
+def play(story: Story, until_s: float = 6 * 3600) -> Story:
+    """Two large machines are bought and filled; then small ones become cheap."""
+    story.play(600)
+    assert [node.flavour for node in story.world.cluster.observe().nodes] == ["large", "large"]
+    cheaper(story)
+    return story.play(until_s)
+
+
+def cheaper(story: Story) -> None:
+    catalogue = msgspec.structs.replace(story.policy.catalogue, flavours=(LARGE, CHEAP))
+    story.policy = msgspec.structs.replace(story.policy, catalogue=catalogue)
+    story.daemon.adopt(story.policy)
+
+
+def replicas(count: int = 32, **task: Any) -> Arrival:
+    return service("web", count, **{"disruption": {"htas.io/migrate": "true"}, **task})
+
+
+def running(story: Story) -> list[str]:
+    pods = story.world.cluster.observe().pods
+    return [pod.key for pod in pods if pod.started_at is not None and not pod.is_terminating]
+
+
+def removals(story: Story) -> list[str]:
+    return [item.reason.value for result in story.seen for item in result.plan.remove]
+
+
+def replacements(story: Story) -> list[str]:
+    return [item.flavour for result in story.seen for item in result.plan.launch if item.replaces]
+
+
+def test_two_machines_become_eight_that_cost_less() -> None:
+    """A single replacement, which is all that Karpenter allows, saves nothing: no one machine is cheaper than a large."""
+    story = play(Story(policy(), replicas()))
+    assert replacements(story) == ["small"] * 8
+    assert removals(story) == ["Consolidated"] * 2
+    assert [node.flavour for node in story.world.cluster.observe().nodes] == ["small"] * 8
+    assert len(running(story)) == 32
+    story.assert_whole()
+
+
+def test_replacements_are_ready_before_anything_is_emptied() -> None:
+    story = Story(policy(), replicas())
+    play(story)
+    for result in story.seen:
+        if any(item.reason.value == "Consolidated" for item in result.plan.remove):
+            ready = [claim for claim in result.snapshot.claims if claim.replaces]
+            assert len(ready) == 8
+            assert {claim.state.value for claim in ready} == {"Ready"}
+
+
+def test_budgets_hold_while_nodes_are_replaced() -> None:
+    """Sixteen may be away at once: one large machine at a time is replaced, not both."""
+    story = Story(policy(ratio=0.2), replicas())
+    story.world.load(Workload("budget", (), (), (), (Budget("default", "web", labels_are(app="web"), 16),)))
+    play(story, 700)
+    fewest = 99
+    for at_s in range(700, 3 * 3600, 10):
+        story.play(at_s)
+        fewest = min(fewest, len(running(story)))
+    assert fewest >= 16
+    assert removals(story) == ["Consolidated"] * 2
+    story.assert_whole()
+
+
+def test_a_quiet_cluster_does_not_flap() -> None:
+    """A day on: what was replaced once is not replaced again, and no machine comes or goes."""
+    story = play(Story(policy(), replicas()), 3 * 3600)
+    bills = len(story.store.bills())
+    assert bills == 10
+    story.play(30 * 3600)
+    assert len(story.store.bills()) == bills
+    story.assert_whole()
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        pytest.param({"enabled": False}, {}, id="it is off"),
+        pytest.param({"min_saving": 0.7}, {}, id="it saves too little"),
+        pytest.param({"ratio": 0.7}, {}, id="it disturbs too many for what it saves"),
+        pytest.param({"after_s": 1e6}, {}, id="the nodes are young"),
+        pytest.param({}, {"disruption": {"htas.io/do-not-disrupt": "true"}}, id="pods that must not be disturbed"),
+        pytest.param({}, {"disruption": {}}, id="services that have not opted in"),
+    ],
+)
+def test_nothing_is_replaced(settings: dict[str, Any], task: dict[str, Any]) -> None:
+    story = play(Story(policy(**settings), replicas(**task)), 3 * 3600)
+    assert not replacements(story)
+    assert len(story.store.bills()) == 2
+    story.assert_whole()
+
+
+def test_a_daemon_that_dies_in_between_goes_on_where_it_was() -> None:
+    """The claims tell what is being replaced."""
+    story = Story(policy(), replicas())
+    play(story, 700)
+    for at_s in range(700, 7200, 10):
+        story.play(at_s)
+        if any(claim.replaces for claim in story.store.claims()):
+            break
+    story.crash()
+    story.play(4 * 3600)
+    assert removals(story) == ["Consolidated"] * 2
+    assert len(story.store.bills()) == 10
+    story.assert_whole()
+
+
+def test_replacements_that_are_not_needed_any_more_go_again() -> None:
+    """Pods that may not be disturbed from now on hold the old nodes: the new ones wait a while, empty, and are released."""
+    story = Story(policy(), replicas())
+    play(story, 700)
+    for at_s in range(700, 7200, 10):
+        story.play(at_s)
+        if any(claim.replaces for claim in story.store.claims()):
+            break
+    story.world.load(Workload("budget", (), (), (), (Budget("default", "web", labels_are(app="web"), 32),)))
+    story.play(3 * 3600)
+    flavours = [node.flavour for node in story.world.cluster.observe().nodes]
+    assert flavours == ["large", "large"]
+    assert len(running(story)) == 32
+    story.assert_whole()
