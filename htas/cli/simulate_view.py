@@ -45,8 +45,13 @@ def _headline(answer: Answer) -> Text:
         text.append("\nHTAS would save ")
         text.append(f"{_hourly(saved)} {answer.currency}/h", style="bold green")
         text.append(f", {_cents(a_month(saved))} a month, {share} of what these nodes cost")
+    elif (more := answer.now.nanos_per_hour - answer.free.nanos_per_hour) > 0 and answer.held:
+        text.append("\nHTAS would save nothing: ")
+        text.append(
+            f"{_nodes(len(answer.held))} must stay. Were nothing held, {_hourly(more)} {answer.currency}/h less"
+        )
     else:
-        text.append("\nHTAS finds nothing to save: these nodes hold this work as cheaply as it can")
+        text.append("\nHTAS finds nothing to save: it knows no cheaper way to hold this work")
     return text
 
 

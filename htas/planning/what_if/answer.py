@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 import numpy as np
 
+from htas.model.constraints import Toleration
+from htas.model.flavours import Flavour
 from htas.model.nodes import Node
+from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.classes import ResourceAxis
+from htas.planning.classes import Ints, ResourceAxis
+from htas.planning.feasibility.taints import untolerated
 from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, packed
@@ -140,7 +144,10 @@ def _nothing_priced(present: Present) -> str:
     sold = ", ".join(flavour.name for flavour in present.policy.catalogue.flavours)
     if not present.unpriced:
         return "the dump has no nodes; there is nothing to price"
-    there = ", ".join(f"{name or '(no label)'} ({count} nodes)" for name, count in present.unpriced.items())
+    there = ", ".join(
+        f"{name or '(no label)'} ({count} {'node' if count == 1 else 'nodes'})"
+        for name, count in present.unpriced.items()
+    )
     return f"no node's instance type has a price: the nodes are {there}, the price file has {sold}"
 
 
@@ -206,26 +213,42 @@ def _bound(present: Present, pins: Mapping[str, str]) -> int:
     offers: both only lower the bound.
     """
     nodes = {node.name: node for node in present.snapshot.cluster.nodes}
-    flavours = present.policy.catalogue.flavours
     pods = present.snapshot.cluster.pods
+    flavours = present.policy.catalogue.flavours
     offered = [node.allocatable for node in nodes.values()] + [flavour.allocatable for flavour in flavours]
-    axis = ResourceAxis(name for amounts in (*offered, *(pod.requests for pod in pods)) for name, _ in amounts.extended)
+    amounts = (*offered, *(pod.requests for pod in pods))
+    axis = ResourceAxis(name for each in amounts for name, _ in each.extended)
     demand = np.zeros(len(axis), dtype=np.int64)
-    free = {name: axis.vector(nodes[name].allocatable) for name in pins if not nodes[name].is_unschedulable}
+    tolerations: set[tuple[Toleration, ...]] = set()
+    for pod in pods:
+        if pod.node in nodes and pod.node not in pins and not pod.is_daemon and not pod.is_mirror:
+            demand += axis.vector(pod.requests)
+            tolerations.add(pod.constraints.tolerations)
+    open_pins = {name for name in pins if _takes_any(nodes[name], tolerations)}
+    demand -= _free_on(open_pins, nodes, pods, axis)
+    prices = [flavour.nanos_per_hour for flavour in flavours]
+    held = sum(present.price(nodes[name]) for name in pins)
+    capacities = [_most_offered(flavour, nodes.values(), axis) for flavour in flavours]
+    return held + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
+
+
+def _takes_any(node: Node, tolerations: Iterable[tuple[Toleration, ...]]) -> bool:
+    """Whether some of the pods that would move tolerate a node's taints."""
+    return not node.is_unschedulable and any(untolerated(node.taints, each) is None for each in tolerations)
+
+
+def _free_on(names: Collection[str], nodes: Mapping[str, Node], pods: Iterable[Pod], axis: ResourceAxis) -> Ints:
+    """The room that nodes have left, all together."""
+    free = {name: axis.vector(nodes[name].allocatable) for name in names}
     for pod in pods:
         if pod.node in free:
             free[pod.node] -= axis.vector(pod.requests)
-        elif pod.node in nodes and pod.node not in pins and not pod.is_daemon and not pod.is_mirror:
-            demand += axis.vector(pod.requests)
-    for room in free.values():
-        demand -= np.maximum(room, 0)
-    capacities = []
-    for flavour in flavours:
-        most = axis.vector(flavour.allocatable)
-        for node in nodes.values():
-            if node.flavour == flavour.name:
-                most = np.maximum(most, axis.vector(node.allocatable))
-        capacities.append(most.tolist())
-    held = sum(present.price(nodes[name]) for name in pins)
-    prices = [flavour.nanos_per_hour for flavour in flavours]
-    return held + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
+    return sum((np.maximum(room, 0) for room in free.values()), start=np.zeros(len(axis), dtype=np.int64))
+
+
+def _most_offered(flavour: Flavour, nodes: Iterable[Node], axis: ResourceAxis) -> list[int]:
+    most = axis.vector(flavour.allocatable)
+    for node in nodes:
+        if node.flavour == flavour.name:
+            most = np.maximum(most, axis.vector(node.allocatable))
+    return [int(amount) for amount in most]

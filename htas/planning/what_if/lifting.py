@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Pod
+from htas.model.pods import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import percent
@@ -76,7 +76,7 @@ def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     threshold = present.rules.utilization_threshold
     if threshold < 1:
         what = f"raise cleaning.utilizationThreshold above {percent(threshold)}"
-        found.append(Lift(THRESHOLD, what, _with_threshold(present, 1.0)))
+        found.append(Lift(THRESHOLD, what, _with_rules(present, utilization_threshold=1.0)))
     return sorted(found, key=lambda lift: lift.rule)
 
 
@@ -96,19 +96,53 @@ _REMEDIES: Mapping[str, str] = {
 def all_lifted(present: Present) -> Present:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
     free = _with_pods(_without_budgets(present), lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pod))
-    return _with_threshold(free, 1.0)
+    return _with_rules(free, utilization_threshold=1.0)
 
 
 def _without(present: Present, rule: str, pods: set[str]) -> Present:
-    """The cluster as it would be if these pods were free to move."""
+    """The cluster as it would be if this rule alone did not hold these pods; others may hold them still."""
     if rule == Blocking.NOT_ENOUGH_PDB:
         return _without_budgets(present)
-    return _with_pods(present, lambda pod: _freed(pod) if pod.key in pods else pod)
+    if rule == Blocking.UNMOVABLE_KUBE_SYSTEM_POD:
+        return _with_rules(present, skip_system_pods=False)
+    change = _CHANGES[rule]
+    return _with_pods(present, lambda pod: change(pod) if pod.key in pods else pod)
+
+
+def _undisturbed_no_more(pod: Pod) -> Pod:
+    wishes = {
+        key: value for key, value in pod.disruption.items() if key not in (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
+    }
+    if wishes.get(MAY_MIGRATE) == "false":
+        wishes[MAY_MIGRATE] = "true"
+    return msgspec.structs.replace(pod, disruption=wishes)
+
+
+def _evictable(pod: Pod) -> Pod:
+    wishes = {key: value for key, value in pod.disruption.items() if key != SAFE_TO_EVICT}
+    return msgspec.structs.replace(pod, disruption=wishes)
+
+
+def _of_many(pod: Pod) -> Pod:
+    owner = msgspec.structs.replace(pod.owner, replicas=None) if pod.owner is not None else None
+    return msgspec.structs.replace(pod, owner=owner)
+
+
+_CHANGES: Mapping[str, Callable[[Pod], Pod]] = {
+    Blocking.SERVICE_NOT_OPTED_IN: lambda pod: msgspec.structs.replace(
+        pod, disruption={**pod.disruption, MAY_MIGRATE: "true"}
+    ),
+    Blocking.DO_NOT_DISRUPT: _undisturbed_no_more,
+    Blocking.NOT_SAFE_TO_EVICT: _evictable,
+    Kept.BLOCKED_BY_ON_COMPLETION_POD: _evictable,
+    Blocking.LOCAL_STORAGE_REQUESTED: lambda pod: msgspec.structs.replace(pod, has_local_storage=False),
+    Blocking.NOT_REPLICATED: lambda pod: msgspec.structs.replace(pod, owner=Owner("ReplicaSet", "given")),
+    Blocking.MIN_REPLICAS_REACHED: _of_many,
+}
 
 
 def _freed(pod: Pod) -> Pod:
-    owner = msgspec.structs.replace(pod.owner, replicas=None) if pod.owner is not None else None
-    return msgspec.structs.replace(pod, disruption=FREE, owner=owner)
+    return msgspec.structs.replace(_of_many(pod), disruption=FREE)
 
 
 def _with_pods(present: Present, change: Callable[[Pod], Pod]) -> Present:
@@ -122,8 +156,7 @@ def _without_budgets(present: Present) -> Present:
     return replace(present, snapshot=msgspec.structs.replace(present.snapshot, cluster=view))
 
 
-def _with_threshold(present: Present, threshold: float) -> Present:
+def _with_rules(present: Present, **changes: object) -> Present:
     *groups, adopted = present.policy.groups
-    rules = msgspec.structs.replace(adopted.cleaning, utilization_threshold=threshold)
-    groups.append(msgspec.structs.replace(adopted, cleaning=rules))
+    groups.append(msgspec.structs.replace(adopted, cleaning=msgspec.structs.replace(adopted.cleaning, **changes)))
     return replace(present, policy=msgspec.structs.replace(present.policy, groups=tuple(groups)))

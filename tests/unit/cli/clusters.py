@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.cli.dump import ZONE, named, node, running
+from tests.unit.cli.dump import named, node, running
 
 TYPE = "node.kubernetes.io/instance-type"
-REPLICA_SET = {"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": True}]}
 
 
 def machine(name: str, flavour: str, cpu: str, memory: str, zone: str = "z1", **labels: str) -> dict[str, Any]:
     return node(name, cpu, memory, zone, **{TYPE: flavour, "kubernetes.io/os": "linux", **labels})
+
+
+def control_plane(name: str, zone: str = "z1") -> dict[str, Any]:
+    role = "node-role.kubernetes.io/control-plane"
+    made = machine(name, "small", "2", "4Gi", zone, **{role: ""})
+    made["spec"]["taints"] = [{"key": role, "effect": "NoSchedule"}]
+    return made
 
 
 def placed(name: str, where: str, cpu: str, memory: str, owner: str = "ReplicaSet/web", **meta: Any) -> dict[str, Any]:
@@ -41,9 +47,9 @@ flavours:
 
 def a_shop() -> list[dict[str, Any]]:
     """A cluster as they grow: two zones, a control plane, machines of three sizes half full, and pods of every kind."""
-    objects = [machine(f"master-{i}", "m3.small", "1900m", "3500Mi", f"z{i % 2 + 1}") for i in range(3)]
+    objects = [control_plane(f"master-{i}", f"z{i % 2 + 1}") for i in range(3)]
     for item in objects:
-        item["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = ""
+        item["metadata"]["labels"][TYPE] = "m3.small"
     sizes = {"m1.xlarge": ("7900m", "30Gi", 6), "m1.large": ("3900m", "15Gi", 8), "m1.medium": ("1900m", "7Gi", 6)}
     workers = [
         machine(f"{flavour[3:]}-{i}", flavour, cpu, memory, f"z{i % 2 + 1}")
@@ -54,8 +60,10 @@ def a_shop() -> list[dict[str, Any]]:
     names = [item["metadata"]["name"] for item in workers]
     for i, name in enumerate(names):
         objects.append(placed(f"proxy-{i}", name, "100m", "128Mi", "DaemonSet/proxy", namespace="kube-system"))
-        for j in range(1 + i % 3):
-            objects.append(placed(f"web-{i}-{j}", name, "300m", "1Gi", f"ReplicaSet/web-{j}", labels={"app": f"web-{j}"}))
+        objects += [
+            placed(f"web-{i}-{j}", name, "300m", "1Gi", f"ReplicaSet/web-{j}", labels={"app": f"web-{j}"})
+            for j in range(1 + i % 3)
+        ]
     for i in range(9):
         job = placed(f"job-{i}", names[2 * i], "500m", "1Gi", f"Job/job-{i}", annotations={"htas.io/runtime": "3h"})
         objects.append(job)
@@ -90,6 +98,3 @@ def _awkward(names: list[str]) -> list[dict[str, Any]]:
             status={"disruptionsAllowed": 1},
         ),
     ]
-
-
-__all__ = ["TWO_FLAVOURS", "TYPE", "ZONE", "a_shop", "machine", "placed", "three_large_nodes"]
