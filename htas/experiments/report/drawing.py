@@ -111,6 +111,8 @@ def new_figure(width: float, height: float) -> Any:
 
 def save(figure: Any, path: Path) -> Path:
     """Write PATH.svg and PATH.png, without dates and versions: the same figure gives the same bytes."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once is enough for both files
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": "htas"})
     png = path.with_suffix(".png")
     figure.savefig(png, dpi=160, metadata={"Software": None})
