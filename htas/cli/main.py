@@ -13,6 +13,7 @@ import yaml
 
 import htas
 from htas.cli import cost as costs
+from htas.cli import experiment as experiments
 from htas.cli import history as past
 from htas.cli import reports
 from htas.cli.console import InputError, escaped, instant_of, told
@@ -39,6 +40,7 @@ explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_h
 app.add_typer(explain_app, name="explain")
 store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
+app.add_typer(experiments.app, name="experiment")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
