@@ -13,6 +13,7 @@ import yaml
 
 import htas
 from htas.cli import cost as costs
+from htas.cli import experiment as experiments
 from htas.cli import history as past
 from htas.cli import reports
 from htas.cli import simulate as simulations
@@ -41,8 +42,7 @@ explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_h
 app.add_typer(explain_app, name="explain")
 store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
-experiment_app = typer.Typer(help="Run experiments in the sandbox and report on them.", no_args_is_help=True)
-app.add_typer(experiment_app, name="experiment")
+app.add_typer(experiments.app, name="experiment")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
@@ -343,18 +343,6 @@ def check_store(config: Config) -> None:
 
     with told():
         typer.echo(store.check(load_configuration(config)))
-
-
-@experiment_app.command("report")
-def report_on_experiment(
-    folder: Annotated[Path, typer.Argument(help="A folder of results, as `htas experiment run` wrote it.")],
-    into: Annotated[Path | None, typer.Option("--into", help="Write there; else beside the results.")] = None,
-) -> None:
-    """Write savings with confidence intervals as Markdown, and the paper's Figures 3 to 8 as SVG and PNG."""
-    from htas.cli.experiment_report import report
-
-    with told():
-        typer.echo(report(folder, into))
 
 
 def main() -> None:

@@ -24,9 +24,11 @@ from htas.sandbox.world import World
 
 ACQUISITION_LAG_S = 120.0
 """From asking for a machine to a Ready node: "a few minutes" (HTAS paper 3.1.2 (2))."""
-SAMPLE_S = 30.0
+SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0
+"""Between two samples; the second where work arrives for more than a day."""
 GIVE_UP_S = 4 * 3600.0
-"""So long after its last arrival a run is given up: something in it will never end."""
+"""So long after its last task could have ended a run is given up: something in it will never end."""
+DAY_S = 86_400.0
 
 
 @dataclass(slots=True)
@@ -131,8 +133,10 @@ def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sam
     last_arrival_s = max(arrival.at_s for arrival in work.arrivals)
     tasks = sum(arrival.replicas for arrival in work.arrivals if arrival.task.runs_s is not None)
     samples = [_sample(world)]
-    while world.clock.now() < last_arrival_s + GIVE_UP_S:
-        driver.run_until(world.clock.now() + SAMPLE_S)
+    step_s = SAMPLE_S if last_arrival_s <= DAY_S else LONG_SAMPLE_S
+    give_up_s = max((a.at_s + (a.task.runs_s or 0.0) for a in work.arrivals), default=0.0) + GIVE_UP_S
+    while world.clock.now() < give_up_s:
+        driver.run_until(world.clock.now() + step_s)
         samples.append(_sample(world))
         has_all_come = world.clock.now() > last_arrival_s and not samples[-1].waiting
         if has_all_come and world.ledger.finished + world.ledger.lost >= tasks:
@@ -159,7 +163,7 @@ def _sample(world: World) -> Sample:
 def _result(trial: Trial, world: World, observer: Observer, samples: list[Sample], is_over: bool) -> RunResult:
     ledger, billing = world.ledger, trial.contender.policy.catalogue.billing
     ended_at_s = _ended_at(world) if is_over else world.clock.now()
-    kept = tuple(sample for sample in samples if sample.at_s < ended_at_s + SAMPLE_S)
+    kept = tuple(sample for sample in samples if sample.at_s <= ended_at_s) or tuple(samples[:1])
     waits = sorted(ledger.first_waits_s)
     return RunResult(
         policy=trial.contender.name,

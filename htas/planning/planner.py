@@ -30,7 +30,7 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
-    demands = _place(opening)
+    demands = _place(opening, now - policy.max_wait_for_capacity_s)
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
     buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
@@ -46,10 +46,10 @@ class _Buying:
     unplaced: list[UnplacedPod] = field(default_factory=list)
 
 
-def _place(opening: Opening) -> list[Demand]:
+def _place(opening: Opening, overdue: float) -> list[Demand]:
     """Stages 1 and 2: bundle the waiting pods and place them; what is left has no room."""
     demands = []
-    for cls in bundle(opening.waiting, opening.book):
+    for cls in bundle(opening.waiting, opening.book, overdue):
         left = len(cls.pods) - opening.placer.place(opening.sim, cls, len(cls.pods))
         if left:
             demands.append(Demand(cls, left))

@@ -13,7 +13,7 @@ from htas.experiments.results import Results, RunResult
 from htas.model.money import bill_amount
 
 OURS = "htas"
-"""Policies of this name, or of names that begin with it and a hyphen, are HTAS; all others are compared with it."""
+"""Policies of this name, or of `htas-` and more, are HTAS; all others are compared with it."""
 PAPER: Mapping[tuple[str, str], int] = {
     ("default-kubernetes", "stable"): 27,
     ("default-kubernetes", "growing"): 23,
@@ -172,13 +172,17 @@ def _mean(runs: Sequence[RunResult], value: Callable[[RunResult], float]) -> flo
 
 
 def ablation(results: Results) -> str:
-    """The first policy is the whole; each other one lacks a part, and costs so much more without it."""
-    whole, *lacking = results.policies
-    rows = [
-        [policy_title(policy), *(_worth(results, whole, policy, pattern) for pattern in results.patterns)]
-        for policy in lacking
-    ]
-    return table([f"what {policy_title(whole)} saves against itself", *_patterns(results)], rows)
+    """A table for each whole policy: `htas/no-bins` is `htas` without a part, and costs so much more."""
+    parts = []
+    for whole in results.policies:
+        lacking = [policy for policy in results.policies if policy.startswith(f"{whole}/")]
+        rows = [
+            [policy_title(policy), *(_worth(results, whole, policy, pattern) for pattern in results.patterns)]
+            for policy in lacking
+        ]
+        if rows:
+            parts.append(f"### {policy_title(whole)}\n\n{table(['it saves, against', *_patterns(results)], rows)}")
+    return "\n".join(parts)
 
 
 def _worth(results: Results, whole: str, lacking: str, pattern: str) -> str:

@@ -21,8 +21,22 @@ PATTERNS: Mapping[str, str] = {
 }
 
 
+PARTS: Mapping[str, str] = {
+    "no-bundling": "one group for all work",
+    "no-time-bins": "no time bins",
+    "no-zero-bin": "no 0-bin",
+    "no-rescheduling": "no rescheduling",
+    "no-cleaner": "no cleaner",
+    "no-cheapest-mix": "greedy purchase instead of the cheapest mix",
+    "no-consolidation": "no consolidation",
+}
+"""What an ablation leaves out: `htas/no-bundling`."""
+
+
 def policy_title(name: str) -> str:
-    return POLICIES.get(name, name)
+    """Its title; of a policy with a part left out, what is left out."""
+    whole, _, part = name.partition("/")
+    return PARTS.get(part, part.replace("-", " ")) if part else POLICIES.get(whole, whole)
 
 
 def pattern_title(name: str) -> str:

@@ -99,11 +99,11 @@ def test_outcomes_have_exact_means_of_money() -> None:
 
 def test_a_part_is_worth_what_the_whole_pays_less_without_it() -> None:
     runs = [
-        msgspec.structs.replace(each, policy="htas-no-bins") if each.policy != "htas" else each
+        msgspec.structs.replace(each, policy="htas/no-time-bins") if each.policy != "htas" else each
         for each in HTAS_PAYS_LESS.runs
     ]
-    results = msgspec.structs.replace(HTAS_PAYS_LESS, policies=("htas", "htas-no-bins"), runs=tuple(runs))
-    assert "| htas-no-bins | 25.0 % ± 63.5 |" in ablation(results)
+    results = msgspec.structs.replace(HTAS_PAYS_LESS, policies=("htas", "htas/no-time-bins"), runs=tuple(runs))
+    assert "| no time bins | 25.0 % ± 63.5 |" in ablation(results)
 
 
 def test_the_trace_has_a_line_for_each_policy() -> None:
@@ -160,7 +160,7 @@ def test_no_two_policies_look_alike() -> None:
 def written(folder: Path) -> Path:
     """A folder with the results of an experiment, of an ablation and of a trace."""
     write_results(invented(seeds=2), [], folder)
-    write_results(invented(2, ("htas", "htas-no-bins"), "ablation"), [], folder / "ablation")
+    write_results(invented(2, ("htas", "htas/no-time-bins"), "ablation"), [], folder / "ablation")
     write_results(invented(1, ("htas", "stratus"), "trace"), [], folder / "trace")
     return folder
 
