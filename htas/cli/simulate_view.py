@@ -246,8 +246,9 @@ def _taken(answer: Answer) -> Iterable[str]:
             f"{_pods(answer.opted_in)} of services are taken to be movable; HTAS moves them once they are annotated"
             f' {MAY_MIGRATE}: "true" (--as-annotated: only those that are).'
         )
-    if any(worth.worth_nanos < 0 for worth in answer.worths):
-        yield "A worth below 0: the purchase is a heuristic, and without that flavour it happens to do better."
+    is_beaten = any(choice.nanos_per_hour < answer.free.nanos_per_hour for choice in answer.choices)
+    if is_beaten or any(worth.worth_nanos < 0 for worth in answer.worths):
+        yield "Figures below 0: the purchase is a heuristic, and happens to do better without some flavours."
 
 
 def _budgets(answer: Answer) -> Iterable[str]:
