@@ -270,7 +270,7 @@ def _cents(nanos: int) -> str:
 
 
 def _share(part: int, of: int) -> str:
-    return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')):f} %" if of else "-"
+    return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')) + 0:f} %" if of else "-"  # + 0: no -0.0
 
 
 def _nodes(count: int) -> str:

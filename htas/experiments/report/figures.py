@@ -13,7 +13,7 @@ from htas.experiments.report.drawing import (
     save,
     styled,
 )
-from htas.experiments.report.statistics import over_time, so_far, spread
+from htas.experiments.report.statistics import over_time, smoothed, so_far, spread
 from htas.experiments.report.titles import pattern_title, policy_title
 from htas.experiments.results import Results, RunResult
 
@@ -47,7 +47,7 @@ def utilisation(results: Results) -> Any:
     def percent(runs: Sequence[RunResult]) -> tuple[list[float], list[float]]:
         minutes, cpu = over_time(runs, "cpu_utilization")
         _, memory = over_time(runs, "memory_utilization")
-        return minutes, [50.0 * (a + b) for a, b in zip(cpu, memory, strict=True)]
+        return minutes, smoothed([50.0 * (a + b) for a, b in zip(cpu, memory, strict=True)])
 
     return _panels(results, percent, "Utilisation (%)", top=102.0)
 
@@ -94,11 +94,13 @@ FIGURES: Mapping[str, Callable[[Results], Any]] = {
 CAPTIONS: Mapping[str, str] = {
     "figure-3-cost-and-scheduling-time": "Total cost and mean scheduling time; bars are means over seeds, whiskers"
     " the least and the most.",
-    "figure-4-utilisation": "Requests of running work over what Ready nodes offer, mean of CPU and memory,"
-    " mean over seeds.",
+    "figure-4-utilisation": "Requests of running work over what Ready nodes offer, mean of CPU and memory"
+    " and over seeds; each point is the mean of two and a half minutes.",
     "figure-5-nodes": "Ready nodes over time, mean over seeds.",
-    "figure-6-migrations": "Tasks moved from node to node until then, mean over seeds.",
-    "figure-7-deprovisioning": "Nodes given back after their tasks had been moved, until then, mean over seeds.",
+    "figure-6-migrations": "Tasks moved from node to node until then, mean over seeds; a logarithmic scale above 1"
+    " where policies differ by far.",
+    "figure-7-deprovisioning": "Nodes given back after their tasks had been moved, until then, mean over seeds; scales"
+    " as in Figure 6.",
     "figure-8-migration-overhead": "What moving a task takes, T = C ÷ B + K, and what it runs in vain or waits for a"
     " machine; mean over seeds, whiskers the least and the most. No bar: no move.",
 }
@@ -153,15 +155,14 @@ def _panels(results: Results, curve: Curve, label: str, *, top: float | None = N
     figure = new_figure(10.0, 0.8 + 3.2 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).flatten()
     for i, (axes, pattern) in enumerate(zip(panels, results.patterns, strict=False)):
-        is_flat = _lines(axes, results, pattern, curve)
+        ends = _lines(axes, results, pattern, curve)
         axes.set_title(f"({chr(97 + i)}) {pattern_title(pattern)}")
-        axes.set_ylim(bottom=0, top=top)
         axes.set_xlim(left=0)
-        axes.locator_params(axis="y", integer=True)
-        if is_flat and nothing:
-            axes.set_ylim(0, 1)
-            axes.set_yticks([0])
-            axes.text(0.5, 0.5, nothing, transform=axes.transAxes, ha="center", va="center", color=QUIET)
+        if nothing:
+            _counted(axes, ends, nothing)
+        else:
+            axes.set_ylim(bottom=0, top=top)
+            axes.locator_params(axis="y", integer=True)
     for axes in panels[len(results.patterns) :]:
         axes.set_visible(False)
     for axes in panels[max(0, len(results.patterns) - columns) : len(results.patterns)]:
@@ -172,9 +173,9 @@ def _panels(results: Results, curve: Curve, label: str, *, top: float | None = N
     return figure
 
 
-def _lines(axes: Any, results: Results, pattern: str, curve: Curve) -> bool:
-    """Draw them, the experiment's first policies on top; whether all of them stayed at 0."""
-    highest = 0.0
+def _lines(axes: Any, results: Results, pattern: str, curve: Curve) -> list[float]:
+    """Draw them, the experiment's first policies on top; where each one ends."""
+    ends = []
     for place, policy in reversed(list(enumerate(results.policies))):
         runs = results.of(policy, pattern)
         if not runs:
@@ -184,8 +185,28 @@ def _lines(axes: Any, results: Results, pattern: str, curve: Curve) -> bool:
         axes.plot(
             minutes, values, color=look.colour, linestyle=look.dashes or "-", linewidth=look.width, zorder=9 - place
         )
-        highest = max(highest, *values, 0.0)
-    return highest == 0.0
+        ends += values[-1:]
+    return ends
+
+
+FAR = 15
+"""Where one policy counts so many times another's, the lesser one would lie on the axis: the scale is logarithmic."""
+
+
+def _counted(axes: Any, ends: Sequence[float], nothing: str) -> None:
+    """The scale of counts: from a little below 0, so that a line along it is seen."""
+    some = [end for end in ends if end > 0]
+    if not some:
+        axes.set_ylim(-0.02, 1)
+        axes.set_yticks([0])
+        axes.text(0.5, 0.5, nothing, transform=axes.transAxes, ha="center", va="center", color=QUIET)
+    elif max(some) > FAR * min(some):
+        axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(-0.1, 1.6 * max(some))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    else:
+        axes.set_ylim(-0.02 * max(some), 1.06 * max(some))
+        axes.locator_params(axis="y", integer=True)
 
 
 def _line_legend(figure: Any, results: Results) -> None:

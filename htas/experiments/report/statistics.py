@@ -65,12 +65,13 @@ def paired_saving(ours: Mapping[int, int], theirs: Mapping[int, int]) -> Saving 
 
 
 def bills(runs: Iterable[RunResult]) -> dict[int, int]:
-    """The bill of each run by its seed, for runs in which all work ended: others are cheaper for what they left."""
+    """The bill of each run by its seed. Runs that were given up are left out: they are cheaper for what they left."""
     return {run.seed: run.bill_nano_seconds for run in runs if is_whole(run)}
 
 
 def is_whole(run: RunResult) -> bool:
-    return not run.note and run.finished >= run.tasks
+    """Whether nothing went wrong. (A run's services never end: fewer tasks finish than there are.)"""
+    return not run.note
 
 
 def over_time(runs: Sequence[RunResult], what: str, step_s: float = 30.0) -> tuple[list[float], list[float]]:
@@ -84,6 +85,12 @@ def over_time(runs: Sequence[RunResult], what: str, step_s: float = 30.0) -> tup
             at.setdefault(round(sample.at_s / step_s), []).append(float(getattr(sample, what)))
     lasting = [step for step in sorted(at) if 2 * len(at[step]) > len(runs)]
     return [step * step_s / 60 for step in lasting], [fmean(at[step]) for step in lasting]
+
+
+def smoothed(values: Sequence[float], width: int = 5) -> list[float]:
+    """The mean of each value and its neighbours, `width` together; fewer at the ends."""
+    half = width // 2
+    return [fmean(values[max(0, i - half) : i + half + 1]) for i in range(len(values))]
 
 
 def so_far(runs: Sequence[RunResult], what: str) -> tuple[list[float], list[float]]:

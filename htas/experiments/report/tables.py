@@ -227,7 +227,7 @@ def left_out(results: Results) -> list[str]:
     """Runs whose bill is not compared, and why."""
     return [
         f"{policy_title(run.policy)}, {pattern_title(run.pattern)}, seed {run.seed}:"
-        f" {run.finished:,} of {run.tasks:,} tasks ended{f'; {run.note}' if run.note else ''}"
+        f" {run.finished:,} of {run.tasks:,} tasks ended; {run.note}"
         for run in results.runs
         if not is_whole(run)
     ]

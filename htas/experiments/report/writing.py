@@ -114,7 +114,7 @@ def _left_out(results: Results) -> list[str]:
     told = tables.left_out(results)
     if not told:
         return []
-    return ["Not compared, since not all of the work ended:", "", *(f"- {line}" for line in told), ""]
+    return ["Not compared, since something went wrong:", "", *(f"- {line}" for line in told), ""]
 
 
 def _figures(folder: str) -> list[str]:

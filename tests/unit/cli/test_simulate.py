@@ -282,6 +282,12 @@ def test_what_cannot_be_answered_is_said_with_what_to_do(prices: Path) -> None:
     told = htas_says("--from", dump)
     assert told.exit_code == 2
     assert "--flavours: name a price file, or a configuration that has one (--config)" in told.stderr
+    config, other = prices.parent / "htas.yaml", prices.parent / "other.yaml"
+    config.write_text(CONFIG.format(prices=prices))
+    other.write_text(TWO_FLAVOURS.replace("large", "huge"))
+    told = htas_says("--from", dump, "--flavours", other, "--config", config)
+    assert told.exit_code == 2
+    assert "--flavours: no node group of" in told.stderr
     dump.write_text('{"kind": "List", "items": [')
     told = htas_says("--from", dump, "--flavours", prices)
     assert told.exit_code == 2

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from htas.cli.main import app
 from htas.experiments.report.drawing import LOOKS, look_of, save, styled
 from htas.experiments.report.figures import CAPTIONS, FIGURES, cost_and_scheduling_time, migrations
-from htas.experiments.report.statistics import T_975, bills, over_time, paired_saving, so_far
+from htas.experiments.report.statistics import T_975, bills, over_time, paired_saving, smoothed, so_far
 from htas.experiments.report.tables import PAPER, ablation, left_out, outcomes, saving_text, savings, trace
 from htas.experiments.results import Results, RunResult, Sample, write_results
 from tests.unit.experiments.invented import invented, run
@@ -81,7 +81,7 @@ def test_the_t_table_is_that_of_students_distribution(df: int) -> None:
     assert 0.5 + (density(0) + inner + density(end)) * h / 3 == pytest.approx(0.975, abs=2e-5)
 
 
-def test_a_run_that_left_work_undone_is_not_compared_and_named() -> None:
+def test_a_run_that_was_given_up_is_not_compared_but_named() -> None:
     short = msgspec.structs.replace(HTAS_PAYS_LESS.runs[2], finished=399, note="given up")
     results = msgspec.structs.replace(HTAS_PAYS_LESS, runs=(*HTAS_PAYS_LESS.runs[:2], short, HTAS_PAYS_LESS.runs[3]))
     assert "| against default Kubernetes | 30.0 %<br>paper 27 %: met |" in savings(results)
@@ -148,6 +148,19 @@ def test_a_pattern_without_moves_says_so() -> None:
     said = {axes.get_title(loc="left"): [text.get_text() for text in axes.texts] for axes in panels}
     assert said["(b) Growing"] == ["no task was moved"]
     assert said["(a) Stable"] == []
+
+
+def test_counts_that_differ_by_far_stand_on_a_logarithmic_scale() -> None:
+    few = msgspec.structs.replace(run("htas", "stable", 1), migrated_at_s=(60.0,), migration_s=(8.0,))
+    many = msgspec.structs.replace(run("coca", "stable", 1), migrated_at_s=tuple(60.0 + i for i in range(100)))
+    with styled():
+        far = migrations(Results("paper", "USD", ("htas", "coca"), ("stable",), (1,), (few, many)))
+        near = migrations(Results("paper", "USD", ("htas",), ("stable",), (1,), (few,)))
+    assert (far.axes[0].get_yscale(), near.axes[0].get_yscale()) == ("symlog", "linear")
+
+
+def test_smoothing_is_the_mean_of_neighbours_and_keeps_the_length() -> None:
+    assert smoothed([0.0, 0.0, 5.0, 0.0, 0.0, 10.0]) == [5 / 3, 5 / 4, 1.0, 3.0, 15 / 4, 10 / 3]
 
 
 def test_no_two_policies_look_alike() -> None:
