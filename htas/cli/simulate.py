@@ -15,9 +15,9 @@ from htas.config.loader import load_catalogue, load_configuration
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.policy import NodeGroup, Policy
-from htas.planning.what_if.answer import Answer, NothingPricedError, what_if
+from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, RuleCost, what_if
 from htas.planning.what_if.arranging import Arrangement
-from htas.planning.what_if.offering import Choice
+from htas.planning.what_if.offering import Choice, FlavourWorth
 
 HOURS_A_MONTH = 730
 """As clouds count: 8,760 hours a year ÷ 12."""
@@ -88,43 +88,12 @@ def document(answer: Answer) -> dict[str, Any]:
         "podsWaiting": answer.waiting,
         "servicesTakenToBeMovable": answer.opted_in,
         "nodesWithoutPrice": dict(answer.unpriced),
-        "rules": [
-            {
-                "rule": rule.rule,
-                "remedy": rule.remedy,
-                "pods": rule.pods,
-                "nodes": rule.nodes,
-                "liftedPackingSavesPerHour": price_text(rule.packing_nanos),
-                "liftedBuyingAnewSavesPerHour": price_text(rule.anew_nanos),
-            }
-            for rule in answer.rules
-        ],
-        "nodesHeld": [
-            {
-                "node": held.node,
-                "flavour": held.flavour,
-                "pricePerHour": price_text(held.nanos_per_hour),
-                "rule": held.rule,
-                "pods": list(held.pods),
-                "message": held.message,
-            }
-            for held in answer.held
-        ],
+        "rules": [_rule(rule) for rule in answer.rules],
+        "nodesHeld": [_held(held) for held in answer.held],
         "disruptionBudgets": [
             {"budget": budget.name, "allows": budget.allows, "pods": budget.pods} for budget in answer.budgets
         ],
-        "flavours": [
-            {
-                "flavour": worth.name,
-                "pricePerHour": price_text(worth.nanos_per_hour),
-                "inMix": worth.in_mix,
-                "mixWithoutItPerHour": price_text(worth.without_nanos),
-                "worthPerHour": price_text(worth.worth_nanos),
-                "worthPerMonth": price_text(a_month(worth.worth_nanos)),
-                "dominatedBy": worth.dominated_by,
-            }
-            for worth in answer.worths
-        ],
+        "flavours": [_worth(worth) for worth in answer.worths],
         "bestFew": [_choice(choice, now) for choice in answer.choices],
     }
 
@@ -138,6 +107,40 @@ def _stage(mix: Arrangement, now: int) -> dict[str, Any]:
         "pricePerMonth": price_text(a_month(mix.nanos_per_hour)),
         "savesPerHour": price_text(now - mix.nanos_per_hour),
         "savesPerMonth": price_text(a_month(now - mix.nanos_per_hour)),
+    }
+
+
+def _rule(rule: RuleCost) -> dict[str, Any]:
+    return {
+        "rule": rule.rule,
+        "remedy": rule.remedy,
+        "pods": rule.pods,
+        "nodes": rule.nodes,
+        "liftedPackingSavesPerHour": price_text(rule.packing_nanos),
+        "liftedBuyingAnewSavesPerHour": price_text(rule.anew_nanos),
+    }
+
+
+def _held(held: HeldNode) -> dict[str, Any]:
+    return {
+        "node": held.node,
+        "flavour": held.flavour,
+        "pricePerHour": price_text(held.nanos_per_hour),
+        "rule": held.rule,
+        "pods": list(held.pods),
+        "message": held.message,
+    }
+
+
+def _worth(worth: FlavourWorth) -> dict[str, Any]:
+    return {
+        "flavour": worth.name,
+        "pricePerHour": price_text(worth.nanos_per_hour),
+        "inMix": worth.in_mix,
+        "mixWithoutItPerHour": price_text(worth.without_nanos),
+        "worthPerHour": price_text(worth.worth_nanos),
+        "worthPerMonth": price_text(a_month(worth.worth_nanos)),
+        "dominatedBy": worth.dominated_by,
     }
 
 

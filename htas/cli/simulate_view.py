@@ -179,19 +179,15 @@ def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
 
 def _worths(answer: Answer) -> Table:
     figures = ("price/h", "in the mix", "mix without it/h", "worth/h", "worth/month")
-    table = _titled(
-        "What each flavour is worth: the cheapest mix with it and without it, were nothing held",
-        "flavour", *figures, "",
-        right=figures, names=("flavour",),
-    )  # fmt: skip
+    title = "What each flavour is worth: the cheapest mix with it and without it, were nothing held"
+    table = _titled(title, "flavour", *figures, "", right=figures, names=("flavour",))
     for worth in answer.worths:
         note = f"{worth.dominated_by} is as large for no more" if worth.dominated_by else ""
-        figures_of = ("·", "·", "·", "·") if not worth.in_mix else (
-            str(worth.in_mix), _hourly(worth.without_nanos), _hourly(worth.worth_nanos),
-            _cents(a_month(worth.worth_nanos)),
-        )  # fmt: skip
-        style = "" if worth.in_mix else "dim"
-        table.add_row(worth.name, _hourly(worth.nanos_per_hour), *figures_of, note, style=style)
+        if worth.in_mix:
+            prices = _hourly(worth.without_nanos), _hourly(worth.worth_nanos), _cents(a_month(worth.worth_nanos))
+            table.add_row(worth.name, _hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
+        else:
+            table.add_row(worth.name, _hourly(worth.nanos_per_hour), *("·" * 4), note, style="dim")
     return table
 
 
