@@ -13,8 +13,10 @@ import yaml
 
 import htas
 from htas.cli import cost as costs
+from htas.cli import experiment as experiments
 from htas.cli import history as past
 from htas.cli import reports
+from htas.cli import simulate as simulations
 from htas.cli.console import InputError, escaped, instant_of, told
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
@@ -23,6 +25,7 @@ from htas.cli.explain import explain_node, explain_pod
 from htas.cli.history import note_unshipped
 from htas.cli.plan_view import plan_view
 from htas.cli.planning import plan_of, snapshot_of
+from htas.cli.simulate import SimulationForm
 from htas.cli.tables import Export, print_lines
 from htas.config.loader import load_configuration
 from htas.model.plan_document import plan_document
@@ -39,6 +42,7 @@ explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_h
 app.add_typer(explain_app, name="explain")
 store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
+app.add_typer(experiments.app, name="experiment")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
@@ -182,6 +186,33 @@ def flavours(
             typer.echo(msgspec.json.format(msgspec.json.encode(flavours_json(rows, currency)), indent=2))
         case Form.YAML:
             typer.echo(yaml.safe_dump(flavours_json(rows, currency), sort_keys=False), nl=False)
+
+
+@app.command()
+def simulate(
+    dump: Annotated[Path, typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json.")],
+    flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file: what can be bought.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Groups, limits and rules; else none.")] = None,
+    at: At = None,
+    as_annotated: Annotated[
+        bool, typer.Option("--as-annotated", help="Only move services that have opted in; else all are taken to.")
+    ] = False,
+    form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
+) -> None:
+    """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
+    from htas.cli.simulate_view import simulation_view
+
+    with told():
+        answer = simulations.simulate(dump, flavours, config, at, as_annotated)
+    match form:
+        case SimulationForm.TABLE:
+            stdout.print(simulation_view(answer, stdout.width))
+        case SimulationForm.JSON:
+            typer.echo(msgspec.json.format(msgspec.json.encode(simulations.document(answer)), indent=2))
+        case SimulationForm.CSV:
+            print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
+        case SimulationForm.YAML:
+            typer.echo(yaml.safe_dump(simulations.document(answer), sort_keys=False), nl=False)
 
 
 @app.command()

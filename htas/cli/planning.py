@@ -58,15 +58,16 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
 
 def _dumped(loaded: Loaded, dump: Path, at: str | None) -> ClusterSnapshot:
-    view = _read(dump)
-    return ClusterSnapshot(_instant(at, view), view, claims=claims_seen(view.nodes, (), loaded.policy))
+    view = read_view(dump)
+    return ClusterSnapshot(instant_in(at, view), view, claims=claims_seen(view.nodes, (), loaded.policy))
 
 
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
     return plan(snapshot, loaded.policy, snapshot.taken_at)
 
 
-def _read(path: Path) -> ClusterView:
+def read_view(path: Path) -> ClusterView:
+    """The view of a dump. Raises InputError with everything that is wrong with it."""
     try:
         view = read_dump(path.read_bytes(), str(path))
     except OSError as error:
@@ -80,7 +81,7 @@ def _read(path: Path) -> ClusterView:
     return view
 
 
-def _instant(at: str | None, view: ClusterView) -> float:
+def instant_in(at: str | None, view: ClusterView) -> float:
     """The dump's present: as stated, or the latest instant in it, so that the same dump gives the same plan."""
     if at is not None:
         return instant_of(at, "--at")

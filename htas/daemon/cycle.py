@@ -45,6 +45,10 @@ REMEMBERED_RUNS = 20_000
 REMEMBER_AGAIN_S = 60.0
 
 
+Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
+"""What decides: `plan`, or in an experiment somebody else's way of deciding."""
+
+
 class Cloud(msgspec.Struct, frozen=True):
     """What the cloud showed last. `problem` tells why it does not answer now; empty: it does."""
 
@@ -77,9 +81,11 @@ class Daemon:
         cloud_calls: Calls | None = None,
         optimizer: Optimizer | None = None,
         keeps_history: bool = True,
+        planner: Planner = plan,
     ) -> None:
         self.ports = ports
         self.policy = policy
+        self._planner = planner
         self.listeners: list[Callable[[CycleResult], None]] = []
         calls, cloud_calls = calls or DirectCalls(), cloud_calls or DirectCalls()
         self._calls = calls
@@ -149,7 +155,7 @@ class Daemon:
         repairs = self._repair()
         snapshot, taken_up = self.searching.settle(self.observe())
         began = perf_counter()
-        decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
+        decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
         self._memory = decided.memory
         executed = self._executor.execute(decided, snapshot)

@@ -28,10 +28,11 @@ class MovableWorld(Protocol):
 
 
 class VirtualDriver:
-    """Runs a daemon's cycles when they are due on the world's clock."""
+    """Runs a daemon's cycles when they are due on the world's clock; `event_stages` are what news brings forward."""
 
-    def __init__(self, world: MovableWorld, daemon: Daemon) -> None:
+    def __init__(self, world: MovableWorld, daemon: Daemon, *, event_stages: frozenset[Stage] = EVENT_STAGES) -> None:
         self.world = world
+        self._event_stages = event_stages
         self.daemon = daemon
         cycles = daemon.policy.cycles
         now = daemon.ports.clock.now()
@@ -102,7 +103,7 @@ class VirtualDriver:
         due = {stage for stage, at in self._next.items() if now >= at} if now >= self._net_due() else set()
         window = self._window_ends()
         if window is not None and now >= window:
-            due |= EVENT_STAGES
+            due |= self._event_stages
         return frozenset(due)
 
     def _cycle(self, stages: frozenset[Stage], now: float) -> None:

@@ -40,7 +40,7 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def allocatable(self) -> Resources:
-        return self.capacity - self.reserved
+        return self.capacity if self.reserved is NOTHING else self.capacity - self.reserved
 
 
 class Catalogue(msgspec.Struct, frozen=True):

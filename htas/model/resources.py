@@ -48,10 +48,24 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.amounts().get(name, 0)
 
     def __add__(self, other: Resources) -> Resources:
+        if not self.extended and not other.extended:  # by far the most frequent sum
+            return Resources(
+                self.cpu_m + other.cpu_m,
+                self.memory_bytes + other.memory_bytes,
+                self.ephemeral_bytes + other.ephemeral_bytes,
+                self.pods + other.pods,
+            )
         mine, theirs = self.amounts(), other.amounts()
         return Resources.of({name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}})
 
     def __sub__(self, other: Resources) -> Resources:
+        if not self.extended and not other.extended:
+            return Resources(
+                self.cpu_m - other.cpu_m,
+                self.memory_bytes - other.memory_bytes,
+                self.ephemeral_bytes - other.ephemeral_bytes,
+                self.pods - other.pods,
+            )
         mine, theirs = self.amounts(), other.amounts()
         return Resources.of({name: mine.get(name, 0) - theirs.get(name, 0) for name in {**mine, **theirs}})
 

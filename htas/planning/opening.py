@@ -194,6 +194,9 @@ def _count_running(
             if pod.kind is WorkKind.BATCH and not pod.is_daemon:
                 run_until[at] = max(run_until[at], now + remaining_s(pod, policy, now))
     for cls, rows in rows_of.values():
+        if len(rows) == 1:  # every class where run lengths are all different
+            sim.place_many(cls, np.array(rows), np.array([1]), is_work=False)
+            continue
         distinct, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
         sim.place_many(cls, distinct, counts, is_work=False)
     return running

@@ -213,8 +213,7 @@ class SandboxCluster:
         self._controllers[controller.key] = controller
         if arrival.task.runs_s is not None:
             self._ledger.arrived += arrival.replicas
-        for _ in range(arrival.replicas):
-            self._create(controller)
+        self._refill(controller)
 
     def rescale(self, rescale: Rescale) -> None:
         controller = self._controllers[f"{rescale.namespace}/{rescale.name}"]
@@ -321,6 +320,8 @@ class SandboxCluster:
             return
         now = self._clock.now()
         self._ledger.waits_s.append(now - record.pod.created_at)
+        if record.controller is not None and record.controller.starts_first():
+            self._ledger.first_waits_s.append(now - record.pod.created_at)
         self._put(record, msgspec.structs.replace(record.pod, phase=Phase.RUNNING, started_at=now))
         if record.runs_s is not None:
             self._queue.after(record.runs_s, partial(self._finish, key, uid))
@@ -385,6 +386,7 @@ class SandboxCluster:
             self._remove(self._records[pod.key], fails=False)
 
     def _refill(self, controller: Controller) -> None:
+        controller.most_wanted = max(controller.most_wanted, controller.wanted)
         while len(controller.pods) < controller.wanted:
             self._create(controller)
 

@@ -19,10 +19,17 @@ class Controller:
     wanted: int
     serial: int = 0
     pods: set[str] = field(default_factory=set)
+    starts: int = 0
+    most_wanted: int = 0
 
     @property
     def key(self) -> str:
         return f"{self.task.namespace}/{self.task.name}"
+
+    def starts_first(self) -> bool:
+        """Told of each pod that starts: whether it begins work, or takes the place of a lost one."""
+        self.starts += 1
+        return self.starts <= self.most_wanted
 
     def next_pod(self, now: float) -> Pod:
         """The next pod of the template. A name is used once; a StatefulSet's come again, with another uid."""

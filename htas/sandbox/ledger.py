@@ -40,6 +40,9 @@ class Ledger(msgspec.Struct):
     double_creates: int = 0
     """Requests for a claim that had a machine already (answered with the first one)."""
     waits_s: list[float] = msgspec.field(default_factory=list)
+    """From each pod's arrival to its running; a pod that replaces one that was lost waits anew."""
+    first_waits_s: list[float] = msgspec.field(default_factory=list)
+    """The same of the pods a controller was first asked for alone: how long work waited to begin."""
     finished_tasks: list[str] = msgspec.field(default_factory=list)
     rentals: list[Rental] = msgspec.field(default_factory=list)
 

@@ -81,9 +81,10 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
     learned = dict(snapshot.learned)
     for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
         flavour = catalogue.named(node.flavour)
-        is_ours = flavour is not None and node.claim is not None and node.is_ready
-        if flavour is not None and is_ours and offers_what_it_promised(node.allocatable, flavour):
-            learned.setdefault(flavour.name, node.allocatable)
+        if flavour is None or flavour.name in learned or node.claim is None or not node.is_ready:
+            continue
+        if offers_what_it_promised(node.allocatable, flavour):
+            learned[flavour.name] = node.allocatable
     found = {name: catalogue.named(name) for name in learned}
     return {
         name: allocatable

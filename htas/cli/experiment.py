@@ -1,0 +1,138 @@
+"""`htas experiment`: play policies against each other in the sandbox, and write workloads to play."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from htas.cli.console import err, out, told
+from htas.cli.trials import Trial, run
+from htas.experiments.designs import Design, Source, contender_of, design
+from htas.experiments.results import Results, RunResult, Timing, write_results
+from htas.experiments.workloads.patterns import PAPER, Pattern, Shape, named, workload
+from htas.experiments.workloads.table import write_workload
+
+app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
+
+Part = tuple[str, str, Source, int]
+"""Experiment, contender, workload and seed: what a process needs to play a trial."""
+
+
+@app.command("run")
+def run_experiment(
+    name: Annotated[str, typer.Argument(help="paper, ablation or trace.")],
+    to: Annotated[Path | None, typer.Option("--to", help="The folder for results; else results/NAME.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own.")] = 10,
+    policies: Annotated[list[str] | None, typer.Option("--policy", help="Only these; may be given often.")] = None,
+    patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
+    work: Annotated[
+        Path | None, typer.Option("--workload", help="A workload of your own (CSV); for trace, an openb pod list.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; else one for each core.")] = None,
+) -> None:
+    """Play every policy on every workload with every seed, and write what they came to."""
+    with told():
+        chosen = design(name, policies=policies or (), sources=patterns or (), seeds=seeds, path=work)
+        for source in chosen.sources:
+            source.workload(chosen.seeds[0])  # what cannot be played is told before anything is
+        results, timings = play(chosen, workers or os.cpu_count() or 1)
+        folder = to if to is not None else Path("results") / name
+        write_results(results, timings, folder)
+    for result in results.runs:
+        if result.note:
+            err.print(f"{result.policy}, {result.pattern}, seed {result.seed}: {result.note}", markup=False)
+    out.print(f"{len(results.runs)} runs written to {folder}", markup=False, soft_wrap=True)
+
+
+@app.command("workload")
+def make_workload(
+    to: Annotated[Path, typer.Option("--to", help="The CSV file to write.")],
+    pattern: Annotated[str, typer.Option(help="One of the paper's patterns to begin with.")] = "stable",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same tasks.")] = 1,
+    shape: Annotated[Shape | None, typer.Option(help="The shape; else the pattern's.")] = None,
+    high: Annotated[float | None, typer.Option(help="Tasks a minute at the highest.")] = None,
+    low: Annotated[float | None, typer.Option(help="Tasks a minute at the lowest.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="How long tasks arrive.")] = None,
+    period: Annotated[float | None, typer.Option(help="Minutes of a cycle, or of on and off together.")] = None,
+    on_share: Annotated[float | None, typer.Option(help="The part of a period that is on.")] = None,
+) -> None:
+    """Write a workload as CSV, to look at, to change and to play with `run --workload`."""
+    with told():
+        base = named(pattern)
+        own = Pattern(
+            name=base.name,
+            shape=shape or base.shape,
+            high=base.high if high is None else high,
+            low=base.low if low is None else low,
+            length_s=base.length_s if minutes is None else minutes * 60,
+            period_s=base.period_s if period is None else period * 60,
+            on_share=base.on_share if on_share is None else on_share,
+            begins_s=base.begins_s,
+            kinds=base.kinds,
+        )
+        work = workload(own, seed)
+        write_workload(work, to)
+    out.print(f"{len(work.arrivals)} tasks written to {to}", markup=False, soft_wrap=True)
+
+
+@app.command("list")
+def list_all() -> None:
+    """Tell which experiments, policies and patterns there are."""
+    for name in ("paper", "ablation", "trace"):
+        out.print(f"{name}: {', '.join(design(name).contenders)}", markup=False, soft_wrap=True)
+    out.print(f"patterns: {', '.join(pattern.name for pattern in PAPER)}", markup=False, soft_wrap=True)
+
+
+@app.command("report")
+def report_on_results(
+    folder: Annotated[Path, typer.Argument(help="A folder of results, or one with a folder for each experiment.")],
+    into: Annotated[Path | None, typer.Option("--into", help="Write there; else beside the results.")] = None,
+) -> None:
+    """Write savings with confidence intervals as Markdown, and the paper's Figures 3 to 8 as SVG and PNG."""
+    from htas.cli.experiment_report import report
+
+    with told():
+        typer.echo(report(folder, into))
+
+
+def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
+    """Play all trials of a design, several at a time; the results stand in the design's order whoever is done first."""
+    parts: list[Part] = [
+        (chosen.name, name, source, seed)
+        for source in chosen.sources
+        for name in chosen.contenders
+        for seed in chosen.seeds
+    ]
+    played = list(_played(parts, workers))
+    results = Results(
+        experiment=chosen.name,
+        currency=contender_of(chosen.name, chosen.contenders[0]).policy.catalogue.currency,
+        policies=chosen.contenders,
+        patterns=tuple(source.name for source in chosen.sources),
+        seeds=chosen.seeds,
+        runs=tuple(result for result, _ in played),
+    )
+    return results, [timing for _, timing in played]
+
+
+def _played(parts: list[Part], workers: int) -> Iterator[tuple[RunResult, Timing]]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=err, disable=not err.is_terminal) as progress:
+        task = progress.add_task(parts[0][0], total=len(parts))
+        with ProcessPoolExecutor(min(workers, len(parts)), mp_context=get_context("spawn")) as pool:
+            for part, done in zip(parts, pool.map(_play_part, parts), strict=True):
+                progress.update(task, advance=1, description=f"{part[1]} on {part[2].name}, seed {part[3]}")
+                yield done
+
+
+def _play_part(part: Part) -> tuple[RunResult, Timing]:
+    """In a process of its own."""
+    experiment, name, source, seed = part
+    return run(Trial(contender_of(experiment, name), source.name, source.workload(seed), seed))

@@ -1,0 +1,212 @@
+"""One trial of an experiment: a contender on a workload in a sandbox of its own, measured from outside."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.virtual import VirtualDriver
+from htas.execution.ports import Ports
+from htas.experiments.contenders import Contender
+from htas.experiments.results import RunResult, Sample, Timing
+from htas.experiments.workloads.patterns import with_movable_services
+from htas.model.flavours import Billing
+from htas.model.nodes import Node
+from htas.model.pods import Phase, Pod
+from htas.model.reasons import Removal
+from htas.model.record import OutcomeStatus
+from htas.sandbox.ledger import Ledger
+from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
+from htas.sandbox.workload import Workload
+from htas.sandbox.world import World
+
+ACQUISITION_LAG_S = 120.0
+"""From asking for a machine to a Ready node: "a few minutes" (HTAS paper 3.1.2 (2))."""
+SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0
+"""Between two samples; the second where work arrives for more than a day."""
+GIVE_UP_S = 4 * 3600.0
+"""So long after its last task could have ended a run is given up: something in it will never end."""
+DAY_S = 86_400.0
+
+
+@dataclass(slots=True)
+class Observer:
+    """Listens to a daemon's cycles and writes down what the ledger does not."""
+
+    contender: Contender
+    cycles: int = 0
+    planning_s: float = 0.0
+    max_planning_s: float = 0.0
+    migrated_at: list[float] = field(default_factory=list)
+    migration_s: list[float] = field(default_factory=list)
+    deprovisioned_at: list[float] = field(default_factory=list)
+    emptied: int = 0
+    _evicted: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By owner: when a pod of it was evicted, and how long that had run."""
+    _replacements: set[str] = field(default_factory=set)
+
+    def saw(self, result: CycleResult) -> None:
+        self.cycles += 1
+        self.planning_s += result.planning_s
+        self.max_planning_s = max(self.max_planning_s, result.planning_s)
+        plan, now = result.plan, result.snapshot.taken_at
+        self._replacements |= {launch.claim for launch in plan.launch if launch.why.startswith("replaces")}
+        if self._evicted:
+            self._see_restarts(result)
+        reasons = {removing.node: removing.reason for removing in plan.remove}
+        for outcome in result.outcomes:
+            if outcome.status is not OutcomeStatus.DONE:
+                continue
+            if outcome.verb == "drain" and outcome.subject in reasons:
+                if reasons[outcome.subject] is Removal.EMPTY:
+                    self.emptied += 1
+                else:
+                    self.deprovisioned_at.append(now)
+            elif outcome.verb in ("migrate", "evict"):
+                self._moved(outcome.verb, outcome.subject, outcome.message.removeprefix("to "), result)
+
+    def _moved(self, verb: str, key: str, target: str, result: CycleResult) -> None:
+        """A task is moved. T = C ÷ B + K; where a machine was bought for it, also the time it took to come."""
+        now = result.snapshot.taken_at
+        pod = next((pod for pod in result.snapshot.cluster.pods if pod.key == key), None)
+        if pod is None:
+            return
+        self.migrated_at.append(now)
+        if verb == "evict":
+            ran_s = now - pod.started_at if pod.started_at is not None else 0.0
+            self._evicted[_owner(pod)] = now, ran_s if pod.kind.value == "batch" else 0.0
+            return
+        seconds = pod.requests.memory_bytes / BANDWIDTH_BYTES_PER_S + TERMINATION_S
+        if target in self._replacements:
+            seconds += ACQUISITION_LAG_S
+        self.migration_s.append(seconds)
+
+    def _see_restarts(self, result: CycleResult) -> None:
+        """An evicted task runs again: it stood still until now, and what it had run before was in vain."""
+        for pod in result.snapshot.cluster.pods:
+            if pod.started_at is None or pod.is_terminating:
+                continue
+            evicted_at, ran_s = self._evicted.get(_owner(pod), (pod.started_at, 0.0))
+            if pod.started_at > evicted_at:
+                del self._evicted[_owner(pod)]
+                self.migration_s.append(pod.started_at - evicted_at + ran_s)
+
+
+def _owner(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.owner.name}" if pod.owner is not None else pod.key
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Who, on what, with which seed."""
+
+    contender: Contender
+    pattern: str
+    work: Workload
+    seed: int
+
+
+def run(trial: Trial) -> tuple[RunResult, Timing]:
+    """Play a trial until its last batch task has ended and all its services run."""
+    began = time.perf_counter()
+    contender, work = trial.contender, trial.work
+    world = World(start=0.0, seed=trial.seed, startup_s=ACQUISITION_LAG_S)
+    world.load(with_movable_services(work) if contender.evicts_services else work)
+    store = SqliteStore(":memory:")
+    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
+    daemon = Daemon(ports, contender.policy, keeps_history=False, planner=contender.planner)
+    observer = Observer(contender)
+    daemon.listeners.append(observer.saw)
+    driver = VirtualDriver(world, daemon, event_stages=contender.event_stages)
+    samples, is_over = _play(driver, world, work)
+    store.close()
+    result = _result(trial, world, observer, samples, is_over)
+    took_s = time.perf_counter() - began
+    name = contender.name, trial.pattern, trial.seed
+    return result, Timing(*name, took_s, observer.cycles, observer.planning_s, observer.max_planning_s)
+
+
+def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sample], bool]:
+    """Let time pass a sample at a time; whether all ended before it was given up."""
+    last_arrival_s = max(arrival.at_s for arrival in work.arrivals)
+    tasks = sum(arrival.replicas for arrival in work.arrivals if arrival.task.runs_s is not None)
+    samples = [_sample(world)]
+    step_s = SAMPLE_S if last_arrival_s <= DAY_S else LONG_SAMPLE_S
+    give_up_s = max((a.at_s + (a.task.runs_s or 0.0) for a in work.arrivals), default=0.0) + GIVE_UP_S
+    while world.clock.now() < give_up_s:
+        driver.run_until(world.clock.now() + step_s)
+        samples.append(_sample(world))
+        has_all_come = world.clock.now() > last_arrival_s and not samples[-1].waiting
+        if has_all_come and world.ledger.finished + world.ledger.lost >= tasks:
+            return samples, True
+    return samples, False
+
+
+def _sample(world: World) -> Sample:
+    view = world.cluster.observe()
+    ready: list[Node] = [node for node in view.nodes if node.is_ready]
+    running = [pod for pod in view.pods if pod.phase is Phase.RUNNING and not pod.is_daemon]
+    cpu_m = sum(node.allocatable.cpu_m for node in ready)
+    memory = sum(node.allocatable.memory_bytes for node in ready)
+    return Sample(
+        at_s=world.clock.now(),
+        cpu_utilization=sum(pod.requests.cpu_m for pod in running) / cpu_m if cpu_m else 0.0,
+        memory_utilization=sum(pod.requests.memory_bytes for pod in running) / memory if memory else 0.0,
+        nodes=len(ready),
+        machines=world.ledger.running_machines(),
+        waiting=sum(pod.phase is Phase.PENDING for pod in view.pods),
+    )
+
+
+def _result(trial: Trial, world: World, observer: Observer, samples: list[Sample], is_over: bool) -> RunResult:
+    ledger, billing = world.ledger, trial.contender.policy.catalogue.billing
+    ended_at_s = _ended_at(world) if is_over else world.clock.now()
+    kept = tuple(sample for sample in samples if sample.at_s <= ended_at_s) or tuple(samples[:1])
+    waits = sorted(ledger.first_waits_s)
+    return RunResult(
+        policy=trial.contender.name,
+        pattern=trial.pattern,
+        seed=trial.seed,
+        bill_nano_seconds=billed_until(ledger, billing, ended_at_s),
+        ended_at_s=ended_at_s,
+        tasks=sum(arrival.replicas for arrival in trial.work.arrivals),
+        finished=ledger.finished,
+        lost=ledger.lost,
+        mean_scheduling_s=sum(waits) / len(waits) if waits else 0.0,
+        max_scheduling_s=waits[-1] if waits else 0.0,
+        p99_scheduling_s=waits[max(0, -(-99 * len(waits) // 100) - 1)] if waits else 0.0,
+        machines=sum(rental.started_at < ended_at_s for rental in ledger.rentals),
+        machine_hours=sum(_held_s(rental.started_at, rental.ended_at, ended_at_s) for rental in ledger.rentals) / 3600,
+        peak_nodes=max(sample.nodes for sample in kept),
+        mean_cpu_utilization=sum(sample.cpu_utilization for sample in kept) / len(kept),
+        mean_memory_utilization=sum(sample.memory_utilization for sample in kept) / len(kept),
+        migrated_at_s=tuple(observer.migrated_at),
+        migration_s=tuple(observer.migration_s),
+        deprovisioned_at_s=tuple(observer.deprovisioned_at),
+        emptied=observer.emptied,
+        work_lost_s=ledger.work_lost_s,
+        samples=kept,
+        note="" if is_over else f"given up: {len(waits)} pods began, {ledger.finished} tasks ended",
+    )
+
+
+def _ended_at(world: World) -> float:
+    """When the last batch task ended, or the last service began to run."""
+    view = world.cluster.observe()
+    ends = [ended.at for ended in view.ended if ended.succeeded and ended.at is not None]
+    return max([*ends, *(pod.started_at for pod in view.pods if pod.started_at is not None)], default=0.0)
+
+
+def billed_until(ledger: Ledger, billing: Billing, end: float) -> int:
+    """The invoice had every machine that still ran been given back at an instant: price × billed seconds."""
+    return sum(
+        rental.nanos_per_hour * billing.billed_seconds(_held_s(rental.started_at, rental.ended_at, end))
+        for rental in ledger.rentals
+        if rental.started_at < end
+    )
+
+
+def _held_s(started_at: float, ended_at: float | None, end: float) -> float:
+    return max(0.0, min(end if ended_at is None else ended_at, end) - started_at)

@@ -1,0 +1,50 @@
+"""Default Kubernetes as the HTAS paper compares itself with: kube-scheduler and the Cluster Autoscaler of its day.
+
+Source: HTAS paper 2.1.2, 2.1.3 and Table 5. Pods go to the node with the lowest utilisation, at once; where they fit
+none, one machine of the one flavour (m1.medium, the workers' own) is bought in an autoscaling cycle; nodes at or
+below half use are emptied by eviction after Cluster Autoscaler's ten minutes. kube-scheduler draws lots among equal
+nodes; here the first is taken. The cluster starts with its two workers and keeps at least one of them.
+"""
+
+from __future__ import annotations
+
+from htas.experiments.baselines.draft import Draft
+from htas.experiments.baselines.orders import LEAST_REQUESTED
+from htas.experiments.baselines.scale_down import scale_down
+from htas.model.flavours import Catalogue
+from htas.model.plan import Plan
+from htas.model.policy import Cycles, NodeGroup, Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.model.stages import Stage
+from htas.planning.packing.orders import Order
+
+FLAVOUR = "m1.medium"
+WORKERS_AT_FIRST, WORKERS_AT_LEAST = 2, 1
+"""Table 5's two; that one of them may go when there is no work is ours, and in favour of this baseline."""
+
+
+def settings(catalogue: Catalogue) -> Policy:
+    """Pods are placed as they come; buying has the paper's cycle (Table 6), cleaning that of its scheduling."""
+    cycles = Cycles(scheduling_s=20.0, autoscaling_s=300.0, cleaning_s=20.0)
+    group = NodeGroup("workers", flavours=(FLAVOUR,), min_nodes=WORKERS_AT_LEAST)
+    return Policy("default-kubernetes", catalogue, (group,), cycles=cycles)
+
+
+def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
+    draft = Draft(snapshot, policy, now)
+    is_short = place_and_buy_one(draft, LEAST_REQUESTED, is_due=Stage.AUTOSCALING in stages)
+    memory = scale_down(draft, is_due=Stage.CLEANING in stages and not is_short, min_nodes=WORKERS_AT_LEAST)
+    return draft.written(memory)
+
+
+def place_and_buy_one(draft: Draft, order: Order, *, is_due: bool) -> bool:
+    """Place what waits; buy one machine if there is need. Returns whether pods waited that nothing on its way holds."""
+    left = draft.place(draft.waiting, draft.there, order)
+    short = draft.place(left, draft.coming, order)
+    offer = draft.offers[0] if is_due and (short or draft.is_first) else None
+    for _ in range(WORKERS_AT_FIRST if draft.is_first else 1):
+        if offer is not None and draft.may_buy(offer):
+            draft.buy(offer)
+    still_short = draft.place(short, draft.coming, order)
+    draft.leave(still_short)
+    return bool(short)

@@ -1,0 +1,23 @@
+"""Orders of preference that HTAS itself has no use for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from htas.model.policy import Scoring, ScoringStrategy
+from htas.planning.classes import Ints, PodClass
+from htas.planning.packing.orders import Scored
+from htas.planning.simulation import Simulation
+
+LEAST_REQUESTED = Scored(Scoring(ScoringStrategy.LEAST_ALLOCATED))
+"""kube-scheduler's default: the node with the most left, CPU and memory alike; the first of equals."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFit:
+    """The first row."""
+
+    is_stable: bool = True
+
+    def keys(self, sim: Simulation, cls: PodClass, rows: Ints) -> tuple[Ints, ...]:
+        return (rows,)

@@ -1,0 +1,64 @@
+"""Cluster Autoscaler's scale-down: nodes at or below half use for ten minutes, ten minutes after the last purchase.
+
+Source: Cluster Autoscaler 1.37, core/scaledown (planner, unneeded nodes), defaults of its FAQ: scale-down-
+utilization-threshold 0.5, scale-down-unneeded-time 10m, scale-down-delay-after-add 10m, max-drain-parallelism 1, max-
+scale-down-parallelism 10. Empty nodes wait the ten minutes as well. A node is unneeded only while all its pods have
+room on the others, once the nodes found unneeded before it are gone.
+"""
+
+from __future__ import annotations
+
+from htas.experiments.baselines.draft import Draft
+from htas.experiments.baselines.emptying import Emptying, Occupied, youngest_s
+from htas.experiments.baselines.orders import LEAST_REQUESTED
+from htas.model.snapshot import Memory
+
+THRESHOLD = 0.5
+UNNEEDED_S = 600.0
+AFTER_ADD_S = 600.0
+DRAINS_AT_ONCE = 1
+REMOVALS_AT_ONCE = 10
+
+
+def scale_down(draft: Draft, *, is_due: bool, min_nodes: int = 0) -> Memory:
+    """Give back nodes that have been unneeded for long enough; returns since when nodes are unneeded."""
+    before = draft.snapshot.memory
+    if not is_due:
+        return before
+    emptying = Emptying(draft)
+    nodes = emptying.nodes()
+    unneeded = _unneeded(emptying, nodes)
+    since = {each.node.name: before.underutilized_since.get(each.node.name, draft.now) for each in unneeded}
+    if youngest_s(draft) >= AFTER_ADD_S:
+        ripe = [each for each in unneeded if draft.now - since[each.node.name] >= UNNEEDED_S]
+        _remove(emptying, ripe, len(draft.snapshot.cluster.nodes) - len(draft.snapshot.drains) - min_nodes)
+    return Memory(underutilized_since=since)
+
+
+def _unneeded(emptying: Emptying, nodes: list[Occupied]) -> list[Occupied]:
+    """Nodes that could all go together, empty ones first; each sees the room that those before it took."""
+    low = [each for each in nodes if each.utilization <= THRESHOLD]
+    found: list[Occupied] = []
+    sim, targets = emptying.draft.sim, set[str]()
+    with sim.fork():
+        for each in sorted(low, key=lambda each: (not each.is_empty, each.node.name)):
+            mark = len(sim.log)
+            rows = emptying.targets([*found, each])
+            if each.node.name not in targets and emptying.rehouse(each, LEAST_REQUESTED, rows):
+                found.append(each)
+                targets |= {sim.table.nodes[row].name for _, row, _ in sim.assignments(mark)}
+    return found
+
+
+def _remove(emptying: Emptying, ripe: list[Occupied], most: int) -> None:
+    """Empty nodes together, at most ten at once; nodes that have to be drained one at a time."""
+    under_way = emptying.draft.snapshot.drains
+    left, drains = min(most, REMOVALS_AT_ONCE - len(under_way)), DRAINS_AT_ONCE - len(under_way)
+    for each in ripe:
+        if left < 1:
+            return
+        if not each.is_empty and drains < 1:
+            continue
+        if each.node.name not in emptying.receiving and emptying.empty(each, LEAST_REQUESTED):
+            left -= 1
+            drains -= not each.is_empty

@@ -1,0 +1,90 @@
+"""Who takes part in an experiment: a policy, what plans by it, and what makes it act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from htas.config.loader import load_configuration
+from htas.config.places import config_file
+from htas.experiments.baselines import cluster_autoscaler, coca, default_kubernetes, karpenter, stratus
+from htas.experiments.baselines.draft import Planner
+from htas.model.flavours import Catalogue
+from htas.model.policy import Policy
+from htas.model.stages import EVENT_STAGES, Stage
+from htas.planning.planner import plan
+from htas.ports import HTASError
+
+AT_ONCE = frozenset({Stage.SCHEDULING})
+"""Pods are placed as they come; buying keeps its cycle."""
+
+
+class ContenderError(HTASError):
+    """A contender that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way of running the cluster. `evicts_services`: it treats services as any other pod, and may move them."""
+
+    name: str
+    title: str
+    policy: Policy
+    planner: Planner
+    event_stages: frozenset[Stage] = EVENT_STAGES
+    evicts_services: bool = False
+
+
+HTAS, HTAS_DEFAULT = "htas", "htas-default"
+
+
+def contenders() -> dict[str, Contender]:
+    """All contenders by name, HTAS first."""
+    paper = load_configuration(config_file("paper.yaml")).policy
+    default = load_configuration(config_file("htas.yaml")).policy
+    catalogue = paper.catalogue
+    ours = (
+        Contender(HTAS, "HTAS, paper's cycles", paper, plan),
+        Contender(HTAS_DEFAULT, "HTAS", default, plan),
+    )
+    return {each.name: each for each in (*ours, *(make(catalogue) for make in _BASELINES.values()))}
+
+
+def contender(name: str) -> Contender:
+    """One of them; raises ContenderError with their names."""
+    there = contenders()
+    if name not in there:
+        raise ContenderError(f"no policy {name!r}; there are {', '.join(there)}")
+    return there[name]
+
+
+def _default_kubernetes(catalogue: Catalogue) -> Contender:
+    title, settings = "default Kubernetes", default_kubernetes.settings(catalogue)
+    return Contender("default-kubernetes", title, settings, default_kubernetes.plan, AT_ONCE, evicts_services=True)
+
+
+def _cluster_autoscaler(catalogue: Catalogue) -> Contender:
+    title, settings = "Cluster Autoscaler 1.37", cluster_autoscaler.settings(catalogue)
+    return Contender("cluster-autoscaler", title, settings, cluster_autoscaler.plan, AT_ONCE, evicts_services=True)
+
+
+def _coca(catalogue: Catalogue) -> Contender:
+    return Contender("coca", "COCA", coca.settings(catalogue), coca.plan, AT_ONCE, evicts_services=True)
+
+
+def _stratus(catalogue: Catalogue) -> Contender:
+    return Contender("stratus", "Stratus", stratus.settings(catalogue), stratus.plan, AT_ONCE)
+
+
+def _karpenter(catalogue: Catalogue) -> Contender:
+    title, settings = "Karpenter-like", karpenter.settings(catalogue)
+    return Contender("karpenter", title, settings, karpenter.plan, EVENT_STAGES, evicts_services=True)
+
+
+_BASELINES: Mapping[str, Callable[[Catalogue], Contender]] = {
+    "default-kubernetes": _default_kubernetes,
+    "cluster-autoscaler": _cluster_autoscaler,
+    "coca": _coca,
+    "stratus": _stratus,
+    "karpenter": _karpenter,
+}

@@ -1,0 +1,184 @@
+"""What is played against what: the paper's comparison, the ablation of HTAS, and the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from htas.config.loader import load_catalogue
+from htas.config.places import config_file
+from htas.experiments.contenders import HTAS, HTAS_DEFAULT, Contender, contender, contenders
+from htas.experiments.workloads import openb, patterns, table
+from htas.model.policy import NodeGroup, Packing, PackingAlgorithm, Policy
+from htas.ports import HTASError
+from htas.sandbox.workload import Workload
+
+PAPER, ABLATION, TRACE = "paper", "ablation", "trace"
+
+
+class DesignError(HTASError):
+    """An experiment that cannot be played."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a workload comes from: one of the paper's patterns, a table of one's own, or a trace."""
+
+    name: str
+    path: Path | None = None
+    is_trace: bool = False
+
+    def workload(self, seed: int) -> Workload:
+        """The tasks. Those of a table or a trace are the same with every seed."""
+        if self.path is None:
+            return patterns.workload(patterns.named(self.name), seed)
+        return openb.openb(self.path) if self.is_trace else table.read_workload(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """An experiment: its contenders by name, made anew in every process, and its workloads."""
+
+    name: str
+    contenders: tuple[str, ...]
+    sources: tuple[Source, ...]
+    seeds: tuple[int, ...]
+
+
+def design(
+    name: str,
+    *,
+    policies: Iterable[str] = (),
+    sources: Iterable[str] = (),
+    seeds: int = 10,
+    path: Path | None = None,
+) -> Design:
+    """A design by its name, or a part of it; raises DesignError with what there is to choose from.
+
+    `path` is a workload to play in the place of the patterns: a table (`htas experiment workload`), or for `trace` an
+    openb pod list, by default the small part of it that comes with HTAS.
+    """
+    makers = {PAPER: contenders, ABLATION: ablations, TRACE: on_trace}
+    if name not in makers:
+        raise DesignError(f"no experiment {name!r}; there are {', '.join(makers)}")
+    there = makers[name]()
+    chosen = _chosen("policy", policies, there)
+    if name == TRACE:
+        file = path if path is not None else openb.SAMPLE
+        return Design(name, chosen, (Source(file.name, file, is_trace=True),), (1,))
+    if path is not None:
+        return Design(name, chosen, (Source(path.stem, path),), tuple(range(1, seeds + 1)))
+    names = _chosen("pattern", sources, {pattern.name: None for pattern in patterns.PAPER})
+    return Design(name, chosen, tuple(map(Source, names)), tuple(range(1, seeds + 1)))
+
+
+def _chosen(what: str, wanted: Iterable[str], there: Mapping[str, object]) -> tuple[str, ...]:
+    wanted = tuple(wanted) or tuple(there)
+    unknown = [name for name in wanted if name not in there]
+    if unknown:
+        raise DesignError(f"no {what} {', '.join(unknown)}; there are {', '.join(there)}")
+    return wanted
+
+
+def contender_of(design_name: str, name: str) -> Contender:
+    """One contender of an experiment."""
+    return {PAPER: contenders, ABLATION: ablations, TRACE: on_trace}[design_name]()[name]
+
+
+# The ablation: HTAS with one of its parts switched off.
+
+
+def ablations() -> dict[str, Contender]:
+    """HTAS in the paper's cycles and by default, whole and with one part switched off at a time."""
+    made = {}
+    for base in (HTAS, HTAS_DEFAULT):
+        whole = contender(base)
+        made[base] = whole
+        for name, (title, change) in _SWITCHES.items():
+            changed = change(whole.policy)
+            if changed != whole.policy:
+                made[f"{base}/{name}"] = replace(
+                    whole, name=f"{base}/{name}", title=f"{whole.title}, {title}", policy=changed
+                )
+    return made
+
+
+def _without_bundling(policy: Policy) -> Policy:
+    """Services and batch jobs share nodes of one group, which takes the batch group's rules."""
+    batch = policy.groups[-1]
+    one = msgspec.structs.replace(
+        batch,
+        name="any",
+        workload=NodeGroup("any").workload,
+        min_nodes=sum(group.min_nodes for group in policy.groups),
+    )
+    return msgspec.structs.replace(policy, groups=(one,))
+
+
+def _without_time_bins(policy: Policy) -> Policy:
+    return _each_group(policy, lambda group: msgspec.structs.replace(group, packing=Packing(PackingAlgorithm.BFD)))
+
+
+def _without_zero_bin(policy: Policy) -> Policy:
+    """No work waits for nodes that are about to end theirs."""
+    return msgspec.structs.replace(policy, max_wait_for_capacity_s=0.0)
+
+
+def _without_rescheduling(policy: Policy) -> Policy:
+    """Only nodes that have become empty by themselves are given back: no use is low enough to be cleaned."""
+    return _each_group(
+        policy,
+        lambda group: msgspec.structs.replace(
+            group, cleaning=msgspec.structs.replace(group.cleaning, utilization_threshold=0.0)
+        ),
+    )
+
+
+def _without_cleaner(policy: Policy) -> Policy:
+    """No node is ever given back."""
+    return _each_group(
+        policy,
+        lambda group: msgspec.structs.replace(group, cleaning=msgspec.structs.replace(group.cleaning, enabled=False)),
+    )
+
+
+def _each_group(policy: Policy, change: Callable[[NodeGroup], NodeGroup]) -> Policy:
+    return msgspec.structs.replace(policy, groups=tuple(map(change, policy.groups)))
+
+
+_SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
+    "no-bundling": ("one group for all work", _without_bundling),
+    "no-time-bins": ("without time bins", _without_time_bins),
+    "no-zero-bin": ("without the 0-bin", _without_zero_bin),
+    "no-rescheduling": ("without rescheduling", _without_rescheduling),
+    "no-cleaner": ("without the cleaner", _without_cleaner),
+}
+
+
+# The trace.
+
+
+def on_trace() -> dict[str, Contender]:
+    """Contenders on the trace's own machine shapes; those that know one flavour alone cannot hold its work.
+
+    The trace asks for seven models of GPU: no single flavour has them all.
+    """
+    catalogue = load_catalogue(config_file("flavours/openb.yaml"))
+    there = contenders()
+    made = {
+        name: replace(each, policy=msgspec.structs.replace(each.policy, catalogue=catalogue))
+        for name, each in there.items()
+        if name not in ("default-kubernetes", "coca")
+    }
+    for name in (HTAS, HTAS_DEFAULT):
+        made[name] = replace(made[name], policy=_on_demand(made[name].policy))
+    return made
+
+
+def _on_demand(policy: Policy) -> Policy:
+    """Without limits and minimum sizes: machines of the trace cost a hundred times those of the paper."""
+    batch = msgspec.structs.replace(policy.groups[-1], min_nodes=0, limits=NodeGroup("batch").limits)
+    return msgspec.structs.replace(policy, groups=(batch,), limits=NodeGroup("batch").limits)

@@ -1,0 +1,144 @@
+"""Writing the report on a folder of results: report.md, savings.csv and the figures beside them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from htas.experiments.report import tables
+from htas.experiments.report.figures import CAPTIONS, draw_all
+from htas.experiments.results import RESULTS, Results, ResultsError, read_results
+
+REPORT, SAVINGS = "report.md", "savings.csv"
+ABLATION, TRACE = "ablation", "trace"
+"""Experiments whose name has such a word have a table of their own instead of figures."""
+
+
+def read_all(folder: Path) -> list[Results]:
+    """The results in a folder, and in the folders within it; raises ResultsError where there are none at all."""
+    places = [place for place in (folder, *sorted(folder.glob("*/"))) if (place / RESULTS).is_file()]
+    found = [read_results(place) for place in places or [folder]]
+    for results in found:
+        if not results.runs:
+            raise ResultsError(f"{folder}: experiment {results.experiment!r} has no runs; was it interrupted?")
+    return found
+
+
+def write_report(folder: Path, into: Path) -> list[Path]:
+    """Write the report and its figures, replacing those of the same names; returns the files a reader opens first.
+
+    Tables are written before figures, so that they are there even where NoMatplotlibError is raised. Raises OSError and
+    ResultsError too.
+    """
+    found = read_all(folder)
+    into.mkdir(parents=True, exist_ok=True)
+    _write_savings(found, into / SAVINGS)
+    drawn = [results for results in found if _kind(results) == ""]
+    report, figures = into / REPORT, list[Path]()
+    report.write_text(_text(found, with_figures=False), encoding="utf-8")
+    for results in drawn:
+        figures += draw_all(results, _made(into, results, drawn))
+    report.write_text(_text(found, with_figures=True), encoding="utf-8")
+    return [report, into / SAVINGS, *figures]
+
+
+def _made(into: Path, results: Results, drawn: Sequence[Results]) -> Path:
+    """Where an experiment's figures go: beside the report, or in a folder of its own where several are drawn."""
+    place = into if len(drawn) == 1 else into / results.experiment
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def _kind(results: Results) -> str:
+    return next((word for word in (ABLATION, TRACE) if word in results.experiment), "")
+
+
+def _write_savings(found: Sequence[Results], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(tables.SavingLine.__struct_fields__)
+        for results in found:
+            if _kind(results) != ABLATION:
+                writer.writerows(msgspec.structs.astuple(line) for line in tables.saving_lines(results))
+
+
+def _text(found: Sequence[Results], *, with_figures: bool) -> str:
+    several = sum(_kind(results) == "" for results in found) > 1
+    parts = []
+    for results in found:
+        match _kind(results):
+            case "ablation":
+                parts.append(_ablation(results))
+            case "trace":
+                parts.append(_trace(results))
+            case _:
+                parts.append(_experiment(results, f"{results.experiment}/" if several else "", with_figures))
+    return "\n".join(parts)
+
+
+def _experiment(results: Results, figures_in: str, with_figures: bool) -> str:
+    seeds = len(results.seeds)
+    parts = [
+        f"# Experiment {results.experiment}",
+        "",
+        f"{len(results.policies)} policies on {len(results.patterns)} patterns, {seeds} seeds each; every policy had"
+        " the same arrivals, prices and billing.",
+        "",
+        "## Savings",
+        "",
+        _INTERVALS.format(seeds=seeds),
+        "",
+        tables.savings(results),
+        *_left_out(results),
+        "## What each policy came to",
+        "",
+        f"Means over {seeds} seeds; in brackets the least and the most.",
+        "",
+        tables.outcomes(results),
+    ]
+    if with_figures:
+        parts += ["## Figures", "", *_figures(figures_in)]
+    return "\n".join(parts)
+
+
+_INTERVALS = (
+    "What HTAS pays less, as a share of the other's bill. The share is taken seed by seed, on the same arrivals"
+    " (paired), and averaged; ± is half the 95 % confidence interval, Student's t over up to {seeds} seeds."
+)
+
+
+def _left_out(results: Results) -> list[str]:
+    told = tables.left_out(results)
+    if not told:
+        return []
+    return ["Not compared, since something went wrong:", "", *(f"- {line}" for line in told), ""]
+
+
+def _figures(folder: str) -> list[str]:
+    lines = []
+    for name, caption in CAPTIONS.items():
+        number = name.split("-")[1]
+        lines += [
+            f"![Figure {number}]({folder}{name}.svg)",
+            "",
+            f"*Figure {number} (of the HTAS paper). {caption}*",
+            "",
+        ]
+    return lines
+
+
+def _ablation(results: Results) -> str:
+    head = f"# What each part saves ({results.experiment})"
+    how = (
+        "Each part is switched off alone; the figure is what the whole pays less than what is left (paired over"
+        f" {len(results.seeds)} seeds, 95 % t-interval). Bold: the interval leaves 0 out."
+    )
+    return "\n".join([head, "", how, "", tables.ablation(results), *_left_out(results)])
+
+
+def _trace(results: Results) -> str:
+    head = f"# The whole trace ({results.experiment})"
+    return "\n".join([head, "", tables.trace(results), *_left_out(results)])

@@ -1,0 +1,193 @@
+"""Adopting a cluster: its nodes are taken for HTAS's own, so that the planner may judge, empty and replace them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.constraints import Constraints, Toleration
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.pods import MAY_MIGRATE, Owner, Pod, WorkKind
+from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.what_if.likeness import as_seen, offered_by
+
+ADOPTED = "(present)"
+"""The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+LONG_AGO_S = 10 * 365 * 86_400.0
+ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A cluster with every node adopted that has a price and may go. All its pods run: what waits is left out."""
+
+    policy: Policy
+    snapshot: ClusterSnapshot
+    fixed: Mapping[str, str]
+    """Nodes that stay in any case, and why."""
+    unpriced: Mapping[str, int]
+    """Instance types that the price file does not have ("": a node without one), and how many nodes are of them."""
+    waiting: int
+    opted_in: int
+    """Services that were taken to be movable although nobody opted them in."""
+
+    @property
+    def now(self) -> float:
+        return self.snapshot.taken_at
+
+    @property
+    def rules(self) -> CleaningRules:
+        return self.policy.groups[-1].cleaning
+
+    def price(self, node: Node) -> int:
+        """Billionths an hour; 0 for a node without a known price."""
+        flavour = self.policy.catalogue.named(node.flavour)
+        return flavour.nanos_per_hour if flavour is not None else 0
+
+    def is_priced(self, node: Node) -> bool:
+        return self.policy.catalogue.named(node.flavour) is not None
+
+
+def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> Present:
+    """A cluster as the what-if sees it, whoever bought its nodes.
+
+    Nodes without a price stay as they are, hold what they hold and take nothing more: moving work to them would only
+    look like a saving. Services are taken to have opted in to being moved unless `as_annotated`.
+    """
+    is_priced = {node.name: policy.catalogue.named(node.flavour) is not None for node in view.nodes}
+    pods = _static_as_daemons(_running(view), [node for node in view.nodes if not _is_control_plane(node)])
+    fixed = _fixed(view.nodes, pods, is_priced)
+    workers = [node for node in view.nodes if is_priced[node.name] and not _is_control_plane(node)]
+    movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
+    adopted = tuple(
+        _adopted(node, policy) if node.name not in fixed else _aside(node, is_priced) for node in view.nodes
+    )
+    present = tuple(node for node in adopted if node.group == ADOPTED)
+    since = {node.name: now - LONG_AGO_S for node in view.nodes}
+    snapshot = ClusterSnapshot(
+        now,
+        msgspec.structs.replace(
+            view,
+            nodes=adopted,
+            pods=tuple(msgspec.structs.replace(pod, scheduler=policy.scheduler_name) for pod in movable),
+        ),
+        claims=tuple(_claim(node, policy) for node in present),
+        learned=offered_by(workers),
+        memory=Memory(since, since, now - LONG_AGO_S),
+    )
+    unpriced = Counter(node.flavour or "" for node in view.nodes if not is_priced[node.name])
+    waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
+    return Present(_adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in)
+
+
+def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
+    """The policy with a group for what is there: cleaned by the first group's rules, without their waiting times."""
+    rules = msgspec.structs.replace(
+        policy.groups[0].cleaning,
+        empty_release=EmptyRelease.AT_ONCE,
+        empty_for_s=0.0,
+        delay_after_launch_s=0.0,
+        max_nodes_at_once=max(1, len(workers)),
+    )
+    group = NodeGroup(ADOPTED, Workload.ANY, flavours=(), cleaning=rules)
+    return msgspec.structs.replace(
+        policy,
+        catalogue=as_seen(policy.catalogue, workers),
+        groups=(*policy.groups, group),
+        max_wait_for_capacity_s=0.0,  # nothing waits for a node to free: what is asked is where everything fits
+    )
+
+
+def _running(view: ClusterView) -> list[Pod]:
+    """Pods that run and stay, and DaemonSet pods that are about to; what is ending or waits is not asked about."""
+    names = {node.name for node in view.nodes}
+    return [pod for pod in view.pods if not pod.is_terminating and (pod.node in names or pod.is_daemon)]
+
+
+def _opted_in(pods: Iterable[Pod]) -> tuple[list[Pod], int]:
+    result, count = [], 0
+    for pod in pods:
+        if pod.kind is WorkKind.SERVICE and MAY_MIGRATE not in pod.disruption and not pod.is_daemon | pod.is_mirror:
+            pod = msgspec.structs.replace(pod, disruption={**pod.disruption, MAY_MIGRATE: "true"})
+            count += 1
+        result.append(pod)
+    return result, count
+
+
+def _static_as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> list[Pod]:
+    """Static pods that every worker has (kube-proxy-NODE) would run on a new machine, too: as DaemonSet pods do."""
+    pods = list(pods)
+    names = {node.name for node in workers}
+    counts = Counter(base for pod in pods if pod.node in names and (base := _static_base(pod)) is not None)
+    on_all = {base for base, count in counts.items() if count == len(names)}
+    return [
+        msgspec.structs.replace(pod, is_mirror=False, owner=Owner("DaemonSet", f"static/{base}"), constraints=ANYWHERE)
+        if (base := _static_base(pod)) in on_all
+        else pod
+        for pod in pods
+    ]
+
+
+def _static_base(pod: Pod) -> str | None:
+    """The name in its file of a static pod: the kubelet adds its node's."""
+    return pod.name.removesuffix(f"-{pod.node}") if pod.is_mirror and pod.node is not None else None
+
+
+def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], is_priced: Mapping[str, bool]) -> dict[str, str]:
+    static: dict[str, list[str]] = {}
+    for pod in pods:
+        if pod.is_mirror and pod.node is not None:
+            static.setdefault(pod.node, []).append(pod.key)
+    reasons = {node.name: _stays(node, static.get(node.name, ()), is_priced[node.name]) for node in nodes}
+    return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
+
+
+def _stays(node: Node, static: Sequence[str], is_priced: bool) -> str | None:
+    """Why a node stays whatever is planned; None: it may go."""
+    if not is_priced:
+        return f"instance type {node.flavour or '(no label)'} has no price"
+    if _is_control_plane(node):
+        return "control plane"
+    if not node.is_ready:
+        return "it is not Ready"
+    if static:
+        return f"static pod {min(static)} is defined on this machine alone"
+    if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        return f"annotated {SCALE_DOWN_DISABLED}=true"
+    return None
+
+
+def _is_control_plane(node: Node) -> bool:
+    return any(key in node.labels for key in CONTROL_PLANE) or any(taint.key in CONTROL_PLANE for taint in node.taints)
+
+
+def _adopted(node: Node, policy: Policy) -> Node:
+    ours = {CLUSTER_LABEL: policy.cluster, CLAIM_LABEL: node.name, GROUP_LABEL: ADOPTED}
+    return msgspec.structs.replace(node, labels={**node.labels, **ours})
+
+
+def _aside(node: Node, is_priced: Mapping[str, bool]) -> Node:
+    """A node that stays: nobody's, and closed to more work where its price is not known."""
+    labels = {key: value for key, value in node.labels.items() if key not in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
+    closed = node.is_unschedulable or not is_priced[node.name]
+    return msgspec.structs.replace(node, labels=labels, is_unschedulable=closed)
+
+
+def _claim(node: Node, policy: Policy) -> NodeClaim:
+    flavour = policy.catalogue.named(node.flavour)
+    return NodeClaim(
+        id=node.name,
+        group=ADOPTED,
+        flavour=node.flavour or "",
+        state=ClaimState.READY,
+        created_at=node.created_at,
+        since=node.created_at,
+        node=node.name,
+        nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+    )

@@ -1,0 +1,254 @@
+"""The answer to "what would my cluster cost under HTAS", in figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import msgspec
+import numpy as np
+
+from htas.model.constraints import Toleration
+from htas.model.flavours import Flavour
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterView
+from htas.planning.classes import Ints, ResourceAxis
+from htas.planning.feasibility.taints import untolerated
+from htas.planning.scaling.bound import lower_bound_nanos
+from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, packed
+from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
+from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
+
+
+class HeldNode(msgspec.Struct, frozen=True):
+    """A node of today that stays, and what holds it: pods of one rule, or the node itself (no pods)."""
+
+    node: str
+    flavour: str
+    nanos_per_hour: int
+    rule: str
+    pods: tuple[str, ...]
+    message: str
+
+
+class RuleCost(msgspec.Struct, frozen=True):
+    """A rule that holds pods, and what would be saved an hour if it alone did not: after packing, and bought anew."""
+
+    rule: str
+    remedy: str
+    pods: int
+    nodes: int
+    such_as: str
+    packing_nanos: int
+    anew_nanos: int
+
+    @property
+    def most_nanos(self) -> int:
+        return max(self.packing_nanos, self.anew_nanos)
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A disruption budget that covers pods on nodes that could go."""
+
+    name: str
+    allows: int
+    pods: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Prices in billionths an hour. `anew` is the mix that the planner would buy for the work beside what is held;
+    `consolidated` is that, or `packed` where it is not cheaper. `bound_nanos`: no arrangement costs less that leaves
+    alone what is held. `free` is the cheapest mix were nothing held; the worth of flavours is judged by it, since a
+    half-empty node that must stay makes every flavour look superfluous.
+    """
+
+    taken_at: float
+    currency: str
+    now: Arrangement
+    packed: Arrangement
+    anew: Arrangement
+    free: Arrangement
+    free_packed_nanos: int
+    """What packing alone would come to were nothing held."""
+    bound_nanos: int
+    pods: int
+    waiting: int
+    opted_in: int
+    unpriced: Mapping[str, int]
+    rules: tuple[RuleCost, ...]
+    held: tuple[HeldNode, ...]
+    budgets: tuple[Budget, ...]
+    worths: tuple[FlavourWorth, ...]
+    choices: tuple[Choice, ...]
+
+    @property
+    def consolidated(self) -> Arrangement:
+        return self.anew if self.anew.nanos_per_hour < self.packed.nanos_per_hour else self.packed
+
+
+class NothingPricedError(ValueError):
+    """No node's instance type is in the price file: there is nothing to compare."""
+
+
+Steps = Callable[[str], None]
+"""Told what is worked out next."""
+
+
+def what_if(
+    view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False, tell: Steps = lambda _: None
+) -> Answer:
+    """What a cluster costs now, packed, and bought anew with the policy's flavours; what stands in the way of less.
+
+    Reads nothing but its arguments. Raises NothingPricedError.
+    """
+    present = adopt(view, policy, now, as_annotated=as_annotated)
+    start = as_it_is(present)
+    if not start.nodes:
+        raise NothingPricedError(_nothing_priced(present))
+    held = holding(present)
+    pins = pinned(present, held)
+    tell("packing")
+    after_packing = packed(present)
+    tell("buying anew")
+    anew = bought_anew(present, pins)
+    tell("the price of each rule")
+    rules = _rules(present, held, after_packing, anew)
+    tell("the worth of each flavour")
+    freed = all_lifted(present)
+    offering = Offering(freed, pinned(freed, holding(freed)))
+    return Answer(
+        taken_at=now,
+        currency=policy.catalogue.currency,
+        now=start,
+        packed=after_packing,
+        anew=anew,
+        free=offering.with_all(),
+        free_packed_nanos=packed(freed).nanos_per_hour,
+        bound_nanos=_bound(present, pins),
+        pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
+        waiting=present.waiting,
+        opted_in=present.opted_in,
+        unpriced=present.unpriced,
+        rules=rules,
+        held=_held_nodes(present, held, anew),
+        budgets=_budgets(present),
+        worths=offering.worths(),
+        choices=offering.choices(),
+    )
+
+
+def _nothing_priced(present: Present) -> str:
+    sold = ", ".join(flavour.name for flavour in present.policy.catalogue.flavours)
+    if not present.unpriced:
+        return "the dump has no nodes; there is nothing to price"
+    there = ", ".join(
+        f"{name or '(no label)'} ({count} {'node' if count == 1 else 'nodes'})"
+        for name, count in present.unpriced.items()
+    )
+    return f"no node's instance type has a price: the nodes are {there}, the price file has {sold}"
+
+
+def _rules(
+    present: Present, held: Iterable[Held], after_packing: Arrangement, anew: Arrangement
+) -> tuple[RuleCost, ...]:
+    """Every rule that holds something or whose end would save something, dearest first."""
+    by_rule: dict[str, list[Held]] = {}
+    for each in held:
+        by_rule.setdefault(each.rule, []).append(each)
+    costs = []
+    for lift in lifts(present, held):
+        mine = by_rule.get(lift.rule, [])
+        free = lift.lifted
+        saved_packing = after_packing.nanos_per_hour - packed(free).nanos_per_hour
+        saved_anew = anew.nanos_per_hour - bought_anew(free, pinned(free, holding(free))).nanos_per_hour
+        if mine or saved_packing or saved_anew:
+            example = mine[0].pod if mine else ""
+            nodes = len({each.node for each in mine})
+            costs.append(RuleCost(lift.rule, lift.what, len(mine), nodes, example, saved_packing, saved_anew))
+    return tuple(sorted(costs, key=lambda cost: (-cost.most_nanos, cost.rule)))
+
+
+def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tuple[HeldNode, ...]:
+    """The nodes of today that stay when all else is bought anew, dearest first."""
+    holders: dict[str, list[Held]] = {}
+    for each in held:
+        holders.setdefault(each.node, []).append(each)
+    nodes = [node for node in present.snapshot.cluster.nodes if node.name in anew.kept]
+    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name]) for node in nodes]
+    return tuple(sorted(found, key=lambda each: (-each.nanos_per_hour, each.node)))
+
+
+def _held_node(present: Present, node: Node, held: Iterable[Held], stuck: str) -> HeldNode:
+    pods, first = tuple(each.pod for each in held), next(iter(held), None)
+    flavour, price = node.flavour or "", present.price(node)
+    if first is not None:
+        rules = " ".join(dict.fromkeys(each.rule for each in held))
+        return HeldNode(node.name, flavour, price, rules, pods, first.message)
+    if node.name in present.fixed:
+        return HeldNode(node.name, flavour, price, "Fixed", (), present.fixed[node.name])
+    return HeldNode(node.name, flavour, price, "NoFlavourFits", (stuck.partition(":")[0],), stuck.partition("; 0/")[0])
+
+
+def _budgets(present: Present) -> tuple[Budget, ...]:
+    """The budgets that pods on nodes that could go are under, the strictest first."""
+    counts: Counter[int] = Counter()
+    budgets = present.snapshot.cluster.budgets
+    for pod in present.snapshot.cluster.pods:
+        if pod.node is not None and pod.node not in present.fixed and not pod.is_daemon:
+            counts.update(i for i, budget in enumerate(budgets) if budget.covers(pod))
+    found = [
+        Budget(f"{budgets[i].namespace}/{budgets[i].name}", max(0, budgets[i].disruptions_allowed), count)
+        for i, count in counts.items()
+    ]
+    return tuple(sorted(found, key=lambda budget: (budget.allows, budget.name)))
+
+
+def _bound(present: Present, pins: Mapping[str, str]) -> int:
+    """The price of what is held, and the least that any mix costs which holds the rest beside its free room.
+
+    DaemonSet and mirror pods are left out of the demand, and a flavour counts with the most that any of its nodes
+    offers: both only lower the bound.
+    """
+    nodes = {node.name: node for node in present.snapshot.cluster.nodes}
+    pods = present.snapshot.cluster.pods
+    flavours = present.policy.catalogue.flavours
+    offered = [node.allocatable for node in nodes.values()] + [flavour.allocatable for flavour in flavours]
+    amounts = (*offered, *(pod.requests for pod in pods))
+    axis = ResourceAxis(name for each in amounts for name, _ in each.extended)
+    demand = np.zeros(len(axis), dtype=np.int64)
+    tolerations: set[tuple[Toleration, ...]] = set()
+    for pod in pods:
+        if pod.node in nodes and pod.node not in pins and not pod.is_daemon and not pod.is_mirror:
+            demand += axis.vector(pod.requests)
+            tolerations.add(pod.constraints.tolerations)
+    open_pins = {name for name in pins if _takes_any(nodes[name], tolerations)}
+    demand -= _free_on(open_pins, nodes, pods, axis)
+    prices = [flavour.nanos_per_hour for flavour in flavours]
+    held = sum(present.price(nodes[name]) for name in pins)
+    capacities = [_most_offered(flavour, nodes.values(), axis) for flavour in flavours]
+    return held + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
+
+
+def _takes_any(node: Node, tolerations: Iterable[tuple[Toleration, ...]]) -> bool:
+    """Whether some of the pods that would move tolerate a node's taints."""
+    return not node.is_unschedulable and any(untolerated(node.taints, each) is None for each in tolerations)
+
+
+def _free_on(names: Collection[str], nodes: Mapping[str, Node], pods: Iterable[Pod], axis: ResourceAxis) -> Ints:
+    """The room that nodes have left, all together."""
+    free = {name: axis.vector(nodes[name].allocatable) for name in names}
+    for pod in pods:
+        if pod.node in free:
+            free[pod.node] -= axis.vector(pod.requests)
+    return sum((np.maximum(room, 0) for room in free.values()), start=np.zeros(len(axis), dtype=np.int64))
+
+
+def _most_offered(flavour: Flavour, nodes: Iterable[Node], axis: ResourceAxis) -> list[int]:
+    most = axis.vector(flavour.allocatable)
+    for node in nodes:
+        if node.flavour == flavour.name:
+            most = np.maximum(most, axis.vector(node.allocatable))
+    return [int(amount) for amount in most]

@@ -1,0 +1,131 @@
+"""Two ways to hold the same work for less: on fewer of the nodes that are there, and on machines bought anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from htas.model.claims import Headroom
+from htas.model.nodes import Node
+from htas.model.plan import KeptNode, Plan
+from htas.model.pods import Pod
+from htas.model.snapshot import ClusterSnapshot
+from htas.model.stages import Stage
+from htas.planning.planner import plan
+from htas.planning.what_if.adopting import Present
+
+
+class Arrangement(msgspec.Struct, frozen=True):
+    """Machines that hold the work: how many of each priced flavour, their price an hour, and how many pods moved.
+
+    `kept` are nodes of today that stay, with the reason where there is one.
+    """
+
+    flavours: Mapping[str, int]
+    nanos_per_hour: int
+    moves: int = 0
+    kept: Mapping[str, str] = {}
+
+    @property
+    def nodes(self) -> int:
+        return sum(self.flavours.values())
+
+
+def as_it_is(present: Present) -> Arrangement:
+    return _arranged(present, present.snapshot.cluster.nodes, {}, 0, {})
+
+
+def packed(present: Present) -> Arrangement:
+    """The work on fewer of the present nodes: cleaning cycles, one after another, until none finds a node to empty.
+
+    Between two cycles the pods that moved are taken to be Ready again, so that disruption budgets recover.
+    """
+    snapshot, moved = present.snapshot, set[str]()
+    while True:
+        made = plan(snapshot, present.policy, present.now, frozenset({Stage.CLEANING}))
+        if not made.remove:
+            break
+        moved |= {move.pod for move in made.migrate}
+        snapshot = _carried_out(snapshot, made)
+    kept = {item.node: _why(item) for item in made.kept} | dict(present.fixed)
+    return _arranged(present, snapshot.cluster.nodes, {}, len(moved), kept)
+
+
+def _why(kept: KeptNode) -> str:
+    return f"{kept.reason}: {kept.message}" if kept.message else str(kept.reason)
+
+
+def _carried_out(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
+    """The snapshot once a cleaning plan has been carried out: pods moved, nodes gone with what ends with them."""
+    gone = {item.node for item in made.remove}
+    target = {move.pod: move.target for move in made.migrate}
+    pods = [
+        msgspec.structs.replace(pod, node=target[pod.key]) if pod.key in target else pod
+        for pod in snapshot.cluster.pods
+        if pod.key in target or pod.node not in gone
+    ]
+    nodes = tuple(node for node in snapshot.cluster.nodes if node.name not in gone)
+    return msgspec.structs.replace(
+        snapshot,
+        cluster=msgspec.structs.replace(snapshot.cluster, nodes=nodes, pods=tuple(pods)),
+        claims=tuple(claim for claim in snapshot.claims if claim.node not in gone),
+    )
+
+
+def bought_anew(present: Present, pinned: Collection[str], sold: Collection[str] | None = None) -> Arrangement:
+    """The work on the cheapest machines the planner finds, beside the nodes that stay.
+
+    `pinned` are nodes that stay with all they hold; `sold` names the flavours that can be had (None: all). A pod that
+    no machine bought anew would take stays where it is, and so does its node: asked again until all have a place.
+    """
+    kept: dict[str, str] = dict.fromkeys(sorted(pinned), "")
+    while True:
+        snapshot = _emptied(present, kept, sold)
+        made = plan(snapshot, present.policy, present.now, frozenset({Stage.AUTOSCALING}))
+        on = {pod.key: pod.node for pod in present.snapshot.cluster.pods}
+        stuck = {on[item.pod] or "": f"{item.pod}: {item.message}" for item in reversed(made.unplaced)}
+        if not stuck:
+            break
+        kept |= stuck
+    bought = Counter(item.flavour for item in made.launch)
+    price = sum(item.nanos_per_hour for item in made.launch)
+    moves = sum(len(item.pods) for item in made.launch) + len(made.bind) + len(made.nominate)
+    nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
+    return _arranged(present, nodes, bought, moves, kept, price)
+
+
+def _emptied(present: Present, kept: Mapping[str, str], sold: Collection[str] | None) -> ClusterSnapshot:
+    """Only what stays, and the pods of all other nodes waiting for a place. DaemonSet pods are left as patterns."""
+    snapshot = present.snapshot
+    pods = [pod if pod.node in kept or pod.is_daemon else _waiting(pod) for pod in snapshot.cluster.pods]
+    view = msgspec.structs.replace(
+        snapshot.cluster,
+        nodes=tuple(node for node in snapshot.cluster.nodes if node.name in kept),
+        pods=tuple(pod for pod in pods if not pod.is_mirror or pod.node in kept),
+    )
+    return msgspec.structs.replace(
+        snapshot,
+        cluster=view,
+        claims=tuple(claim for claim in snapshot.claims if claim.node in kept),
+        headroom=Headroom(sold=tuple(sorted(sold)) if sold is not None else None),
+    )
+
+
+def _waiting(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, node=None, nominated_node=None, started_at=None)
+
+
+def _arranged(
+    present: Present,
+    nodes: Iterable[Node],
+    bought: Mapping[str, int],
+    moves: int,
+    kept: Mapping[str, str],
+    bought_nanos: int = 0,
+) -> Arrangement:
+    priced = [node for node in nodes if present.is_priced(node)]
+    counts = Counter(node.flavour or "" for node in priced) + Counter(bought)
+    price = sum(present.price(node) for node in priced) + bought_nanos
+    return Arrangement(dict(sorted(counts.items())), price, moves, dict(sorted(kept.items())))

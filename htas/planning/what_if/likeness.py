@@ -1,0 +1,98 @@
+"""Flavours as a cluster shows them: a machine bought anew would look like those of its kind that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from htas.model.constraints import Taint
+from htas.model.flavours import Catalogue, Flavour
+from htas.model.nodes import (
+    CLAIM_LABEL,
+    CLUSTER_LABEL,
+    GROUP_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    Node,
+)
+from htas.model.resources import Resources
+
+GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
+"""Labels that every node gets from its kubelet and its cloud, and that are the same on all of a kind."""
+_ITS_OWN = frozenset(
+    {
+        CLAIM_LABEL,
+        CLUSTER_LABEL,
+        GROUP_LABEL,
+        HOSTNAME_LABEL,
+        INSTANCE_TYPE_LABEL,
+        ZONE_LABEL,
+        "beta.kubernetes.io/instance-type",
+        "failure-domain.beta.kubernetes.io/zone",
+    }
+)
+_PASSING = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "htas.io/",
+    "ToBeDeletedBy",
+    "DeletionCandidate",
+)
+"""Taints that tell of a node's state, not of its kind."""
+
+
+def as_seen(catalogue: Catalogue, workers: Sequence[Node]) -> Catalogue:
+    """The catalogue with what the price file leaves open filled in from the nodes that are there.
+
+    Zones: where no zone is stated, those of the cluster. Labels: what two or more nodes of a flavour (or of the whole
+    cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears.
+    """
+    zones = tuple(sorted({zone for node in workers if (zone := node.labels.get(ZONE_LABEL)) is not None}))
+    everywhere = shared_labels(workers)
+    flavours = tuple(
+        _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name])
+        for flavour in catalogue.flavours
+    )
+    return msgspec.structs.replace(catalogue, flavours=flavours)
+
+
+def _as_seen(flavour: Flavour, zones: tuple[str, ...], everywhere: Mapping[str, str], nodes: list[Node]) -> Flavour:
+    known = {taint.key for taint in flavour.taints}
+    return msgspec.structs.replace(
+        flavour,
+        zones=flavour.zones or zones,
+        labels={**everywhere, **shared_labels(nodes), **flavour.labels},
+        taints=flavour.taints + tuple(taint for taint in _shared_taints(nodes) if taint.key not in known),
+    )
+
+
+def shared_labels(nodes: Sequence[Node]) -> dict[str, str]:
+    """Labels that all nodes share; of a single node only those that are never its own."""
+    if not nodes:
+        return {}
+    shared = set(nodes[0].labels.items())
+    for node in nodes[1:]:
+        shared &= node.labels.items()
+    told = sorted((key, value) for key, value in shared if key not in _ITS_OWN)
+    return {key: value for key, value in told if len(nodes) > 1 or key in GIVEN_TO_ALL}
+
+
+def _shared_taints(nodes: Sequence[Node]) -> list[Taint]:
+    if not nodes:
+        return []
+    everywhere = set(nodes[0].taints).intersection(*(node.taints for node in nodes[1:]))
+    return sorted(
+        (taint for taint in everywhere if not taint.key.startswith(_PASSING)),
+        key=lambda taint: (taint.key, taint.effect, taint.value),
+    )
+
+
+def offered_by(workers: Iterable[Node]) -> dict[str, Resources]:
+    """What the first Ready node of each flavour, by name, offers to pods."""
+    learned: dict[str, Resources] = {}
+    for node in sorted(workers, key=lambda node: node.name):
+        if node.flavour is not None and node.is_ready:
+            learned.setdefault(node.flavour, node.allocatable)
+    return learned

@@ -1,0 +1,110 @@
+"""Which flavours are worth offering: what each saves beside the others, and how far few of them go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from htas.model.flavours import dominating
+from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.arranging import Arrangement, bought_anew
+
+MOST = 3
+"""So many flavours are chosen one after another: the first few save nearly everything."""
+
+
+class FlavourWorth(msgspec.Struct, frozen=True):
+    """A flavour of the price file: how many the cheapest mix has, and what that mix would cost without it.
+
+    The worth may be negative where the purchase is a heuristic: without the flavour it then happens to do better.
+    """
+
+    name: str
+    nanos_per_hour: int
+    in_mix: int
+    without_nanos: int
+    worth_nanos: int
+    dominated_by: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The best few flavours: the one added to those before, and what the work costs on them alone."""
+
+    flavours: tuple[str, ...]
+    nanos_per_hour: int
+    nodes: int
+    stuck: int
+    """Nodes of today that stay, though not with all flavours: none of these would hold their pods."""
+
+
+class Offering:
+    """Buys the same work anew with different sets of flavours; each set is asked once."""
+
+    def __init__(self, present: Present, pinned: Collection[str]) -> None:
+        self._present = present
+        self._pinned = frozenset(pinned)
+        self._known: dict[frozenset[str], Arrangement] = {}
+        self.names = tuple(flavour.name for flavour in present.policy.catalogue.flavours)
+
+    def with_all(self) -> Arrangement:
+        return self._with(self.names)
+
+    def _with(self, names: Collection[str]) -> Arrangement:
+        key = frozenset(names)
+        if key not in self._known:
+            self._known[key] = bought_anew(self._present, self._pinned, key)
+        return self._known[key]
+
+    def worths(self) -> tuple[FlavourWorth, ...]:
+        """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
+        best = self.with_all()
+        bought = self._bought(best)
+        flavours = self._present.policy.catalogue.flavours
+        worths = []
+        for flavour in flavours:
+            count = bought.get(flavour.name, 0)
+            without = best
+            if count and len(flavours) > 1:
+                without = self._with([name for name in self.names if name != flavour.name])
+            better = dominating(flavour, flavours)
+            worths.append(
+                FlavourWorth(
+                    flavour.name,
+                    flavour.nanos_per_hour,
+                    count,
+                    without.nanos_per_hour,
+                    without.nanos_per_hour - best.nanos_per_hour,
+                    better.name if better is not None else None,
+                )
+            )
+        return tuple(sorted(worths, key=lambda worth: (-worth.worth_nanos, -worth.in_mix, worth.name)))
+
+    def _bought(self, mix: Arrangement) -> Mapping[str, int]:
+        """The flavours of a mix less the nodes of today in it."""
+        counts = dict(mix.flavours)
+        for node in self._present.snapshot.cluster.nodes:
+            if node.name in mix.kept and node.flavour in counts:
+                counts[node.flavour] -= 1
+        return counts
+
+    def choices(self, most: int = MOST) -> tuple[Choice, ...]:
+        """The best flavour alone, the best beside it, and so on; ends where another one saves nothing.
+
+        Greedy: the best pair need not contain the best single flavour, but to try all pairs of 40 flavours is to buy
+        780 times.
+        """
+        flavours = self._present.policy.catalogue.flavours
+        open_names = [flavour.name for flavour in flavours if dominating(flavour, flavours) is None]
+        chosen: tuple[str, ...] = ()
+        choices: list[Choice] = []
+        while open_names and len(choices) < most:
+            mixes = [(self._with((*chosen, name)), name) for name in open_names]
+            mix, name = min(mixes, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]))
+            if choices and mix.nanos_per_hour >= choices[-1].nanos_per_hour:
+                break
+            chosen = (*chosen, name)
+            open_names.remove(name)
+            stuck = len(mix.kept.keys() - self.with_all().kept.keys())
+            choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, stuck))
+        return tuple(choices)
