@@ -142,4 +142,5 @@ def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
         timeouts=settings.timeouts.model(),
         run_lengths=settings.run_lengths.model(),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
+        look_ahead_s=settings.look_ahead,
     )

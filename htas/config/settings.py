@@ -73,5 +73,10 @@ class Configuration(Section):
         default=120.0,
         description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
     )
+    look_ahead: Seconds = Field(
+        default=120.0,
+        description="Room is kept and bought for as much batch work as came in this time, if it comes steadily; 2m, "
+        "about a launch. 0s: only for work that waits.",
+    )
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

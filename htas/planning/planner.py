@@ -20,6 +20,7 @@ from htas.planning.opening import Opening, open_simulation
 from htas.planning.packing.bundling import bundle
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
+from htas.planning.scaling.look_ahead import Ahead, look_ahead
 from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
 from htas.planning.simulation import pods_by_row
 
@@ -32,9 +33,12 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     opening = open_simulation(snapshot, policy, now)
     demands = _place(opening, now - policy.max_wait_for_capacity_s)
     now_placed = {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
-    buying = _buy(opening, snapshot, policy, demands, Stage.AUTOSCALING in stages)
+    ahead = _look_ahead(opening, snapshot, policy, demands)
+    buying = _buy(opening, snapshot, policy, demands, ahead, Stage.AUTOSCALING in stages)
     placements = pods_by_row(opening.sim.assignments())
-    cleaning = _clean(opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages)
+    cleaning = _clean(
+        opening, snapshot, policy, now, demands, placements, Stage.CLEANING in stages, kept_for_later=ahead.kept
+    )
     return _written(opening, snapshot, policy, buying, placements, now_placed, cleaning)
 
 
@@ -56,22 +60,38 @@ def _place(opening: Opening, overdue: float) -> list[Demand]:
     return demands
 
 
+def _look_ahead(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, demands: Sequence[Demand]) -> Ahead:
+    """Stage 3: what room is about to free, and what work is about to come."""
+    sim, book, placer, running = opening.sim, opening.book, opening.placer, opening.running
+    if policy.look_ahead_s > 0:
+        return look_ahead(sim, book, placer, policy, snapshot.cluster.pods, running, demands)
+    return Ahead(tuple(wait_for_zero_bin(sim, book, placer, policy, running, demands)))
+
+
 def _buy(
-    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, demands: Sequence[Demand], is_due: bool
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    demands: Sequence[Demand],
+    ahead: Ahead,
+    is_due: bool,
 ) -> _Buying:
-    """Stages 3 and 4: leave to wait what the 0-bin will hold, buy for the rest, explain what cannot be bought for."""
+    """Stage 4: leave to wait what will have room, buy for the rest, explain what cannot be bought for."""
     if not is_due:
         return _Buying(None, _explained(opening, demands, Unplaced.AUTOSCALING_NOT_DUE, "waits for the next cycle"))
     buying = _Buying(None)
-    for wait in wait_for_zero_bin(opening.sim, opening.book, opening.placer, policy, opening.running, demands):
+    for wait in ahead.waits:
         wait.demand.count -= wait.count
         # The youngest wait: pods of a class are handed out oldest first.
         cls = wait.demand.cls
-        message = f"a node ends its batch work within {policy.cycles.autoscaling_s:g} s, sooner than a purchase"
+        within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
+        message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
         buying.unplaced += _told(cls, cls.pods[len(cls.pods) - wait.count :], Unplaced.CAPACITY_FREES_SOON, message, {})
         del cls.pods[len(cls.pods) - wait.count :]
     there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
-    buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer)
+    has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
+    wanted = [*demands, *ahead.short] if has_need else demands
+    buying.purchase = purchase(opening.sim, policy, snapshot, wanted, opening.placer)
     for demand in demands:
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
@@ -104,10 +124,12 @@ def _clean(
     demands: Sequence[Demand],
     placements: dict[int, list[Pod]],
     is_due: bool,
+    kept_for_later: frozenset[str],
 ) -> Cleaning:
     """Stage 6: empty and release what is not worth its price."""
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {pod.nominated_node or "" for pod in opening.nominated}
+    needed |= kept_for_later
     return clean(
         opening.sim,
         opening.book,
@@ -183,7 +205,7 @@ def _binds(
 
 def _launch(item: Bought, pods: Sequence[Pod]) -> Launch:
     offer = item.offer
-    why = "" if pods else f"brings group {offer.group.name} to its minimum of {offer.group.min_nodes}"
+    why = "" if pods else f"for work expected soon, or to bring group {offer.group.name} to its minimum size"
     return Launch(
         claim=item.claim,
         group=offer.group.name,
