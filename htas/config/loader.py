@@ -143,4 +143,5 @@ def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
         run_lengths=settings.run_lengths.model(),
         fallback=settings.fallback.model(),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
+        look_ahead_s=settings.look_ahead,
     )

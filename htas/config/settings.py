@@ -74,6 +74,11 @@ class Configuration(Section):
         default=120.0,
         description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
     )
+    look_ahead: Seconds = Field(
+        default=120.0,
+        description="Room is kept and bought for as much batch work as came in this time, if it comes steadily; 2m, "
+        "about a launch. 0s: only for work that waits.",
+    )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )

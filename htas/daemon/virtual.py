@@ -121,9 +121,14 @@ class VirtualDriver:
         self._settled_at = now if is_settled else None
 
     def _waits_for_a_bill(self, result: CycleResult) -> bool:
-        """Whether an empty node is to go just before it is paid for again, which every cleaning cycle must look at."""
-        rules = [group.cleaning.empty_release for group in self.daemon.policy.groups]
-        return bool(result.plan.memory.empty_since) and EmptyRelease.BEFORE_BILLING in rules
+        """Whether an empty node is to go just before it is paid for again, or when no work is expected any more.
+
+        Every cleaning cycle must look at it then.
+        """
+        policy = self.daemon.policy
+        rules = [group.cleaning.empty_release for group in policy.groups]
+        is_watched = EmptyRelease.BEFORE_BILLING in rules or policy.look_ahead_s > 0
+        return bool(result.plan.memory.empty_since) and is_watched
 
 
 def _is_quiet(result: CycleResult) -> bool:

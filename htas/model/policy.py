@@ -252,7 +252,15 @@ class Policy(msgspec.Struct, frozen=True):
     run_lengths: RunLengths = RunLengths()
     fallback: Fallback = Fallback()
     max_wait_for_capacity_s: float = 120.0
-    """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same."""
+    """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
+
+    Then it is also placed before batch pods that have waited less.
+    """
+    look_ahead_s: float = 120.0
+    """About as long as a machine takes to come. Room is kept and bought for as much batch work as came steadily in it.
+
+    Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
+    """
 
     def group(self, name: str | None) -> NodeGroup | None:
         return next((group for group in self.groups if group.name == name), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def cost_of(
     policy: Policy,
     launch: Sequence[Launch],
     remove: Sequence[Removing],
-    placements: dict[int, list[Pod]],
+    placements: Mapping[int, list[Pod]],
 ) -> Cost:
     """Prices an hour: the catalogue's, or for a flavour that has left it the price the machine was bought at.
 

@@ -10,48 +10,60 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from htas.planning.classes import PodClass
+from htas.planning.nominations import Nominations
 from htas.planning.opening import Opening
 from htas.planning.packing.bundling import bundle
 from htas.planning.packing.orders import BestFit
 from htas.planning.packing.placing import fill
 from htas.planning.scaling.cost_efficiency import Demand
+from htas.planning.situation import Situation
 
 
-def place(opening: Opening, meant_for: Mapping[str, str]) -> list[Demand]:
-    """Place the waiting pods in the opening's simulation; returns what has no room, in placing order.
-
-    `meant_for` are pods with the claim of the machine that was bought for them.
-    """
-    classes = bundle(opening.waiting, opening.book)
+def place(situation: Situation) -> list[Demand]:
+    """Place the waiting pods in the opening's simulation; returns what has no room, in placing order."""
+    opening, policy = situation.opening, situation.policy
+    meant_for = situation.snapshot.memory.meant_for
+    nominations = Nominations(opening, policy)
+    overdue = situation.now - policy.max_wait_for_capacity_s
+    classes = bundle((*opening.waiting, *nominations.lapsed), opening.book, overdue)
     with opening.sim.fork() as branch:
-        left = _placed(opening, classes, {})
+        left = _placed(opening, nominations, classes, {})
         if not left or not meant_for:
             branch.commit()
             return left
     with opening.sim.fork() as branch:
-        as_meant = _placed(opening, classes, meant_for)
+        as_meant = _placed(opening, nominations, classes, meant_for)
         if _count(as_meant) < _count(left):
             branch.commit()
             return as_meant
-    return _placed(opening, classes, {})
+    return _placed(opening, nominations, classes, {})
 
 
 def _count(demands: Sequence[Demand]) -> int:
     return sum(demand.count for demand in demands)
 
 
-def _placed(opening: Opening, classes: Sequence[PodClass], meant_for: Mapping[str, str]) -> list[Demand]:
-    """Those that have a machine of their own go there first, then all others where they fit best."""
+def _placed(
+    opening: Opening, nominations: Nominations, classes: Sequence[PodClass], meant_for: Mapping[str, str]
+) -> list[Demand]:
+    """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
+
+    Nominated pods come before waiting ones of their priority.
+    """
     sim, counts = opening.sim, [0] * len(classes)
+    nominations.begin()
     rows = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)} if meant_for else {}
     for i, cls in enumerate(classes if meant_for else ()):
+        nominations.settle(cls.priority)
         wanted = Counter(rows[claim] for pod in cls.pods if (claim := meant_for.get(pod.key)) in rows)
         for row, count in sorted(wanted.items()):
             counts[i] += fill(sim, cls, count, slice(row, row + 1), BestFit())
     demands = []
     for i, cls in enumerate(classes):
+        nominations.settle(cls.priority)
         left = len(cls.pods) - counts[i]
         left -= opening.placer.place(sim, cls, left) if left else 0
         if left:
             demands.append(Demand(cls, left))
+    nominations.settle()
     return demands

@@ -53,8 +53,7 @@ def wait_for_zero_bin(
         for demand in demands:
             if demand.cls.kind is not WorkKind.BATCH or not demand.cls.is_ours:
                 continue
-            patient = _patient(sim, policy, demand)
-            placed = placer.place(sim, demand.cls, patient)
+            placed = placer.place(sim, demand.cls, patient(sim, policy, demand))
             if placed:
                 waits.append(Wait(demand, placed))
         sim.table.is_open[others] = True
@@ -78,7 +77,7 @@ def _ending_pods(sim: Simulation, policy: Policy, running: Mapping[int, Sequence
     return result
 
 
-def _patient(sim: Simulation, policy: Policy, demand: Demand) -> int:
+def patient(sim: Simulation, policy: Policy, demand: Demand) -> int:
     """The youngest pods of a demand that have not waited too long (the demand is the tail of its class)."""
     tail = demand.cls.pods[len(demand.cls.pods) - demand.count :]
     return sum(sim.now - pod.created_at < policy.max_wait_for_capacity_s for pod in tail)

@@ -253,8 +253,10 @@ def ending(runs_s: float, since_s: float) -> tuple[list[Any], list[Pod]]:
     ],
 )
 def test_zero_bin(runs_s: float, since_s: float, buys: int) -> None:
+    """The paper's rule, by itself: without looking ahead."""
     nodes, pods = ending(runs_s, since_s)
-    result = planned([*pods, make_job("waiting", cpu="1", memory="2Gi")], make_policy([batch_group()]), nodes=nodes)
+    policy = make_policy([batch_group()], look_ahead_s=0.0)
+    result = planned([*pods, make_job("waiting", cpu="1", memory="2Gi")], policy, nodes=nodes)
     assert len(result.launch) == buys
     reasons = [item.reason for item in result.unplaced]
     assert reasons == ([] if buys else [Unplaced.CAPACITY_FREES_SOON])

@@ -59,6 +59,7 @@ def test_an_evicted_job_starts_again_from_nothing() -> None:
     assert (world.ledger.evictions, world.ledger.restarts, world.ledger.work_lost_s) == (1, 1, 62.0)
     wait(bind_all(world, "b"), 100)
     assert world.ledger.finished == 1
+    assert (len(world.ledger.waits_s), len(world.ledger.first_waits_s)) == (2, 1)  # it began once, and waited twice
 
 
 def test_a_job_that_ends_within_its_grace_has_ended() -> None:

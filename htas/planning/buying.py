@@ -1,0 +1,92 @@
+"""Stages 3 and 4: who waits for room about to free, what is bought for the others, and why the rest gets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from htas.model.plan import UnplacedPod
+from htas.model.pods import Pod
+from htas.model.reasons import Unplaced
+from htas.planning.classes import PodClass
+from htas.planning.feasibility.message import summary
+from htas.planning.scaling.batch import wait_for_zero_bin
+from htas.planning.scaling.cost_efficiency import Demand
+from htas.planning.scaling.look_ahead import Ahead, look_ahead
+from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
+from htas.planning.situation import Situation
+
+
+@dataclass(slots=True)
+class Buying:
+    """What buying came to. `kept` are nodes with room for work that is expected, by name."""
+
+    purchase: Purchase | None = None
+    unplaced: list[UnplacedPod] = field(default_factory=list)
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def bought(self) -> dict[int, Bought]:
+        """What is to be launched, by its row."""
+        return {} if self.purchase is None else {item.row: item for item in self.purchase.bought}
+
+
+def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buying:
+    """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing."""
+    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
+    ahead = _ahead(situation, demands)
+    buying = Buying(kept=ahead.kept)
+    if not is_due:
+        buying.unplaced = _not_due(situation, demands)
+        return buying
+    buying.unplaced = _patient(situation, ahead)
+    there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
+    has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
+    wanted = [*demands, *ahead.short] if has_need else demands
+    buying.purchase = purchase(opening.sim, policy, snapshot, wanted, opening.placer)
+    for demand in demands:
+        if demand.count:
+            refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
+            reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
+            buying.unplaced += _told(_youngest(demand.cls, demand.count), reason, message, refusals)
+    return buying
+
+
+def _ahead(situation: Situation, demands: Sequence[Demand]) -> Ahead:
+    """Stage 3: what room is about to free, and what work is about to come."""
+    opening, policy = situation.opening, situation.policy
+    sim, book, placer, running = opening.sim, opening.book, opening.placer, opening.running
+    if policy.look_ahead_s > 0:
+        return look_ahead(sim, book, placer, policy, situation.snapshot.cluster.pods, running, demands)
+    return Ahead(tuple(wait_for_zero_bin(sim, book, placer, policy, running, demands)))
+
+
+def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:
+    """Take those that can wait for room about to free out of their demands; they are told so."""
+    policy, told = situation.policy, list[UnplacedPod]()
+    within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
+    message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
+    for wait in ahead.waits:
+        cls = wait.demand.cls
+        wait.demand.count -= wait.count
+        told += _told(_youngest(cls, wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
+        del cls.pods[len(cls.pods) - wait.count :]
+    return told
+
+
+def _not_due(situation: Situation, demands: Iterable[Demand]) -> list[UnplacedPod]:
+    sim, told = situation.opening.sim, list[UnplacedPod]()
+    for demand in demands:
+        refusals = sim.diagnose(demand.cls)
+        message = f"waits for the next cycle; {summary(refusals, sim.open_rows())}"
+        told += _told(_youngest(demand.cls, demand.count), Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
+    return told
+
+
+def _youngest(cls: PodClass, count: int) -> list[Pod]:
+    """The pods of a class that are left out: they are handed out oldest first."""
+    return cls.pods[len(cls.pods) - count :]
+
+
+def _told(pods: Iterable[Pod], reason: Unplaced, message: str, refusals: dict[str, int]) -> list[UnplacedPod]:
+    return [UnplacedPod(pod.key, reason, message, refusals) for pod in pods]

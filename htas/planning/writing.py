@@ -1,0 +1,115 @@
+"""Writing the plan down: the simulation's placements as binds, nominations and launches, and what all of it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from htas.model.nodes import Node
+from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
+from htas.model.pods import Pod
+from htas.model.policy import AutoscalingAlgorithm
+from htas.model.reasons import Unplaced
+from htas.planning.buying import Buying
+from htas.planning.cleaning.cleaner import Cleaning
+from htas.planning.costing import cost_of
+from htas.planning.fallback import FallingBack
+from htas.planning.scaling.purchase import Bought
+from htas.planning.situation import Situation
+
+Placements = Mapping[int, Sequence[Pod]]
+"""Waiting pods by the row they were given."""
+
+
+def written(
+    situation: Situation,
+    buying: Buying,
+    falling_back: FallingBack,
+    cleaning: Cleaning,
+    placements: Mapping[int, list[Pod]],
+    placed_at_first: Collection[str],
+) -> Plan:
+    """The plan that the stages came to. `placed_at_first` are pods that found room before anything was bought."""
+    opening, snapshot = situation.opening, situation.snapshot
+    bought = buying.bought
+    bind, nominate = _binds(situation, placements, placed_at_first, bought)
+    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *cleaning.launch)
+    return Plan(
+        taken_at=snapshot.taken_at,
+        cost=cost_of(opening, snapshot, situation.policy, launch, cleaning.remove, placements),
+        bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
+        nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
+        launch=launch,
+        preempt=tuple(falling_back.preempt),
+        optimize=falling_back.optimize,
+        migrate=cleaning.migrate,
+        remove=cleaning.remove,
+        unplaced=_unplaced(situation, falling_back),
+        kept=cleaning.kept,
+        memory=msgspec.structs.replace(cleaning.memory, meant_for=_meant(situation, launch, placements)),
+    )
+
+
+def _unplaced(situation: Situation, falling_back: FallingBack) -> tuple[UnplacedPod, ...]:
+    opening = situation.opening
+    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.beneficiaries]
+    unplaced = [
+        *falling_back.unplaced,
+        *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
+        *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in opening.withheld),
+        *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
+    ]
+    return tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod))
+
+
+def _meant(situation: Situation, launch: Sequence[Launch], placements: Placements) -> dict[str, str]:
+    """Pods that wait for the machine a cheapest mix bought for them, now or in an earlier plan."""
+    opening, snapshot = situation.opening, situation.snapshot
+    mixing = {g.name for g in situation.policy.groups if g.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
+    if not mixing:
+        return {}
+    names = opening.sim.table.nodes
+    waiting = {pod.key for row, pods in placements.items() if names[row].name in opening.coming for pod in pods}
+    claims = {claim.id for claim in snapshot.claims}
+    meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
+    return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
+
+
+def _binds(
+    situation: Situation, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
+) -> tuple[list[Bind], list[Nomination]]:
+    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
+    bind: list[Bind] = []
+    nominate: list[Nomination] = []
+    nodes: list[Node] = opening.sim.table.nodes
+    for row, pods in placements.items():
+        if row in bought:
+            continue
+        name = nodes[row].name
+        for pod in pods:
+            if name in opening.coming:
+                nominate.append(Nomination(pod.key, name, "the machine is on its way"))
+            elif pod.key not in placed_at_first:
+                nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
+            elif snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
+                nominate.append(Nomination(pod.key, name, "its last bind failed; it is tried again in a moment"))
+            elif pod.scheduler == policy.scheduler_name:
+                bind.append(Bind(pod.key, name))
+            else:
+                nominate.append(Nomination(pod.key, name, f"bound by {pod.scheduler}"))
+    return bind, nominate
+
+
+def _launch(item: Bought, pods: Sequence[Pod]) -> Launch:
+    offer = item.offer
+    why = "" if pods else f"for work expected soon, or to bring group {offer.group.name} to its minimum size"
+    return Launch(
+        claim=item.claim,
+        group=offer.group.name,
+        flavour=offer.flavour.name,
+        zone=offer.zone,
+        nanos_per_hour=offer.price,
+        pods=tuple(sorted(pod.key for pod in pods)),
+        why=why,
+    )
