@@ -50,7 +50,7 @@ def _price(policy: Policy, node: Node) -> int | None:
     return flavour.nanos_per_hour if flavour is not None else None
 
 
-def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: dict[int, list[Pod]]) -> int:
+def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: Mapping[int, list[Pod]]) -> int:
     """The bound for all work that runs or was placed, less what capacity that costs nothing could hold of it.
 
     DaemonSet and mirror pods are left out of the demand, and the flavours count with all they offer: both only lower
@@ -72,7 +72,7 @@ def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placemen
 
 
 def _pattern_bound(
-    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: dict[int, list[Pod]], after: int
+    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: Mapping[int, list[Pod]], after: int
 ) -> int:
     """The same by patterns, where the cheapest mix was bought: column generation costs more than most cycles."""
     # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
@@ -91,7 +91,7 @@ def _pattern_bound(
     )
 
 
-def _shapes(opening: Opening, placements: dict[int, list[Pod]]) -> Counter[tuple[int, ...]]:
+def _shapes(opening: Opening, placements: Mapping[int, list[Pod]]) -> Counter[tuple[int, ...]]:
     """The work that runs or was placed, by its requests."""
     counts: Counter[int] = Counter()
     vectors: dict[int, Ints] = {}
