@@ -9,7 +9,7 @@ Table 7, and on a catalogue of forty whose prices are not linear. The other ways
 * one claim: pods first fit decreasing into claims that may become any flavour, each as cheap as it can be in the end
   (Karpenter's way).
 
-    python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1,2,3] [--trace PODS.csv] [--budget 2] [--csv FILE]
+    python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1,2,3] [--trace PODS.csv] [--budget 3] [--csv FILE]
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def main() -> None:
     options.add_argument("--pods", default="10,20,100,500,2000")
     options.add_argument("--seeds", default="1,2,3")
     options.add_argument("--trace", type=Path, default=SAMPLE)
-    options.add_argument("--budget", type=float, default=2.0)
+    options.add_argument("--budget", type=float, default=3.0)
     options.add_argument("--csv", type=Path)
     given = options.parse_args()
     sizes, seeds = [int(n) for n in given.pods.split(",")], [int(n) for n in given.seeds.split(",")]
