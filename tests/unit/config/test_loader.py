@@ -12,7 +12,9 @@ from htas.config.values import Nanos, Seconds
 from htas.model.constraints import Effect, Taint
 from htas.model.flavours import Billing
 from htas.model.policy import (
+    AutoscalingAlgorithm,
     CleaningRules,
+    Consolidation,
     Cycles,
     Limits,
     NodeGroup,
@@ -68,6 +70,26 @@ def test_a_flavour_in_full(tmp_path: Path) -> None:
     assert found.labels == {"example.com/disk": "ssd", "rank": "1"}
     assert found.taints == (Taint("gpu", Effect.NO_SCHEDULE),)
     assert (catalogue.currency, catalogue.billing) == ("AUD", Billing(3600, 600))
+
+
+def test_a_nodes_fee_is_part_of_its_price(tmp_path: Path) -> None:
+    """The file's fee holds for flavours that do not name their own; both are taken exactly."""
+    text = GOOD.replace("flavours: {", 'flavours: {billing: {feePerHour: "0.05"}, ', 1)
+    small = policy_of(tmp_path, text).catalogue.flavours[0]
+    assert (small.nanos_per_hour, small.fee_nanos_per_hour) == (150_000_000, 50_000_000)
+    own = policy_of(tmp_path, text.replace('pricePerHour: "0.1"', 'pricePerHour: "0.1", feePerHour: "0.000000001"'))
+    assert own.catalogue.flavours[0].nanos_per_hour == 100_000_001
+
+
+def test_the_mix_is_chosen_by_group(tmp_path: Path) -> None:
+    one = policy_of(tmp_path, group("autoscaling: {algorithm: cheapest-mix, budget: 5s, startup: 90s}")).groups[0]
+    assert (one.autoscaling, one.mix_budget_s, one.startup_s) == (AutoscalingAlgorithm.CHEAPEST_MIX, 5.0, 90.0)
+
+
+def test_consolidation_is_off_unless_asked_for(tmp_path: Path) -> None:
+    assert not policy_of(tmp_path, GOOD).groups[0].cleaning.consolidation.enabled
+    text = group("cleaning: {consolidation: {enabled: true, ratio: 0.25, minSaving: 0.2, after: 1h}}")
+    assert policy_of(tmp_path, text).groups[0].cleaning.consolidation == Consolidation(True, 0.25, 0.2, 3600.0)
 
 
 def test_flavours_may_be_a_file_a_mapping_or_a_list(tmp_path: Path) -> None:
