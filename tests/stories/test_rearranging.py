@@ -384,3 +384,34 @@ def test_new_pods_wait_for_the_search_or_are_placed_at_once(choice: NewPods) -> 
     else:
         assert story.verbs["rearrange", "dropped"] == 1, "it has taken room that was needed"
     story.assert_whole()
+
+
+def test_a_daemon_that_takes_over_goes_on_with_nobody_elses_plan() -> None:
+    story = in_a_circle()
+    until(story, lambda: story.world.ledger.evictions == 1)
+    [outcome] = [each for each in story.daemon.take_over() if each.verb == "rearrange"]
+    assert (outcome.status.value, outcome.message.partition(":")[0]) == ("dropped", Cancelled.OVERTAKEN)
+    assert story.store.rearrangement() is None
+    story.play(85)
+    report = story.daemon.searching.report
+    assert report is not None
+    assert report.state is SearchState.DROPPED
+    assert story.daemon.searching.request().id == 2, "and another search may be asked for"
+
+
+def test_people_are_told_who_makes_room_for_whom() -> None:
+    story = figure_1().play(200)
+    told = {(news.name, news.reason) for news in story.world.announcer.news}
+    assert ("default/three-1", "Nominated") in told
+    assert ("default/two-1", "Descheduled") in told
+    assert not {reason for name, reason in told if name == "default/one-1"} - {"Scheduled"}
+
+
+def test_people_are_told_that_no_room_is_made_any_more() -> None:
+    story = in_a_circle()
+    until(story, lambda: story.world.ledger.evictions == 1)
+    stolen(story, "b", "1")
+    story.world.cluster.set_ready("b", False)
+    story.play(150)
+    told = {(news.name, news.reason, news.is_warning) for news in story.world.announcer.news}
+    assert ("default/high-1", "RearrangementCancelled", True) in told
