@@ -58,7 +58,9 @@ def tiny(draw: Any) -> ClusterSnapshot:
             priority=draw(st.sampled_from([0, 0, 5, 2**40])),
             labels={"app": draw(st.sampled_from("ab"))},
             owner=draw(st.sampled_from([Owner("ReplicaSet", "web", "web-uid", 3), None])),
-            disruption=draw(st.sampled_from([{MAY_MIGRATE: "true"}, {MAY_MIGRATE: "true"}, {}, {MAY_MIGRATE: "false"}])),
+            disruption=draw(
+                st.sampled_from([{MAY_MIGRATE: "true"}, {MAY_MIGRATE: "true"}, {}, {MAY_MIGRATE: "false"}])
+            ),
         )
         target = draw(st.integers(0, len(nodes)))
         if target < len(nodes) and not nodes[target].taints and pod.requests.fits_in(room[target]):

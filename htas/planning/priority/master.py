@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
 from htas.planning.classes import Bools, Ints
 from htas.planning.priority.budget import Clock
 from htas.planning.priority.integers import UNBOUNDED, IntegerProgram, rounded_down
@@ -230,9 +231,7 @@ class Master:
         if not is_whole:
             losses = np.concatenate([values.max() - values[keep] for values, keep in zip(reduced, kept, strict=True)])
             worst = np.partition(losses, most_columns)[most_columns]
-            kept = [
-                keep[values.max() - values[keep] < worst] for values, keep in zip(reduced, kept, strict=True)
-            ]
+            kept = [keep[values.max() - values[keep] < worst] for values, keep in zip(reduced, kept, strict=True)]
         found = self._integer(kept, target, deadline)
         if is_whole and found.bound < target:
             self.bound = min(self.bound, target - 1)
