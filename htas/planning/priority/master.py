@@ -159,11 +159,10 @@ class Master:
         return found
 
     def _lagrangian(self, prices: Floats, penalties: Floats, reduced: list[Floats]) -> float:
-        total = float(prices @ self.program.count)
-        total -= sum(p * floor.least for p, floor in zip(penalties, self.program.floors, strict=True))
-        return total + sum(
-            len(group.nodes) * float(values.max()) for group, values in zip(self._groups, reduced, strict=True)
-        )
+        total = float(prices @ self.program.count) - float(penalties @ np.array(self.program.least, dtype=np.float64))
+        for group, values in zip(self._groups, reduced, strict=True):
+            total += len(group.nodes) * float(values.max())
+        return total
 
     # The bound.
 
