@@ -106,6 +106,9 @@ class Searching:
 
     def settle(self, snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, list[Outcome]]:
         """Take an answer that is there: its rearrangement is begun, if it is still valid and better."""
+        last = self.report
+        if last is not None and last.state is SearchState.REARRANGING and snapshot.rearrangement is None:
+            self._tell(state=SearchState.DROPPED, message="another daemon has led meanwhile")
         answer = self._optimizer.answer() if snapshot.rearrangement is None else None
         if answer is None:
             return self.fact(snapshot), []

@@ -11,6 +11,7 @@ import msgspec
 
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
+from htas.execution.rearranging import SUBJECT
 from htas.model.claims import ClaimState
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
@@ -44,5 +45,5 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
         outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
     if ports.store.rearrangement() is not None:
         ports.store.delete_rearrangement()
-        outcomes.append(Outcome("rearrange", "", OutcomeStatus.DROPPED, f"{Cancelled.OVERTAKEN}: {OVERTAKEN}"))
+        outcomes.append(Outcome("rearrange", SUBJECT, OutcomeStatus.DROPPED, f"{Cancelled.OVERTAKEN}: {OVERTAKEN}"))
     return outcomes

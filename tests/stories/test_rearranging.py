@@ -35,6 +35,8 @@ class Foretold:
     method: str = EVICT
     asked: list[ClusterSnapshot] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    is_slow: bool = False
+    """Its search is under way until this is False."""
 
     @property
     def is_busy(self) -> bool:
@@ -42,7 +44,7 @@ class Foretold:
 
     @property
     def has_answer(self) -> bool:
-        return bool(self.answers)
+        return bool(self.answers) and not self.is_slow
 
     def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
         self.asked.append(snapshot)
@@ -57,7 +59,7 @@ class Foretold:
         self.answers.append(Answer(found, "", 0.0))
 
     def answer(self) -> Answer | None:
-        return self.answers.pop() if self.answers else None
+        return self.answers.pop() if self.has_answer else None
 
     def close(self) -> None:
         self.answers.clear()
@@ -364,3 +366,52 @@ def test_the_daemons_own_optimiser_finds_figure_1() -> None:
     assert (report.status, len(report.shifts)) == (RearrangementStatus.PROVEN_OPTIMAL, 1)
     assert (story.world.ledger.evictions, story.all_run()) == (1, True)
     story.assert_whole()
+
+
+@pytest.mark.parametrize("choice", NewPods)
+def test_new_pods_wait_for_the_search_or_are_placed_at_once(choice: NewPods) -> None:
+    told = Foretold({"two-1": "a"}, {"three-1": "b"}, is_slow=True)
+    story = figure_1(told, new_pods=choice)
+    until(story, lambda: told.is_busy)
+    story.world.load(Workload("late", (web("small", 500),)))
+    story.play(130)
+    is_placed = story.pods("small")["small-1"] is not None
+    assert is_placed is (choice is NewPods.PLAN_AROUND)
+    told.is_slow = False
+    story.play(260)
+    if choice is NewPods.WAIT:
+        assert story.all_run()
+    else:
+        assert story.verbs["rearrange", "dropped"] == 1, "it has taken room that was needed"
+    story.assert_whole()
+
+
+def test_a_daemon_that_takes_over_goes_on_with_nobody_elses_plan() -> None:
+    story = in_a_circle()
+    until(story, lambda: story.world.ledger.evictions == 1)
+    [outcome] = [each for each in story.daemon.take_over() if each.verb == "rearrange"]
+    assert (outcome.status.value, outcome.message.partition(":")[0]) == ("dropped", Cancelled.OVERTAKEN)
+    assert story.store.rearrangement() is None
+    story.play(85)
+    report = story.daemon.searching.report
+    assert report is not None
+    assert report.state is SearchState.DROPPED
+    assert story.daemon.searching.request().id == 2, "and another search may be asked for"
+
+
+def test_people_are_told_who_makes_room_for_whom() -> None:
+    story = figure_1().play(200)
+    told = {(news.name, news.reason) for news in story.world.announcer.news}
+    assert ("default/three-1", "Nominated") in told
+    assert ("default/two-1", "Descheduled") in told
+    assert not {reason for name, reason in told if name == "default/one-1"} - {"Scheduled"}
+
+
+def test_people_are_told_that_no_room_is_made_any_more() -> None:
+    story = in_a_circle()
+    until(story, lambda: story.world.ledger.evictions == 1)
+    stolen(story, "b", "1")
+    story.world.cluster.set_ready("b", False)
+    story.play(150)
+    told = {(news.name, news.reason, news.is_warning) for news in story.world.announcer.news}
+    assert ("default/high-1", "RearrangementCancelled", True) in told

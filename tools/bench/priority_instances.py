@@ -1,4 +1,4 @@
-"""The instances of the document's evaluation, generated as its scripts do, and what the default scheduler makes of them.
+"""The instances of the document's evaluation, made as its scripts do, and what the default scheduler makes of them.
 
 Source: scripts of github.com/henrikdchristensen/scheduler-plugins (seeds, ReplicaSets, node sizes). One generator of
 random numbers for each purpose, seeded by blake2b over the instance's seed and the purpose's name, so that changing the
@@ -144,7 +144,9 @@ def _default_scheduler(
 def snapshot(instance: Instance) -> ClusterSnapshot:
     """An instance as the planner sees it: placed pods run, the others wait."""
     room = Resources(instance.node_cpu_m, instance.node_memory_bytes, 0, 512)
-    nodes = tuple(Node(name, room, labels={HOSTNAME_LABEL: name}) for name in map(node_name, range(instance.cell.nodes)))
+    nodes = tuple(
+        Node(name, room, labels={HOSTNAME_LABEL: name}) for name in map(node_name, range(instance.cell.nodes))
+    )
     return ClusterSnapshot(NOW, ClusterView(nodes, tuple(_pods(instance))))
 
 

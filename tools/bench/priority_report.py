@@ -41,8 +41,10 @@ def report(lines: list[Line], out: Path) -> None:
         both = sum(bool(line["is_placing_proven"] and line["is_staying_proven"]) for line in of_run)
         longest = max(float(str(line["seconds"])) for line in of_run)
         print(f"{formulation} at {timeout:g} s, {len(of_run)} instances: {shares}")
-        print(f"  proven in placing {proven / len(of_run):.1%}, and in staying {both / len(of_run):.1%}; "
-              f"longest {longest:.2f} s")
+        print(
+            f"  proven in placing {proven / len(of_run):.1%}, and in staying {both / len(of_run):.1%}; "
+            f"longest {longest:.2f} s"
+        )
         _hardest(of_run)
     print(_table(lines))
     out.with_suffix(".table.txt").write_text(_table(lines))

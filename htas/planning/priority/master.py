@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
 from htas.planning.classes import Bools, Ints
 from htas.planning.priority.budget import Clock
 from htas.planning.priority.integers import UNBOUNDED, IntegerProgram, rounded_down
@@ -158,11 +159,10 @@ class Master:
         return found
 
     def _lagrangian(self, prices: Floats, penalties: Floats, reduced: list[Floats]) -> float:
-        total = float(prices @ self.program.count)
-        total -= sum(p * floor.least for p, floor in zip(penalties, self.program.floors, strict=True))
-        return total + sum(
-            len(group.nodes) * float(values.max()) for group, values in zip(self._groups, reduced, strict=True)
-        )
+        total = float(prices @ self.program.count) - float(penalties @ np.array(self.program.least, dtype=np.float64))
+        for group, values in zip(self._groups, reduced, strict=True):
+            total += len(group.nodes) * float(values.max())
+        return total
 
     # The bound.
 
@@ -230,9 +230,7 @@ class Master:
         if not is_whole:
             losses = np.concatenate([values.max() - values[keep] for values, keep in zip(reduced, kept, strict=True)])
             worst = np.partition(losses, most_columns)[most_columns]
-            kept = [
-                keep[values.max() - values[keep] < worst] for values, keep in zip(reduced, kept, strict=True)
-            ]
+            kept = [keep[values.max() - values[keep] < worst] for values, keep in zip(reduced, kept, strict=True)]
         found = self._integer(kept, target, deadline)
         if is_whole and found.bound < target:
             self.bound = min(self.bound, target - 1)

@@ -141,9 +141,7 @@ class Search:
         may_wait = np.asarray(problem.tier == stage.tier)
         kinds = kinds & (problem.tier <= stage.tier)
         seed = self._clock.budget.seed + 1000 * attempt + stage.tier
-        search = OverflowSearch(
-            problem, x, self._frozen(stage, x), may_wait, kinds, seed, self._clock
-        )
+        search = OverflowSearch(problem, x, self._frozen(stage, x), may_wait, kinds, seed, self._clock)
         while not self._is_reached(stage, reached) and search.waiting and not self._clock.is_over(deadline):
             search.add_one()
             if not search.repair(steps, deadline):
@@ -259,4 +257,3 @@ class Search:
             return False
         found = master.solve(part.part(self.x), value + 1 - rest, until, 3000)
         return found.x is not None and self._accept(stage, part.whole(self.x, found.x))
-

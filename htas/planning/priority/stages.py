@@ -116,4 +116,3 @@ def _floors(problem: Problem, stage: Stage, x: Counts, elsewhere: Counts, kinds:
         if at_home.any() and least > 0:
             floors.append(Floor(Measure(np.zeros_like(at_home), at_home), least))
     return floors
-

@@ -1,0 +1,132 @@
+"""The optimiser on small clusters whose best placement can be read off."""
+
+from __future__ import annotations
+
+import pytest
+
+from htas.model.constraints import Constraints, HostPort
+from htas.model.nodes import Node
+from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Owner, Pod
+from htas.model.rearrangement import Rearrangement, RearrangementStatus
+from htas.planning.priority import Budget, optimise
+from tests.builders import NOW, budget, make_node, make_pod, make_policy, make_snapshot, no_schedule, running
+
+OPTED_IN = {MAY_MIGRATE: "true"}
+
+
+def optimised(nodes: list[Node], pods: list[Pod], seconds: float = 5.0, **view: object) -> Rearrangement:
+    search = Budget(seconds, 1, is_deterministic=True)
+    return optimise(make_snapshot(nodes, pods, **view), make_policy(), NOW, search, lambda: 0.0)
+
+
+def pod(name: str, memory: str, node: str | None = None, priority: int = 0, **fields: object) -> Pod:
+    made = make_pod(name, "100m", memory, priority=priority, **{"disruption": OPTED_IN, **fields})
+    return made if node is None else running(made, node)
+
+
+def two_nodes() -> list[Node]:
+    return [make_node("a", "4", "4Gi"), make_node("b", "4", "4Gi")]
+
+
+def test_figure_one_moves_one_of_two_pods_so_that_the_third_fits() -> None:
+    pods = [pod("one", "2Gi", "a"), pod("two", "2Gi", "b"), pod("three", "3Gi")]
+    found = optimised(two_nodes(), pods)
+    assert found.status is RearrangementStatus.PROVEN_OPTIMAL
+    assert len(found.shifts) == len(found.seats) == 1
+    assert found.shifts[0].target is not None
+    assert found.seats[0].node == found.shifts[0].source
+    assert (found.tiers[0].stays, found.tiers[0].stays_bound) == (3, 3)
+
+
+def test_the_present_placement_is_told_to_be_the_best() -> None:
+    found = optimised(two_nodes(), [pod("one", "3Gi", "a"), pod("two", "3Gi", "b"), pod("three", "2Gi")])
+    assert found.status is RearrangementStatus.ALREADY_OPTIMAL
+    assert (found.shifts, found.seats) == ((), ())
+
+
+def test_more_important_work_displaces_the_least_important() -> None:
+    pods = [pod("low", "3Gi", "a", 1), pod("middle", "3Gi", "b", 5), pod("high", "3Gi", priority=9)]
+    found = optimised(two_nodes(), pods)
+    assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/low", None)]
+    assert [(seat.pod, seat.node) for seat in found.seats] == [("default/high", "a")]
+
+
+def test_priorities_beyond_32_bits_are_only_ranks() -> None:
+    pods = [pod("low", "3Gi", "a", -(2**40)), pod("high", "3Gi", priority=2**40)]
+    found = optimised([make_node("a", "4", "4Gi")], pods)
+    assert [tier.priority for tier in found.tiers] == [2**40, -(2**40)]
+    assert found.seats[0].pod == "default/high"
+
+
+@pytest.mark.parametrize(
+    ("what", "fields"),
+    [
+        ("a promise", {"disruption": {DO_NOT_DISRUPT: "true"}}),
+        ("an opt-out", {"disruption": {MAY_MIGRATE: "false"}}),
+        ("a DaemonSet", {"owner": Owner("DaemonSet", "agent")}),
+        ("its end", {"deleted_at": NOW - 1}),
+        ("another scheduler", {"scheduler": "default-scheduler"}),
+        ("a host port", {"constraints": Constraints(host_ports=(HostPort(80),))}),
+    ],
+)
+def test_a_pod_held_by(what: str, fields: dict[str, object]) -> None:
+    pods = [pod("low", "3Gi", "a", **fields), pod("high", "3Gi", priority=9)]
+    found = optimised([make_node("a", "4", "4Gi")], pods)
+    assert not found.shifts, what
+    assert not found.seats
+
+
+def test_a_budget_without_disruptions_left_holds_its_pods() -> None:
+    pods = [pod("low", "3Gi", "a", labels={"app": "x"}), pod("high", "3Gi", priority=9)]
+    node = [make_node("a", "4", "4Gi")]
+    assert not optimised(node, pods, budgets=(budget(0, {"app": "x"}),)).shifts
+    assert optimised(node, pods, budgets=(budget(1, {"app": "x"}),)).shifts
+
+
+def test_a_service_that_has_not_opted_in_does_not_move_for_work_of_its_own_priority() -> None:
+    pods = [pod("one", "2Gi", "a", disruption={}), pod("two", "2Gi", "b", disruption={}), pod("three", "3Gi")]
+    assert not optimised(two_nodes(), pods).is_better
+    higher = [*pods[:2], pod("three", "3Gi", priority=1)]
+    assert optimised(two_nodes(), higher).is_better
+
+
+def test_a_bare_pod_is_evicted_for_more_important_work_but_never_moved() -> None:
+    pods = [pod("bare", "2Gi", "a", owner=None), pod("high", "3Gi", priority=1)]
+    nodes = [make_node("a", "4", "4Gi"), make_node("b", "4", "2560Mi")]
+    found = optimised(nodes, pods)
+    assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/bare", None)]
+
+
+def test_nothing_moves_to_a_tainted_or_closed_node() -> None:
+    nodes = [
+        make_node("a", "4", "4Gi"),
+        make_node("b", "4", "4Gi", taints=(no_schedule("only"),)),
+        make_node("c", "4", "4Gi", is_ready=False),
+    ]
+    found = optimised(nodes, [pod("one", "2Gi", "a"), pod("two", "3Gi")])
+    assert found.status is RearrangementStatus.ALREADY_OPTIMAL
+
+
+def test_a_waiting_pod_with_a_host_port_is_seated_where_moves_made_room() -> None:
+    port = Constraints(host_ports=(HostPort(80),))
+    pods = [pod("low", "3Gi", "a"), pod("high", "3Gi", priority=9), pod("ported", "1Gi", priority=5, constraints=port)]
+    found = optimised([make_node("a", "4", "4Gi")], pods)
+    assert {seat.pod for seat in found.seats} == {"default/high", "default/ported"}
+
+
+@pytest.mark.parametrize("pods", [[], [pod("one", "1Gi")]])
+def test_no_nodes_and_no_pods_are_a_trivial_answer(pods: list[Pod]) -> None:
+    found = optimised([], pods)
+    assert found.status is RearrangementStatus.ALREADY_OPTIMAL
+    assert not found.seats
+
+
+def test_a_budget_of_no_time_still_seats_what_needs_no_search() -> None:
+    found = optimised(two_nodes(), [pod("low", "3Gi", "a"), pod("high", "3Gi", priority=9)], seconds=0.0)
+    assert found.seats[0].node == "b"
+
+
+@pytest.mark.parametrize(("seconds", "workers", "share"), [(-1.0, 1, 0.8), (1.0, 0, 0.8), (1.0, 1, 1.5)])
+def test_a_budget_that_makes_no_sense_is_refused_by_name(seconds: float, workers: int, share: float) -> None:
+    with pytest.raises(ValueError, match="fallback"):
+        Budget(seconds, workers, share=share)
