@@ -89,7 +89,7 @@ class Problem:
         return tuple(value for t in range(self.tiers) for value in (self.placed(x, t), self.stays(x, t)))
 
     def free(self, x: Counts) -> Ints:
-        return np.asarray(self.capacity - x.T @ self.requests)
+        return np.asarray(self.capacity - load(x, self.requests))
 
     def yielded_in_vain(self, x: Counts) -> Bools:
         """[N]: nodes that a yielding pod left though no more important pod arrived there: constraint (5) broken."""
@@ -116,3 +116,11 @@ class Problem:
             and not self.yielded_in_vain(x).any()
             and all(used <= allowed for used, allowed in zip(self.disturbed(x), self.budgets, strict=True))
         )
+
+
+def load(x: Counts, requests: Ints) -> Ints:
+    """[N, R]: what counts of kinds ([K, N]) request on each node, by the few that are not zero."""
+    total = np.zeros((x.shape[1], requests.shape[1]), dtype=np.int64)
+    kinds, nodes = np.nonzero(x)
+    np.add.at(total, nodes, x[kinds, nodes][:, None] * requests[kinds])
+    return total
