@@ -1,9 +1,9 @@
 """The document's evaluation of its optimiser, by its formulation and ours in the same run, and cases of scale.
 
 The grid: 4, 8, 16, 32 identical nodes × 4, 8 pods a node × 1, 2, 4 priorities × 90, 95, 100, 105 % usage; instances
-in which the default scheduler leaves pods unplaced; 1, 10 and 20 s of wall clock, building included, two workers. An answer
-proven (in placing and staying) at one timeout holds at longer ones and is not searched again. Each answer is appended to
-a file of JSON lines as it comes: run again, the bench goes on where it was stopped.
+in which the default scheduler leaves pods unplaced; 1, 10 and 20 s of wall clock, building included, two workers. An
+answer proven (in placing and staying) at one timeout holds at longer ones and is not searched again. Each answer is
+appended to a file of JSON lines as it comes: run again, the bench goes on where it was stopped.
 
     python -m tools.bench.priority run --instances 5 --timeouts 1,10 --nodes 4,8,16,32 --out priority.jsonl
     python -m tools.bench.priority report --out priority.jsonl      # CSV, figure and table beside it
@@ -169,7 +169,7 @@ def scale_case(nodes: int, usage: float, seconds: float) -> None:
 def scale(arguments: Namespace) -> None:
     """Each case in a process of its own."""
     print(
-        f"{'nodes':>6} {'usage':>6} {'wall_s':>8} {'cpu_s':>8} {'peak_MB':>8} {'before':>26} {'after':>26}  bound  moved"
+        f"{'nodes':>6} {'usage':>6} {'wall_s':>8} {'cpu_s':>8} {'peak_MB':>8} {'before':>26} {'after':>26} bound moved"
     )
     sys.stdout.flush()
     for cell in SCALE:

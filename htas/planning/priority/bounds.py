@@ -12,8 +12,8 @@ _DIRECTIONS = 64
 def most_by_room(requests: Ints, count: Ints, must: Bools, room: Ints, fits: Bools) -> int:
     """How many pods fit at most, if the nodes were one: counts of kinds under weighted sums of resources.
 
-    For weights w ≥ 0 of resources no more fit than have Σ w·request ≤ Σ w·room (a surrogate constraint), and so many fit
-    by taking the smallest first. `must` kinds are all taken; kinds that fit no node (`fits` false) are none.
+    For weights w ≥ 0 of resources no more fit than have Σ w·request ≤ Σ w·room (a surrogate constraint), and so many
+    fit by taking the smallest first. All of `must` kinds are taken, and none of those that fit no node.
     """
     count = np.where(fits, count, 0)
     total = room.sum(axis=0).astype(np.float64)

@@ -16,7 +16,7 @@ from htas.planning.classes import Bools, Ints, PodClass
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.disturbing import Disturbance, Disturbing, Leave
 from htas.planning.opening import Opening
-from htas.planning.priority.problem import Problem
+from htas.planning.priority.problem import Problem, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:
     for k, kind in enumerate(kinds):
         np.add.at(home[k], [column[row] for row in kind.rows], 1)
     requests = np.array([kind.cls.requests for kind in kinds], dtype=np.int64).reshape(len(kinds), len(sim.table.axis))
-    taken = home.T @ requests
+    taken = load(home, requests)
     # A node may hold more than it offers (its allocatable shrank): what is on it may stay, and nothing joins it.
     capacity = np.maximum(sim.table.free[:, rows].T + taken, taken)
     capacity, requests = _smallest_units(capacity, requests)

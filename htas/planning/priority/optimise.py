@@ -27,11 +27,10 @@ def optimise(
     problem = build(opening, snapshot, policy, now)
     search = Search(problem, Clock(budget, elapsed))
     search.run()
-    steps = verified(opening, problem, steps_of(problem, opening, search.x))
+    wanted = steps_of(problem, opening, search.x)
+    steps = verified(opening, problem, wanted)
+    is_as_found = len(steps) == len(wanted) and set(map(id, steps)) == set(map(id, wanted))
     steps += seats_after(opening, policy)
-    is_as_found = len(steps) == len(steps_of(problem, opening, search.x)) + sum(
-        step.source is None and opening.book.class_of(step.pod).is_dynamic for step in steps
-    )
     tiers = _tiers(problem, search.reached, steps, is_as_found)
     if _score(tiers, before=False) <= _score(tiers, before=True):
         tiers = _tiers(problem, search.reached, [], is_as_found and not steps)

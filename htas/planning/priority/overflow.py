@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from htas.planning.classes import Bools, Ints
 from htas.planning.priority.budget import Clock
-from htas.planning.priority.problem import Counts, Problem
+from htas.planning.priority.problem import Counts, Problem, load
 
 Floats = NDArray[np.float64]
 
@@ -38,9 +38,13 @@ class OverflowSearch:
         self._kind, self._at = _one_by_one(np.column_stack([movable, waiting]))
         scale = np.maximum(problem.capacity.sum(axis=0), 1).astype(np.float64) / max(nodes, 1)
         self._sizes: Floats = problem.requests[self._kind] / scale
-        room = (problem.capacity - self._frozen.T @ problem.requests) / scale
+        room = (problem.capacity - load(self._frozen, problem.requests)) / scale
         self._slack: Floats = np.vstack([room, np.full((1, room.shape[1]), 1e12)])
         np.subtract.at(self._slack, self._at, self._sizes)
+        # The slack is in floating point, where 1e-9 of a node is nothing; whether pods fit is asked of integers.
+        self._free: Ints = problem.capacity - load(self._frozen, problem.requests)
+        inside = self._at < nodes
+        np.subtract.at(self._free, self._at[inside], problem.requests[self._kind[inside]])
         self._may_wait = may_wait[self._kind]
         allowed = problem.allowed[self._kind]
         self._allowed = None if allowed.all() else np.column_stack([allowed, np.ones(len(allowed), dtype=np.bool_)])
@@ -78,8 +82,13 @@ class OverflowSearch:
         self._clock.work(more.size * 2e-8)
 
     def _move(self, pod: int, to: int) -> None:
-        self._slack[self._at[pod]] += self._sizes[pod]
+        at, request = int(self._at[pod]), self._problem.requests[self._kind[pod]]
+        self._slack[at] += self._sizes[pod]
         self._slack[to] -= self._sizes[pod]
+        if at < len(self._free):
+            self._free[at] += request
+        if to < len(self._free):
+            self._free[to] -= request
         self._at[pod] = to
 
     def repair(self, steps: int, deadline: float) -> bool:
@@ -89,7 +98,7 @@ class OverflowSearch:
             overflow = -np.minimum(self._slack[:nodes], 0.0).sum(axis=1)
             full = np.flatnonzero(overflow > self._epsilon)
             if not len(full):
-                return bool((self._problem.free(self.placement()) >= 0).all())
+                return bool((self._free >= 0).all())
             if step % _STEPS_BETWEEN_LOOKS == 0 and self._clock.is_over(deadline):
                 return False
             if not self._exchange(int(full[self._random.integers(len(full))])):

@@ -71,25 +71,38 @@ class Problem:
 
     def placed(self, x: Counts, tier: int) -> int:
         """Objective (A): pods placed up to a tier."""
-        return int(x[self.tier <= tier].sum())
+        return int(x.sum(axis=1)[self.tier <= tier].sum())
 
     def stays(self, x: Counts, tier: int) -> int:
         """Objective (B): Σ over running pods up to a tier of 2 if it stays, 1 if it moves, 0 if it is evicted."""
+        placed, at_home = self._by_kind(x)
         kinds = (self.tier <= tier) & self.is_running
-        return int(x[kinds].sum() + np.minimum(x[kinds], self.home[kinds]).sum())
+        return int(placed[kinds].sum() + at_home[kinds].sum())
+
+    def _by_kind(self, x: Counts) -> tuple[Ints, Ints]:
+        """(placed, at home) of each kind; few of home's counts are not zero."""
+        kinds, nodes = np.nonzero(self.home)
+        at_home = np.zeros(self.kinds, dtype=np.int64)
+        np.add.at(at_home, kinds, np.minimum(x[kinds, nodes], self.home[kinds, nodes]))
+        return x.sum(axis=1), at_home
 
     def most_stays(self, tier: int) -> int:
-        return 2 * int(self.home[self.tier <= tier].sum())
+        return 2 * int(self.home.sum(axis=1)[self.tier <= tier].sum())
 
     def wanted(self, tier: int) -> int:
         return int(self.count[self.tier <= tier].sum())
 
     def score(self, x: Counts) -> tuple[int, ...]:
         """What is maximised, lexicographically: (A) and (B) of tier 0, then of tier 1 and so on."""
-        return tuple(value for t in range(self.tiers) for value in (self.placed(x, t), self.stays(x, t)))
+        placed, at_home = self._by_kind(x)
+        values: list[int] = []
+        for tier in range(self.tiers):
+            upto = self.tier <= tier
+            values += [int(placed[upto].sum()), int((placed + at_home)[upto & self.is_running].sum())]
+        return tuple(values)
 
     def free(self, x: Counts) -> Ints:
-        return np.asarray(self.capacity - x.T @ self.requests)
+        return np.asarray(self.capacity - load(x, self.requests))
 
     def yielded_in_vain(self, x: Counts) -> Bools:
         """[N]: nodes that a yielding pod left though no more important pod arrived there: constraint (5) broken."""
@@ -116,3 +129,11 @@ class Problem:
             and not self.yielded_in_vain(x).any()
             and all(used <= allowed for used, allowed in zip(self.disturbed(x), self.budgets, strict=True))
         )
+
+
+def load(x: Counts, requests: Ints) -> Ints:
+    """[N, R]: what counts of kinds ([K, N]) request on each node, by the few that are not zero."""
+    total = np.zeros((x.shape[1], requests.shape[1]), dtype=np.int64)
+    kinds, nodes = np.nonzero(x)
+    np.add.at(total, nodes, x[kinds, nodes][:, None] * requests[kinds])
+    return total

@@ -17,7 +17,7 @@ from htas.planning.priority.filling import must_waste
 from htas.planning.priority.greedy import best_fit, by_importance, settle
 from htas.planning.priority.master import Master
 from htas.planning.priority.overflow import OverflowSearch
-from htas.planning.priority.problem import Counts, Problem
+from htas.planning.priority.problem import Counts, Problem, load
 from htas.planning.priority.stages import Stage, searched_kinds, slice_of, stays_put
 
 _FIRST_STEPS = 400
@@ -99,7 +99,7 @@ class Search:
             return reached.placed_bound
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
-        room = problem.capacity - problem.home[kept].T @ problem.requests[kept]
+        room = problem.capacity - load(problem.home[kept], problem.requests[kept])
         limit = min(_MOST_HALVES, int(_HALVES_PER_S * self._clock.left(deadline)))
         is_wasted = must_waste(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room, limit)
         self._clock.work(0.2)
@@ -112,7 +112,7 @@ class Search:
         problem = self._problem
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
-        room = problem.capacity - problem.home[kept].T @ problem.requests[kept]
+        room = problem.capacity - load(problem.home[kept], problem.requests[kept])
         above = kinds & (problem.tier < stage.tier)
         # Pods above that all have places take their room whatever is done; else only the count of them is fixed.
         upto = stage.tier - 1
@@ -142,13 +142,15 @@ class Search:
         kinds = kinds & (problem.tier <= stage.tier)
         seed = self._clock.budget.seed + 1000 * attempt + stage.tier
         search = OverflowSearch(problem, x, self._frozen(stage, x), may_wait, kinds, seed, self._clock)
-        while not self._is_reached(stage, reached) and search.waiting and not self._clock.is_over(deadline):
+        missing = reached.placed_bound - self._problem.placed(self.x, stage.tier)
+        found: Counts | None = None
+        while missing > 0 and search.waiting and not self._clock.is_over(deadline):
             search.add_one()
             if not search.repair(steps, deadline):
-                return
-            found = np.where((problem.tier <= stage.tier)[:, None], search.placement(), x)
-            if not self._accept(stage, found):
-                return
+                break
+            found, missing = search.placement(), missing - 1
+        if found is not None:
+            self._accept(stage, np.where((problem.tier <= stage.tier)[:, None], found, x))
 
     def _frozen(self, stage: Stage, x: Counts) -> Counts:
         """Pods that exchanges leave where they are: what earlier stages keep, budgets cover, or yields at home.

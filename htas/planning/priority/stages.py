@@ -8,7 +8,7 @@ import numpy as np
 
 from htas.planning.classes import Bools, Ints
 from htas.planning.priority.master import Floor, Measure, Program
-from htas.planning.priority.problem import Counts, Problem
+from htas.planning.priority.problem import Counts, Problem, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def slice_of(problem: Problem, stage: Stage, x: Counts, nodes: Ints | None = Non
     program = Program(
         requests=problem.requests[kinds],
         count=np.asarray(count),
-        room=np.asarray(problem.capacity[nodes] - base.T @ problem.requests),
+        room=np.asarray(problem.capacity[nodes] - load(base, problem.requests)),
         allowed=problem.allowed[np.ix_(kinds, nodes)],
         home=problem.home[np.ix_(kinds, nodes)],
         tier=problem.tier[kinds],
