@@ -183,7 +183,7 @@ class Pricer:
 def _fluid(prices: Ints, most: Ints, use: Floats) -> int:
     """The fractional knapsack of capacity 1, rounded up and a little more for what floating point may have lost."""
     with np.errstate(divide="ignore"):
-        order = np.argsort(-prices / np.maximum(use, 1e-300), kind="stable")
+        order = np.argsort(-prices / np.maximum(use, 1e-280), kind="stable")
     used = np.cumsum((use * most)[order])
     worth = np.cumsum((prices * most)[order])
     last = int(np.searchsorted(used, 1.0))
