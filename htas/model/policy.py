@@ -65,7 +65,16 @@ class MigrationMethod(StrEnum):
     EVICT = "evict"
     """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
     CHECKPOINT = "checkpoint"
-    """The pod is checkpointed, moved and restored; its progress is kept."""
+    """The pod is checkpointed, moved and restored by the provider's own means (sandbox, KWOK)."""
+    KUBELET_CHECKPOINT = "kubelet-checkpoint"
+    """The kubelet checkpoints it with CRIU; the target's runtime restores it from a checkpoint image."""
+    COMMAND = "command"
+    """The operator's own executables checkpoint, transfer and restore it."""
+
+    @property
+    def keeps_progress(self) -> bool:
+        """Whether a moved pod goes on where it was, instead of beginning again."""
+        return self is not MigrationMethod.EVICT
 
 
 class EmptyRelease(StrEnum):
