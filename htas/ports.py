@@ -57,8 +57,11 @@ class MoveRefusedError(ConflictError):
     """A pod that cannot be moved as it is, or not there: known before anything was touched."""
 
     def __init__(self, reason: Refusal, message: str) -> None:
-        super().__init__(f"{reason}: {message}")
+        super().__init__(message)
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {super().__str__()}"
 
 
 class CapacityError(HTASError):

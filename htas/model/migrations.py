@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -243,6 +244,8 @@ class MigrationSettings(msgspec.Struct, frozen=True):
     transfer: Transfer = Transfer.SCP
     attempts: int = 3
     """How often a move is tried before it is taken back (HTAS paper 4.2)."""
+    at_once: int = 10
+    """Moves under way at one time: they share disks and the network."""
     deadlines: Deadlines = Deadlines()
     allow_tcp: bool = False
     """Whether the nodes' CRIU may close open TCP connections (`tcp-close`) instead of refusing the dump."""
@@ -256,9 +259,10 @@ class MigrationSettings(msgspec.Struct, frozen=True):
     commands: Commands = Commands()
 
 
+Versions = tuple[tuple[str, tuple[int, int], tuple[int, int] | None], ...]
 _VERSION = re.compile(r"^(?P<name>[a-z-]+)://v?(?P<major>\d+)\.(?P<minor>\d+)")
-CHECKPOINTS = {"containerd": ((2, 0), None)}
-RESTORES = {"containerd": ((2, 2), (2, 4))}
+CHECKPOINTS: Versions = (("containerd", (2, 0), None),)
+RESTORES: Versions = (("containerd", (2, 2), (2, 4)),)
 """From this version, below that one, a runtime restores a pod created from a checkpoint image. Before 2.2 containerd
 always pulls the base image by its id, and fails; from 2.4 on it has no restore by create."""
 
@@ -273,10 +277,12 @@ def can_restore(runtime: str) -> bool:
     return _within(runtime, RESTORES)
 
 
-def _within(runtime: str, versions: Mapping[str, tuple[tuple[int, int], tuple[int, int] | None]]) -> bool:
+@cache
+def _within(runtime: str, versions: Versions) -> bool:
     match = _VERSION.match(runtime)
-    if match is None or match["name"] not in versions:
+    if match is None:
         return False
     version = int(match["major"]), int(match["minor"])
-    first, end = versions[match["name"]]
-    return version >= first and (end is None or version < end)
+    return any(
+        name == match["name"] and version >= first and (end is None or version < end) for name, first, end in versions
+    )

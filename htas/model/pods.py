@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.migrations import Refusal
 from htas.model.resources import Resources
 
 
@@ -97,6 +98,9 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """That of its first container."""
     twin_of: str = ""
     """The uid of the pod whose place it will take: it runs already where that one is being moved."""
+    containers: int = 1
+    obstacles: tuple[Refusal, ...] = ()
+    """What in its manifest keeps it from being moved with its progress."""
 
     @property
     def key(self) -> str:

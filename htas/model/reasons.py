@@ -64,10 +64,14 @@ class Kept(StrEnum):
     BLOCKED_BY_POD = "BlockedByPod"
     BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
     EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
+    CANNOT_CHECKPOINT = "RuntimeCannotCheckpoint"
+    """Its group moves pods by checkpoint, which its container runtime does not write."""
+    MIGRATION_FAILED = "MigrationFailed"
+    """A pod of it could not be moved, after every attempt; it is left alone for a while."""
 
 
 class Blocking(StrEnum):
-    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own two."""
+    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own three."""
 
     MIN_REPLICAS_REACHED = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"
@@ -77,6 +81,8 @@ class Blocking(StrEnum):
     NOT_ENOUGH_PDB = "NotEnoughPdb"
     DO_NOT_DISRUPT = "DoNotDisrupt"
     SERVICE_NOT_OPTED_IN = "ServiceNotOptedIn"
+    NOT_MOVABLE = "NotMovable"
+    """It would lose something if it were moved with its progress; the message begins with what (Refusal)."""
 
 
 class Removal(StrEnum):

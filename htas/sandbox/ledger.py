@@ -30,6 +30,8 @@ class Ledger(msgspec.Struct):
     restarts: int = 0
     work_lost_s: float = 0.0
     migrations: int = 0
+    work_repeated_s: float = 0.0
+    """What moved pods did twice: from the dump at their source to their restart at the target."""
     evictions: int = 0
     overcommitted: int = 0
     """Pods bound to a node without room for them; must stay 0."""

@@ -12,6 +12,7 @@ import msgspec
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.errors import Fault, Faults
+from htas.adapters.kubernetes.obstacles import obstacles
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
 from htas.model.pods import (
@@ -117,6 +118,8 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         template=template_of(meta, owner),
         image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
+        containers=len(spec.containers) or 1,
+        obstacles=obstacles(raw),
     )
 
 

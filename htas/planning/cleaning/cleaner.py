@@ -14,7 +14,9 @@ from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.class_book import ClassBook
 from htas.planning.cleaning.candidates import Candidate, Question, judge, percent
+from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES
 from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.cleaning.movability import VolumeBook
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.cleaning.utilization import is_empty, utilization
 from htas.planning.packing.placing import Placer
@@ -61,7 +63,9 @@ def clean(
         else:
             round_.kept.append(judged)
     if candidates:
-        rescheduler = Rescheduler(sim, book, placer, policy, _ledger(snapshot), now)
+        rescheduler = Rescheduler(
+            sim, book, placer, policy, _ledger(snapshot), now, snapshot.move_times, _volumes(snapshot, policy)
+        )
         with _only_targets_open(sim, snapshot, round_):
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
@@ -71,6 +75,13 @@ def clean(
         tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
         memory,
     )
+
+
+def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
+    """What moves with progress are judged by; nothing where pods are evicted alone."""
+    if any(group.cleaning.migration.keeps_progress for group in policy.groups):
+        return VolumeBook.of(snapshot.cluster.volumes)
+    return NO_VOLUMES
 
 
 def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
