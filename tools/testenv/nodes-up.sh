@@ -76,7 +76,7 @@ if ! alive forward forward.py; then
   ip link show "$context-br" >/dev/null 2>&1 || ip link add "$context-br" type bridge
   ip address replace "$net.0.1/24" dev "$context-br"
   ip link set "$context-br" up
-  setsid nohup python3 "$here/nodes/forward.py" "$net.0.1" 6443 "${endpoint%:*}" "${endpoint##*:}" >"$dir/log/forward.log" 2>&1 </dev/null &
+  setsid nohup python3 "$here/nodes/forward.py" "$net.0.1" 6443 "${endpoint%:*}" "${endpoint##*:}" >"$dir/log/forward.log" 2>&1 3>&- </dev/null &
   echo $! >"$dir/pid/forward"
   disown
 fi
@@ -165,7 +165,7 @@ SetEnv PATH=$prefix/bin:/usr/sbin:/usr/bin:/sbin:/bin
 Subsystem sftp internal-sftp
 CONF
   setsid nohup unshare --mount --net --pid --uts --ipc --fork --kill-child --mount-proc --propagation private \
-    "$here/nodes/node.sh" "$name" "$node" "$address" "$net.$index.0/24" "$prefix" "$bin/kubelet" "${peers[@]}" >"$node/log/node.log" 2>&1 </dev/null &
+    "$here/nodes/node.sh" "$name" "$node" "$address" "$net.$index.0/24" "$prefix" "$bin/kubelet" "${peers[@]}" >"$node/log/node.log" 2>&1 3>&- </dev/null &
   echo $! >"$dir/pid/$name"
   disown
   wait_for "the namespaces of $name" apart "$(<"$dir/pid/$name")"
