@@ -61,7 +61,7 @@ class World:
         access = load_access(kubeconfig or self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
         objects = Objects(api)
-        copies = SecureCopies(settings.secure_copy, Shell(settings.secure_copy), objects.address)
+        copies = SecureCopies(Shell(settings.secure_copy), objects.address)
         method = KubeletCheckpoint(objects, Kubelets(access, settings.kubelet_port, copies.certificate), copies)
         engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES)
         engine.run()

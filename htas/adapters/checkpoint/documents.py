@@ -13,10 +13,8 @@ import msgspec
 
 from htas.adapters.kwok.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord
-from htas.model.pods import TWIN_OF
+from htas.model.pods import MOVING, TWIN_OF
 
-MOVING = "htas.io/moving"
-"""The label of a pod that is being moved and of its twin, with the move's id."""
 RESTORED = "htas.io/restored"
 """The label of a pod that was restored, with the move's id: its image is kept on the node as long as it lives."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

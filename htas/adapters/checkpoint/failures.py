@@ -40,10 +40,18 @@ def dump_failure(words: str) -> StepFailedError:
     return StepFailedError(Failure.CHECKPOINT_FAILED, shortened(words))
 
 
+_DAMAGE = ("content digest", "unexpected commit digest", "digest mismatch", "tar: invalid")
+"""Words of containerd for an image that is not what its manifest says."""
+
+
 def copy_failure(words: str, otherwise: Failure = Failure.TRANSFER_FAILED) -> StepFailedError:
-    """What the end of a copy, or of an import, says of why it failed."""
-    is_full = "no space left on device" in words.lower()
-    return StepFailedError(Failure.NO_SPACE if is_full else otherwise, shortened(words))
+    """What the ends of a copy say of why it failed."""
+    spoken = words.lower()
+    if "no space left on device" in spoken:
+        return StepFailedError(Failure.NO_SPACE, shortened(words))
+    if any(sign in spoken for sign in _DAMAGE):
+        return StepFailedError(Failure.DIGEST_WRONG, shortened(words))
+    return StepFailedError(otherwise, shortened(words))
 
 
 def shortened(words: str) -> str:

@@ -73,7 +73,6 @@ class KubeletCheckpoint:
             self._copies.deliver(record, container, archive, until - time.monotonic())
             for container, archive in zip(containers, record.archive.split(), strict=True)
         ]
-        self._copies.clean_source(record, containers)
         images = tuple(self._copies.image_of(record, container) for container in containers)
         return Delivered(images, tuple(digest for digest, _ in sent), sum(size for _, size in sent))
 

@@ -37,7 +37,7 @@ class Method(Protocol):
         ...
 
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
-        """Bring the checkpoint to where the target can restore it, and remove it from the source's node."""
+        """Bring the checkpoint to where the target can restore it."""
         ...
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from htas.adapters.checkpoint.documents import MOVING, RESTORED, Json
+from htas.adapters.checkpoint.documents import RESTORED, Json
 from htas.adapters.kubernetes.api import ApiServer, part
+from htas.model.pods import MOVING
 from htas.ports import ConflictError, NotFoundError
 
 CONFLICTS = 10

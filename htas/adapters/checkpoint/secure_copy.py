@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections.abc import Callable, Collection, Sequence
 
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.image import checkpoint_image, head, tail
 from htas.adapters.checkpoint.shell import CommandFailedError, Shell
-from htas.model.migrations import Failure, MigrationRecord, SecureCopy
+from htas.model.migrations import Failure, MigrationRecord
 
 ARCHIVES = "/var/lib/kubelet/checkpoints"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet.crt"
@@ -22,6 +21,9 @@ REPOSITORY = "localhost/htas-checkpoint"
 """What the names of checkpoint images begin with: whatever is so called on a node is ours."""
 LOOK_S = 20.0
 """For a command that looks or removes, and moves no bytes."""
+IMPORT = "trap '' HUP; ctr -n k8s.io images import --local - >/dev/null"
+"""Where the connection breaks, it reads the end of the file and tidies up, instead of being killed."""
+_FOUND = re.compile(r"([0-9a-f]{64}) -? ?([0-9]+)")
 PINNED = "io.cri-containerd.pinned=pinned"
 """Without it the kubelet may take the image for unused: the restored container says that it runs its base image."""
 
@@ -31,8 +33,7 @@ class SecureCopies:
 
     pull_policy, pull_secret = "Never", ""
 
-    def __init__(self, setting: SecureCopy, shell: Shell, address_of: Callable[[str], str]) -> None:
-        self._directory = setting.directory
+    def __init__(self, shell: Shell, address_of: Callable[[str], str]) -> None:
         self._shell = shell
         self._address_of = address_of
 
@@ -55,31 +56,31 @@ class SecureCopies:
         return f"{REPOSITORY}/{container.lower()}:{record.id}-{record.attempt}"
 
     def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
-        """Bring an archive to the target as an image; returns its sha256 and size. Raises StepFailedError."""
-        until = time.monotonic() + within_s
-        source, target = self._address_of(record.source), self._address_of(record.target)
-        measured = self._at(record.source, f"sha256sum < {shlex.quote(archive)}; stat -c %s {shlex.quote(archive)}")
-        digest, size = measured.split()[0], int(measured.split()[-1])
-        image = checkpoint_image(container, digest, size)
+        """Bring an archive to the target as an image; returns its sha256 and size. Raises StepFailedError.
+
+        containerd refuses an image of which the layer has another digest than its manifest says, and the manifest says
+        what the source's own node has found.
+        """
         name = self.image_of(record, container)
-        landing = f"{self._directory}/{record.id}-{container}.tar"
+
+        def around(announced: str) -> tuple[bytes, bytes]:
+            digest, size = _announced(announced)
+            image = checkpoint_image(container, digest, size)
+            return head(image, name), tail(image)
+
+        path = shlex.quote(archive)
         streamed = self._shell.stream(
-            source,
-            f"cat {shlex.quote(archive)}",
-            target,
-            f"umask 077 && mkdir -p {self._directory} && cat > {landing} && sha256sum < {landing}",
-            (head(image, name), tail(image)),
-            until - time.monotonic(),
+            self._address_of(record.source),
+            f"echo $(sha256sum < {path}) $(stat -c %s {path}) && exec cat {path}",
+            self._address_of(record.target),
+            f"{IMPORT} && ctr -n k8s.io images label {name} {PINNED}",
+            around,
+            within_s,
         )
-        arrived = streamed.printed.split()[0] if streamed.printed.split() else ""
-        if (streamed.part, streamed.part_bytes) != (digest, size) or arrived != streamed.whole:
-            what = (
-                f"{archive}: {size} bytes of sha256 {digest[:12]}… left {record.source}, others came to {record.target}"
-            )
+        digest, size = _announced(streamed.announced)
+        if (streamed.digest, streamed.size) != (digest, size):
+            what = f"{archive}: {size} bytes of sha256 {digest[:12]}… were announced, {streamed.size} others came"
             raise StepFailedError(Failure.DIGEST_WRONG, what)
-        importing = f"ctr -n k8s.io images import --local {landing} && ctr -n k8s.io images label {name} {PINNED}"
-        command = f"{importing}; code=$?; rm -f {landing}; exit $code"
-        self._at(record.target, command, within_s=until - time.monotonic())
         return digest, size
 
     def clean_source(self, record: MigrationRecord, containers: Collection[str]) -> None:
@@ -95,8 +96,7 @@ class SecureCopies:
 
     def clean_target(self, record: MigrationRecord) -> None:
         """Remove what a move has brought to its target; raises StepFailedError while that cannot be reached."""
-        landing = f"{self._directory}/{record.id}-*.tar"
-        self._at(record.target, f"rm -f {landing}; {_forgetting(f'{REPOSITORY}/.*:{record.id}-')}")
+        self.forget(record.target, record.id)
 
     def forget(self, node: str, move: str) -> None:
         """Remove the images of a move that is over, once the pod they were restored for runs no more."""
@@ -105,16 +105,21 @@ class SecureCopies:
     def sweep(self, node: str, keep: Sequence[str]) -> None:
         """Remove whatever moves have left on a node, but for those of which the ids are given."""
         kept = "|".join([*keep, "no-move"])
-        files = f"for f in {self._directory}/*.tar; do echo $f | grep -Eq '/({kept})-' || rm -f $f; done"
-        self._at(node, f"{files}; {_forgetting(f'{REPOSITORY}/', f':({kept})-')}")
+        self._at(node, _forgetting(f"{REPOSITORY}/", f":({kept})-"))
 
-    def _at(
-        self, node: str, command: str, otherwise: Failure = Failure.TRANSFER_FAILED, within_s: float = LOOK_S
-    ) -> str:
+    def _at(self, node: str, command: str, otherwise: Failure = Failure.TRANSFER_FAILED) -> str:
         try:
-            return self._shell.run(self._address_of(node), command, within_s)
+            return self._shell.run(self._address_of(node), command, LOOK_S)
         except CommandFailedError as error:
             raise copy_failure(f"{node}: {shortened(error.said) or error}", otherwise) from error
+
+
+def _announced(line: str) -> tuple[str, int]:
+    """The digest and the size that the source's node has found; raises StepFailedError where it found none."""
+    match = _FOUND.fullmatch(line.strip())
+    if match is None:
+        raise StepFailedError(Failure.TRANSFER_FAILED, f"the archive cannot be read: {shortened(line)}")
+    return match[1], int(match[2])
 
 
 def _forgetting(pattern: str, but: str = "$^") -> str:

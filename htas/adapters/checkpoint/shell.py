@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Timer
-from typing import IO
 
 import msgspec
 
@@ -17,6 +16,8 @@ from htas.model.migrations import Failure, SecureCopy
 
 CHUNK = 1 << 20
 CONNECT_S = 10
+PATIENCE_S = 5.0
+"""For the end of a stream to tidy up before it is killed."""
 UNREACHABLE = 255
 """ssh's own exit code: it did not get as far as the command."""
 
@@ -34,12 +35,11 @@ class CommandFailedError(Exception):
 
 
 class Streamed(msgspec.Struct, frozen=True):
-    """What came through a stream: the sha256 of all that was sent, and of the part that was read; what was printed."""
+    """What came through a stream: what the source announced, and the sha256 and size of what it then sent."""
 
-    whole: str
-    part: str
-    part_bytes: int
-    printed: str
+    announced: str
+    digest: str
+    size: int
 
 
 class Shell:
@@ -56,6 +56,7 @@ class Shell:
             *("-o", "ServerAliveInterval=5"),
             *("-o", "ServerAliveCountMax=3"),
             *("-o", "LogLevel=ERROR"),
+            *("-o", "Ciphers=^aes128-gcm@openssh.com"),  # several times as fast as the default where AES is in hardware
             *("-i", setting.identity_file),
             *("-p", str(setting.port)),
             *("-l", setting.user),
@@ -74,66 +75,86 @@ class Shell:
         return done.stdout.decode("utf-8", "replace")
 
     def stream(
-        self, source: str, reading: str, target: str, writing: str, around: tuple[bytes, bytes], within_s: float
+        self,
+        source: str,
+        reading: str,
+        target: str,
+        writing: str,
+        around: Callable[[str], tuple[bytes, bytes]],
+        within_s: float,
     ) -> Streamed:
-        """Send what a command on one node prints to a command on another, between a head and a tail.
+        """Send what a command on one node prints to a command on another.
 
-        Nothing of it is written down here. Raises StepFailedError where either end fails or time is up.
+        The first line that is read announces what follows; `around` tells by it what is sent before and after. Nothing
+        is written down on the way. Raises StepFailedError where either end fails or time is up.
         """
-        until = time.monotonic() + within_s
-        with (
-            subprocess.Popen(
-                self._ssh(source, reading), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            ) as reader,
-            subprocess.Popen(
-                self._ssh(target, writing), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            ) as writer,
-        ):
-            ends = (reader, writer)
-            alarm = Timer(max(0.1, until - time.monotonic()), _kill, [ends])
+        with self._open(source, reading) as reader, self._open(target, writing) as writer:
+            alarm = Timer(max(0.1, within_s), _kill, [(reader, writer)])
+            began = time.monotonic()
             alarm.start()
             try:
                 return _pumped(reader, writer, around)
-            except (BrokenPipeError, CommandFailedError) as error:
-                _kill(ends)
-                if time.monotonic() >= until:
+            except (OSError, ValueError, CommandFailedError) as error:
+                _close(writer)  # its end of the file is where the importer gives up and tidies
+                _kill([reader])
+                if time.monotonic() - began >= within_s:
                     raise StepFailedError(Failure.DEADLINE, f"not copied within {within_s:.0f} s") from error
-                errors = [end.stderr for end in ends if end.stderr is not None]
-                said = " ".join(stream.read().decode("utf-8", "replace") for stream in errors)
-                raise copy_failure(said.strip() or str(error)) from error
+                said = " ".join(_said(end) for end in (reader, writer)).strip()
+                raise copy_failure(f"{error}: {said}" if said else str(error)) from error
             finally:
                 alarm.cancel()
-                _kill(ends)
-                with suppress(BrokenPipeError):  # what is still buffered has no reader any more
-                    _input(writer).close()
+                _close(writer)
+                with suppress(subprocess.TimeoutExpired):
+                    writer.wait(PATIENCE_S)
+                _kill((reader, writer))
+
+    def _open(self, address: str, command: str) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self._ssh(address, command), stdin=pipe, stdout=pipe, stderr=pipe)
 
     def _ssh(self, address: str, command: str) -> list[str]:
         return ["ssh", *self._options, address, command]
 
 
-def _pumped(reader: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], around: tuple[bytes, bytes]) -> Streamed:
-    """Raises BrokenPipeError where the writer ends early, CommandFailedError where either end fails."""
+def _pumped(
+    reader: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], around: Callable[[str], tuple[bytes, bytes]]
+) -> Streamed:
+    """Raises OSError where the writer ends early, CommandFailedError where either end fails."""
     assert reader.stdout is not None
-    assert writer.stdout is not None
-    whole, part, count = hashlib.sha256(), hashlib.sha256(), 0
-
-    def send(chunk: bytes, into: IO[bytes]) -> None:
-        whole.update(chunk)
-        into.write(chunk)
-
-    send(around[0], _input(writer))
+    assert writer.stdin is not None
+    _close(reader)
+    announced = reader.stdout.readline().decode("utf-8", "replace")
+    if not announced:
+        raise CommandFailedError(reader.wait(), "nothing was read")
+    head, tail = around(announced)
+    writer.stdin.write(head)
+    sha, size = hashlib.sha256(), 0
     while chunk := reader.stdout.read(CHUNK):
-        part.update(chunk)
-        count += len(chunk)
-        send(chunk, _input(writer))
+        sha.update(chunk)
+        size += len(chunk)
+        writer.stdin.write(chunk)
     if reader.wait() != 0:
-        raise CommandFailedError(reader.returncode, f"the copy broke off after {count} bytes")
-    send(around[1], _input(writer))
-    _input(writer).close()
-    printed = writer.stdout.read().decode("utf-8", "replace")
+        raise CommandFailedError(reader.returncode, f"the copy broke off after {size} bytes")
+    writer.stdin.write(tail)
+    writer.stdin.close()
     if writer.wait() != 0:
-        raise CommandFailedError(writer.returncode, f"the copy could not be kept after {count} bytes")
-    return Streamed(whole.hexdigest(), part.hexdigest(), count, printed)
+        raise CommandFailedError(writer.returncode, f"the image was refused after {size} bytes")
+    return Streamed(announced, sha.hexdigest(), size)
+
+
+def _said(process: subprocess.Popen[bytes]) -> str:
+    """What it wrote to its standard error, once it has ended."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(PATIENCE_S)
+    _kill([process])
+    return process.stderr.read().decode("utf-8", "replace").strip() if process.stderr is not None else ""
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Its standard input; what is still buffered has no reader where it has ended."""
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def _kill(ends: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -141,8 +162,3 @@ def _kill(ends: Sequence[subprocess.Popen[bytes]]) -> None:
         with suppress(ProcessLookupError):
             if end.poll() is None:
                 end.kill()
-
-
-def _input(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    assert process.stdin is not None
-    return process.stdin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
 
 import structlog
@@ -170,11 +171,14 @@ class Steps:
         has_more = record.attempt < self._settings.attempts and not failure.is_final
         if source is None or has_ended(source) or not has_more:
             over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), **why)
-            if source is not None:
+            with suppress(StepFailedError):  # it has gone meanwhile, and its journal with it
                 self._journal.write(record, over)
             return over
         self._closing.wait(PAUSE_S)
-        return self._journal.write(record, record.advanced(MigrationState.PREPARED, self._clock(), **why))
+        try:
+            return self._journal.write(record, record.advanced(MigrationState.PREPARED, self._clock(), **why))
+        except StepFailedError as gone:
+            return record.advanced(MigrationState.ROLLED_BACK, self._clock(), reason=gone.reason, detail=gone.detail)
 
     def _take_back(self, record: MigrationRecord) -> None:
         """The twin goes, and its source is its controller's again."""
