@@ -19,7 +19,9 @@ from htas.execution.draining import Draining
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
+from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
+from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
@@ -84,7 +86,9 @@ class Daemon:
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
-        self._draining = Draining(ports, calls, policy, self._machines)
+        self._moves = MovesSeen(ports.migration, policy.timeouts)
+        self.requested_moves = RequestedMoves(ports.migration)
+        self._draining = Draining(ports, calls, policy, self._machines, self._moves)
         self._executor = Executor(ports, calls, self._machines, self._draining, self._expectations)
         self._announcing = Announcing(ports.announcer, policy)
         self._memory = Memory()
@@ -106,12 +110,13 @@ class Daemon:
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
-        return self.ports.cluster.changes() + self.ports.provider.changes()
+        return self.ports.cluster.changes() + self.ports.provider.changes() + self.requested_moves.asked
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
         self.policy = policy
         self._backoffs.timeouts = policy.timeouts
+        self._moves.timeouts = policy.timeouts
         self._machines.policy = policy
         self._draining.policy = policy
         self._announcing.policy = policy
@@ -135,6 +140,9 @@ class Daemon:
         self._remember()
         repairs = self._repair()
         snapshot = self.observe()
+        if self.requested_moves.are_waiting:
+            repairs += self.requested_moves.carry_out(snapshot, self.policy)
+            snapshot = self.observe()
         began = perf_counter()
         decided = plan(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
@@ -168,6 +176,9 @@ class Daemon:
         if self._last is None and newest and newest[0].at <= now:
             self._last = without(newest[0].snapshot, over)
             self._stays.observe(self._last)
+        if newest and newest[0].at <= now:
+            before = newest[0].snapshot
+            self._moves.begin(before.move_times, before.failed_moves, newest[0].at)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -219,6 +230,8 @@ class Daemon:
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
             learned=ports.store.learned(),
+            move_times=dict(self._moves.times),
+            failed_moves=self._moves.failed(now),
             memory=self._memory,
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
