@@ -62,7 +62,9 @@ class World:
         api = ApiServer(access, RateLimit(1000, 1000))
         objects = Objects(api)
         copies = SecureCopies(Shell(settings.secure_copy), objects.address)
-        method = KubeletCheckpoint(objects, Kubelets(access, settings.kubelet_port, copies.certificate), copies)
+        method = KubeletCheckpoint(
+            objects, Kubelets(access, settings.kubelet_port, access.ca_file, copies.certificate), copies
+        )
         engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES)
         engine.run()
         try:

@@ -36,8 +36,6 @@ log = structlog.get_logger()
 
 LOOK_S = 5.0
 """Between looks for moves that nobody carries, and for images that nobody needs."""
-AT_ONCE = 16
-"""Moves carried at one time; how many there are is the planner's to say."""
 REST_S = 60.0
 """A move that was taken back is not begun anew for so long: what was wrong is wrong still."""
 
@@ -45,7 +43,7 @@ REST_S = 60.0
 class CheckpointMigration:
     """Implements MigrationPort. `run` carries moves, `close` ends that: only the daemon that leads does so.
 
-    `sweepable` names the nodes on which an earlier move may have left something. `on_edge` is told of every edge.
+    `sweepable` names the nodes on which an earlier move may have left something.
     """
 
     def __init__(
@@ -57,13 +55,11 @@ class CheckpointMigration:
         sweepable: Callable[[], Sequence[str]] = tuple,
         clock: Callable[[], float] = time.time,
         reached: Callable[[str], None] = lambda point: None,
-        on_edge: Callable[[MigrationRecord], None] = lambda record: None,
     ) -> None:
         self._api = api
         self._method = method
         self._settings = settings
         self._clock = clock
-        self._on_edge = on_edge
         self._closing = Event()
         self._objects = Objects(api)
         self._journal = Journal(self._objects)
@@ -140,8 +136,7 @@ class CheckpointMigration:
     # Carrying moves.
 
     def run(self) -> None:
-        """Finish first what cannot wait: between a Job and its twin nothing else may come."""
-        self._carriers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="move")
+        self._carriers = ThreadPoolExecutor(self._settings.at_once, thread_name_prefix="move")
         self._thread = Thread(target=self._run, name="moves", daemon=True)
         self._thread.start()
 
@@ -207,7 +202,6 @@ class CheckpointMigration:
     def _note(self, record: MigrationRecord) -> None:
         facts = {"reason": record.reason, "detail": record.detail} if record.reason else {}
         log.info("move", move=record.id, pod=record.pod, to=record.target, state=record.state, **facts)
-        self._on_edge(record)
 
 
 def found_in(pods: Sequence[Json]) -> list[MigrationRecord]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 import urllib3
@@ -27,12 +28,16 @@ class _Answer(msgspec.Struct):
 class Kubelets:
     """Asks kubelets over HTTPS, with the credentials that the API server is asked with.
 
-    `certificate_of(node)` returns PEM text of what the kubelet's certificate must be signed with, or be itself.
+    Their certificates must be signed with one of those in the file `trusted` or, where a kubelet has signed its own, be
+    what `certificate_of(node)` returns as PEM text.
     """
 
-    def __init__(self, access: Access, port: int, certificate_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, access: Access, port: int, trusted: Path | None, certificate_of: Callable[[str], str] | None
+    ) -> None:
         self._access = access
         self._port = port
+        self._trusted = trusted
         self._certificate_of = certificate_of
         self._pools: dict[str, urllib3.HTTPSConnectionPool] = {}
 
@@ -74,7 +79,11 @@ class Kubelets:
         """A kubelet signs its own certificate unless told otherwise, and to the node's name, not to its address."""
         key = f"{node}/{address}"
         if key not in self._pools:
-            context = ssl.create_default_context(cadata=self._certificate_of(node))
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            if self._trusted is not None:
+                context.load_verify_locations(self._trusted)
+            if self._certificate_of is not None:
+                context.load_verify_locations(cadata=self._certificate_of(node))
             if self._access.client_certificate is not None:
                 context.load_cert_chain(*self._access.client_certificate)
             self._pools[key] = urllib3.HTTPSConnectionPool(
