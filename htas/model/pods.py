@@ -125,6 +125,8 @@ RUNTIME = "htas.io/runtime"
 WORKLOAD = "htas.io/workload"
 TWIN_OF = "htas.io/twin-of"
 """The label of a pod that will take another's place, with that one's uid."""
+MOVING = "htas.io/moving"
+"""The label of a pod that is being moved by way of a checkpoint, and of its twin, with the move's id."""
 DISRUPTION_ANNOTATIONS = frozenset(
     {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE}
 )

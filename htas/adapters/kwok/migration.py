@@ -34,7 +34,7 @@ from htas.model.migrations import (
     MigrationState,
     Refusal,
 )
-from htas.model.pods import TWIN_OF, Pod
+from htas.model.pods import MOVING, TWIN_OF, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Move
 from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError
@@ -132,7 +132,7 @@ class KwokMigration:
         """Take every move as far as it can go now; those of an earlier process too."""
         with self._lock:
             before = set(self._moves)
-        found = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": TWIN_OF}))
+        found = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": f"{TWIN_OF},!{MOVING}"}))
         under_way = set()
         for twin in found["items"]:
             origin = twins.origin_of(twin)

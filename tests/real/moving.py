@@ -1,0 +1,124 @@
+"""Two real nodes beside a control plane of their own, and the engine that moves pods between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from htas.adapters.checkpoint.engine import CheckpointMigration
+from htas.adapters.checkpoint.kubelet import Kubelets
+from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.secure_copy import SecureCopies
+from htas.adapters.checkpoint.shell import Shell
+from htas.adapters.kubernetes.access import load_access
+from htas.adapters.kubernetes.api import ApiServer
+from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
+from htas.model.pods import Phase, Pod
+from htas.model.resources import Resources
+from tests.real.counting import last, pods_of
+from tests.real.harness import APPS, BATCH, CORE, Cluster, Json, eventually
+from tools.testenv.real_nodes import ARCHIVES, NAMES, RealNodes
+
+LANDING = "/var/lib/htas"
+
+
+class World:
+    """A cluster of two real nodes; what tests leave on it is swept by `wipe`."""
+
+    def __init__(self, cluster: Cluster, nodes: RealNodes) -> None:
+        self.cluster, self.nodes = cluster, nodes
+
+    def wipe(self) -> None:
+        self.nodes.start()
+        for path in (f"{APPS}/namespaces/default/replicasets", f"{BATCH}/namespaces/default/jobs"):
+            self.cluster.delete(path)
+        eventually(self._is_swept, 60, "no pod is left")
+        for node in NAMES:
+            self.cluster.kubectl("uncordon", node)
+            self.nodes.on(node, f"rm -rf {LANDING} {ARCHIVES}/*")
+            for image in self.nodes.checkpoint_images(node):
+                self.nodes.on(node, f"ctr -n k8s.io images rm {image}")
+
+    def _is_swept(self) -> bool:
+        self.cluster.delete(f"{CORE}/namespaces/default/pods")
+        return not self.cluster.pods(labelSelector="!control-plane")
+
+    def settings(self, **changes: object) -> MigrationSettings:
+        copying = SecureCopy(
+            identity_file=str(self.nodes.identity_file), known_hosts_file=str(self.nodes.known_hosts_file)
+        )
+        return MigrationSettings(secure_copy=copying, **changes)  # type: ignore[arg-type] # fields by name
+
+    @contextmanager
+    def engine(self, kubeconfig: Path | None = None, **changes: object) -> Iterator[CheckpointMigration]:
+        """The port as a leading daemon has it, with the credentials of a kubeconfig."""
+        settings = self.settings(**changes)
+        access = load_access(kubeconfig or self.cluster.kubeconfig, None, 32)
+        api = ApiServer(access, RateLimit(1000, 1000))
+        objects = Objects(api)
+        copies = SecureCopies(Shell(settings.secure_copy), objects.address)
+        method = KubeletCheckpoint(
+            objects, Kubelets(access, settings.kubelet_port, access.ca_file, copies.certificate), copies
+        )
+        engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES)
+        engine.run()
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def counting(self, *manifests: Json) -> None:
+        """Create work, and wait until each piece of it has counted a while."""
+        self.cluster.create(*manifests)
+        for manifest in manifests:
+            app = manifest["metadata"]["name"]
+            eventually(lambda app=app: pods_of(self.cluster, app), 30, f"{app} has a pod")
+            for each in pods_of(self.cluster, app):
+                name = each["metadata"]["name"]
+                eventually(lambda name=name: last(self.cluster, name).number > 5, 90, f"{name} counts")
+
+    def model_of(self, app: str) -> Pod:
+        """The only pod of an app, as the port is given it."""
+        (found,) = pods_of(self.cluster, app)
+        return as_model(found)
+
+    def is_clean(self, but_images_on: str = "") -> bool:
+        """Whether nothing of a move is left on any node; the image of a restored pod stays where that runs."""
+        for node in NAMES:
+            left = [*self.nodes.files(node, ARCHIVES), *self.nodes.files(node, LANDING)]
+            if node != but_images_on:
+                left += self.nodes.checkpoint_images(node)
+            if left:
+                return False
+        return True
+
+
+def as_model(found: Json) -> Pod:
+    meta, spec = found["metadata"], found["spec"]
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        requests=Resources(cpu_m=50, memory_bytes=64 << 20, pods=1),
+        node=spec.get("nodeName"),
+        phase=Phase.RUNNING,
+    )
+
+
+def over(engine: CheckpointMigration, within_s: float = 120.0, count: int = 1) -> list[MigrationRecord]:
+    """Wait until so many moves are over; returns them."""
+    look = lambda: [each for each in engine.records() if each.is_over]  # noqa: E731 # said twice below
+    eventually(lambda: len(look()) >= count, within_s, f"{count} moves are over: {engine.records()}")
+    return look()
+
+
+def impatient(**changes: float) -> Deadlines:
+    """Deadlines for moves that fail; seconds."""
+    return msgspec.structs.replace(
+        Deadlines(checkpoint_s=30.0, transfer_s=30.0, restore_s=20.0, switch_s=20.0), **changes
+    )
