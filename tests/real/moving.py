@@ -18,10 +18,11 @@ from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
 from tests.real.counting import last, pods_of
-from tests.real.harness import APPS, BATCH, CORE, Cluster, Json, eventually
+from tests.real.harness import APPS, BATCH, CONFIG_MAPS, CORE, LEASES, NODES, Cluster, Json, eventually
 from tools.testenv.real_nodes import ARCHIVES, NAMES, RealNodes
 
 LANDING = "/var/lib/htas"
@@ -34,15 +35,29 @@ class World:
         self.cluster, self.nodes = cluster, nodes
 
     def wipe(self) -> None:
+        """A node of which the Node object is gone is started anew: a kubelet registers once."""
+        known = {node["metadata"]["name"] for node in self.cluster.nodes()}
+        for node in set(NAMES) - known:
+            self.nodes.kill(node)
         self.nodes.start()
+        labels = (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)
+        for item in self.cluster.items(CONFIG_MAPS, labelSelector=CLUSTER_LABEL) + self.cluster.items(LEASES):
+            collection = LEASES if "holderIdentity" in item.get("spec", {}) else CONFIG_MAPS
+            self.cluster.delete(f"{collection}/{item['metadata']['name']}")
         for path in (f"{APPS}/namespaces/default/replicasets", f"{BATCH}/namespaces/default/jobs"):
             self.cluster.delete(path)
         eventually(self._is_swept, 60, "no pod is left")
         for node in NAMES:
+            self.cluster.kubectl("label", "node", node, *(f"{label}-" for label in labels))
             self.cluster.kubectl("uncordon", node)
+            self._untaint(node)
             self.nodes.on(node, f"rm -rf {LANDING} {ARCHIVES}/*")
             for image in self.nodes.checkpoint_images(node):
                 self.nodes.on(node, f"ctr -n k8s.io images rm {image}")
+
+    def _untaint(self, node: str) -> None:
+        patch = {"spec": {"taints": None}}
+        self.cluster.api.patch(f"{NODES}/{node}", patch)
 
     def _is_swept(self) -> bool:
         self.cluster.delete(f"{CORE}/namespaces/default/pods")
