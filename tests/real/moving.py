@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,7 +70,9 @@ class World:
         return MigrationSettings(secure_copy=copying, **changes)  # type: ignore[arg-type] # fields by name
 
     @contextmanager
-    def engine(self, kubeconfig: Path | None = None, **changes: object) -> Iterator[CheckpointMigration]:
+    def engine(
+        self, kubeconfig: Path | None = None, reached: Callable[[str], None] = lambda point: None, **changes: object
+    ) -> Iterator[CheckpointMigration]:
         """The port as a leading daemon has it, with the credentials of a kubeconfig."""
         settings = self.settings(**changes)
         access = load_access(kubeconfig or self.cluster.kubeconfig, None, 32)
@@ -80,7 +82,7 @@ class World:
         method = KubeletCheckpoint(
             objects, Kubelets(access, settings.kubelet_port, access.ca_file, copies.certificate), copies
         )
-        engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES)
+        engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES, reached=reached)
         engine.run()
         try:
             yield engine
@@ -101,6 +103,10 @@ class World:
         """The only pod of an app, as the port is given it."""
         (found,) = pods_of(self.cluster, app)
         return as_model(found)
+
+    def copies(self, node: str) -> int:
+        """How many counting processes run on a node."""
+        return int(self.nodes.on(node, "grep -l 'urandom [|] base64' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"))
 
     def is_clean(self, but_images_on: str = "") -> bool:
         """Whether nothing of a move is left on any node; the image of a restored pod stays where that runs."""

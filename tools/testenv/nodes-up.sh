@@ -46,6 +46,7 @@ wait_for() { # what command...
 alive() { [[ -f $dir/pid/$1 ]] && tr '\0' ' ' 2>/dev/null <"/proc/$(<"$dir/pid/$1")/cmdline" | grep -- "$2" >/dev/null; } # name word-of-its-command-line (no -q: tr would end by SIGPIPE)
 is_new=yes
 [[ ! -f $dir/settings ]] || is_new=no
+[[ $is_new == no || ! -e /sys/class/net/$context-br ]] || fail "another set of nodes is called $context: stop it, or set HTAS_NODES_CONTEXT and HTAS_NODES_NET"
 printf 'net=%q context=%q names=(%s) kubectl=%q kubeconfig=%q\n' "$net" "$context" "${names[*]}" "$bin/kubectl" "$KUBECONFIG" >"$dir/settings"
 trap '[[ $? -eq 0 || $is_new == no ]] || HTAS_NODES_DIR=$dir "$here/nodes-down.sh"' EXIT # half a set of nodes helps nobody; the logs stay
 
