@@ -1,8 +1,9 @@
-"""The daemon over HTTP: probes, metrics, and what it last saw and decided. Read only."""
+"""The daemon over HTTP: probes, metrics, what it last saw and decided; and moves, for those who have the token."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from threading import Thread
 
 import msgspec
@@ -14,6 +15,7 @@ from starlette.routing import Route
 
 from htas.daemon.health import Health
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk, RequestRefusedError
 from htas.model.plan_document import plan_document
 from htas.ports import PermanentError
 
@@ -22,6 +24,8 @@ PATHS = """/healthz    whether the daemon works, by its last success
 /metrics    Prometheus
 /planz      the last plan (JSON)
 /snapshotz  what it was made from (JSON)
+/api/migrate      POST {"pod": "namespace/name", "node": "name"}, with the token: move a pod
+/api/migrate/ID   what became of it (JSON)
 """
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,11 +33,15 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 class HttpServer:
     """Serves in a thread of its own from `start` to `stop`. Raises PermanentError where it cannot listen."""
 
-    def __init__(self, address: tuple[str, int], health: Health, metrics: Metrics) -> None:
+    def __init__(self, address: tuple[str, int], health: Health, metrics: Metrics, desk: MoveDesk) -> None:
         self._socket = _listening(address)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(health, metrics), log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+            application(health, metrics, desk),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
         self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
@@ -48,7 +56,7 @@ class HttpServer:
         self._socket.close()
 
 
-def application(health: Health, metrics: Metrics) -> Starlette:
+def application(health: Health, metrics: Metrics, desk: MoveDesk) -> Starlette:
     """The routes, on what the daemon knows of itself."""
 
     def verdict(complaint: str | None) -> Response:
@@ -65,6 +73,13 @@ def application(health: Health, metrics: Metrics) -> Starlette:
     def route(path: str, answer: object) -> Route:
         return Route(path, answer, methods=["GET"])  # type: ignore[arg-type] # a plain function answers in a thread
 
+    async def ask(request: Request) -> Response:
+        body = await request.body()
+        return _answered(202, lambda: desk.ask(request.headers.get("authorization", ""), body))
+
+    def state(request: Request) -> Response:
+        return _answered(200, lambda: desk.state(request.path_params["id"]))
+
     def home(_: Request) -> Response:
         return PlainTextResponse(PATHS)
 
@@ -76,8 +91,17 @@ def application(health: Health, metrics: Metrics) -> Starlette:
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),
             route("/snapshotz", lambda _: document("snapshot")),
+            Route("/api/migrate", ask, methods=["POST"]),
+            route("/api/migrate/{id}", state),
         ]
     )
+
+
+def _answered(status: int, act: Callable[[], dict[str, object]]) -> Response:
+    try:
+        return Response(msgspec.json.encode(act()), status, media_type="application/json")
+    except RequestRefusedError as refused:
+        return PlainTextResponse(f"{refused}\n", refused.status)
 
 
 def _listening(address: tuple[str, int]) -> socket.socket:

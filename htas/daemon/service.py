@@ -18,6 +18,7 @@ from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
 from htas.daemon.status import StatusBoard
@@ -45,6 +46,8 @@ class Service:
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
+        token_file = loaded.settings.http.token_file
+        self._desk = MoveDesk(loaded.directory / token_file if token_file is not None else None)
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -91,7 +94,7 @@ class Service:
         """Listen before anything else, so that probes are answered while the rest starts."""
         address = self._loaded.settings.http.address
         if address is not None:
-            server = HttpServer(address, self._health, self._metrics)
+            server = HttpServer(address, self._health, self._metrics, self._desk)
             server.start()
             stack.callback(server.stop)
             log.info("listens", host=address[0], port=server.port)
@@ -216,8 +219,10 @@ class Service:
             self._triggers = triggers
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
+        self._desk.requests = daemon.requested_moves
         if not self._stopping.is_set():
             triggers.run()
+        self._desk.requests = None
         if not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")

@@ -7,13 +7,14 @@ from typing import Any
 
 from htas.adapters.checkpoint.documents import Json, owner_kind, statuses
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
+from htas.model.pods import SAFE_LOCAL_VOLUMES
 from htas.ports import MoveRefusedError
 
 KNOWN_OWNERS = frozenset({"", "Job", "ReplicaSet", "ReplicationController"})
 """Controllers that were seen to take a twin for their own; empty: a pod that nobody owns."""
 PLAIN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
-MOVABLE_VOLUMES = frozenset({"configMap", "secret", "projected", "downwardAPI"})
-"""Their files are the same on every node."""
+MOVABLE_VOLUMES = frozenset({"configMap", "secret", "projected", "downwardAPI", "persistentVolumeClaim"})
+"""Their files are the same on every node; a claim's access modes are judged before a move is begun."""
 
 
 def check_pod(pod: Json, settings: MigrationSettings) -> None:
@@ -64,8 +65,11 @@ def _objections(pod: Json, settings: MigrationSettings) -> Iterator[tuple[Refusa
             map(_is_device, (container.get("resources") or {}).get("limits") or {})
         ):
             yield Refusal.DEVICE, f"has a device (container {container['name']})"
+    annotations = pod["metadata"].get("annotations") or {}
+    exempt = {name.strip() for name in annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")}
     for volume in spec.get("volumes") or ():
-        yield from _lost_with(volume)
+        if volume["name"] not in exempt:
+            yield from _lost_with(volume)
 
 
 def _is_device(resource: str) -> bool:
@@ -81,7 +85,7 @@ def _lost_with(volume: dict[str, Any]) -> Iterator[tuple[Refusal, str]]:
                 yield Refusal.EMPTY_DIR, f"would lose what is in its emptyDir {volume['name']}"
             case "hostPath":
                 yield Refusal.HOST_PATH, f"uses a directory of its node (volume {volume['name']})"
-            case "persistentVolumeClaim" | "ephemeral":
-                yield Refusal.READ_WRITE_ONCE, f"has volume {volume['name']}, which it cannot have on two nodes at once"
+            case "ephemeral":
+                yield Refusal.READ_WRITE_ONCE, f"has volume {volume['name']}, which is bound to its name"
             case _:
                 yield Refusal.LOCAL_VOLUME, f"has a volume of the kind {form} ({volume['name']})"

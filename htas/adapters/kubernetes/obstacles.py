@@ -20,9 +20,18 @@ def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
         Refusal.SIDECAR: any(each.restart_policy == "Always" for each in spec.init_containers or ()),
         Refusal.HOST_PATH: any(volume.host_path is not None for volume in volumes),
         Refusal.EMPTY_DIR: any(volume.empty_dir is not None for volume in volumes),
+        Refusal.READ_WRITE_ONCE: any(volume.ephemeral is not None for volume in volumes),
+        Refusal.LOCAL_VOLUME: any(not _is_known(volume) for volume in volumes),
         Refusal.DEVICE: bool(spec.resource_claims) or any(map(_uses_device, spec.containers)),
     }
     return tuple(reason for reason, is_there in found.items() if is_there)
+
+
+def _is_known(volume: wire.Volume) -> bool:
+    """Whether it is the same on every node, or is judged by another rule; claims are judged by their access modes."""
+    same = (volume.config_map, volume.secret, volume.projected, volume.downward_api)
+    judged = (volume.persistent_volume_claim, volume.ephemeral, volume.empty_dir, volume.host_path)
+    return any(source is not None for source in (*same, *judged))
 
 
 def _uses_device(container: wire.Container) -> bool:

@@ -43,6 +43,7 @@ log = structlog.get_logger()
 
 TICK_S = 0.2
 """Between looks at the moves under way."""
+GONE = "its twin was deleted"
 RECALL_S = 10.0
 """Between looks while none is: another daemon's may have been left behind."""
 
@@ -130,6 +131,7 @@ class KwokMigration:
 
     def advance(self) -> None:
         """Take every move as far as it can go now; those of an earlier process too."""
+        now = self._clock()
         with self._lock:
             before = set(self._moves)
         found = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": f"{TWIN_OF},!{MOVING}"}))
@@ -147,7 +149,8 @@ class KwokMigration:
                 under_way.add(key)
         with self._lock:
             for key in before - under_way:  # not those that `start` has begun meanwhile
-                self._moves.pop(key, None)
+                self._advance(key, MigrationState.ROLLED_BACK, now, reason=Failure.TARGET_LOST.value, detail=GONE)
+                self._over(key)
 
     def _step(self, twin: Json, origin: Origin, key: str) -> bool:
         """Take one move further; True: it is over."""

@@ -22,6 +22,8 @@ WORDS = {
     Refusal.SIDECAR: "it has a restartable init container",
     Refusal.EMPTY_DIR: "its emptyDir would be empty at the target",
     Refusal.HOST_PATH: "it uses a path of its node",
+    Refusal.READ_WRITE_ONCE: "its ephemeral volume is bound to its name",
+    Refusal.LOCAL_VOLUME: "it has a volume of a kind that nobody tried",
     Refusal.DEVICE: "it uses a device, whose state cannot be dumped",
     Refusal.HOST_NAMESPACE: "it shares a namespace of its node",
 }

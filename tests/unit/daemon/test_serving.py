@@ -19,6 +19,7 @@ from htas.daemon.health import Health
 from htas.daemon.http import HttpServer
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk
 from htas.daemon.reloading import Reloading
 from htas.model.policy import Cycles
 from htas.ports import PermanentError
@@ -84,7 +85,7 @@ Get = Callable[[str], tuple[int, str]]
 @pytest.fixture
 def get(health: Health, metrics: Metrics) -> Iterator[Get]:
     """Asks the daemon's server."""
-    server = HttpServer(("127.0.0.1", 0), health, metrics)
+    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk())
     server.start()
 
     def asked(path: str) -> tuple[int, str]:
@@ -123,12 +124,12 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
 
 
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
-    server = HttpServer(("127.0.0.1", 0), health, metrics)
+    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk())
     server.start()
     url = f"http://127.0.0.1:{server.port}/healthz"
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", server.port), health, metrics)
+        HttpServer(("127.0.0.1", server.port), health, metrics, MoveDesk())
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)
