@@ -89,14 +89,18 @@ class World:
         finally:
             engine.close()
 
-    def counting(self, *manifests: Json) -> None:
-        """Create work, and wait until each piece of it has counted a while."""
+    def counting(self, *manifests: Json, on: str = "real-a") -> None:
+        """Create work, bind what HTAS would bind to a node, and wait until each piece of it has counted a while."""
         self.cluster.create(*manifests)
         for manifest in manifests:
             app = manifest["metadata"]["name"]
             eventually(lambda app=app: pods_of(self.cluster, app), 30, f"{app} has a pod")
             for each in pods_of(self.cluster, app):
                 name = each["metadata"]["name"]
+                if "nodeName" not in each["spec"]:
+                    target = {"apiVersion": "v1", "kind": "Node", "name": on}
+                    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+                    self.cluster.api.post(f"{CORE}/namespaces/default/pods/{name}/binding", body)
                 eventually(lambda name=name: last(self.cluster, name).number > 5, 90, f"{name} counts")
 
     def model_of(self, app: str) -> Pod:

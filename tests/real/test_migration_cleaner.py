@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 def test_an_underutilised_node_is_emptied_and_released_and_its_job_completes_once(
     world: World, tmp_path: Path, tell: Tell
 ) -> None:
-    train = expected_to_run_on(job("train", "real-a", container(until=400)))
+    train = expected_to_run_on(job("train", None, container(until=400)))
     world.counting(busy("real-b"), train)
     source = pods_of(world.cluster, "train")[0]["metadata"]["name"]
     own(world)

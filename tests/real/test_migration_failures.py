@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 
 INGEST = "/var/lib/containerd/io.containerd.content.v1.content/ingest"
 """Where containerd writes what it imports."""
-LOCKED = "exec 9>/lock; flock 9;"
+LOCKED = "flock /lock sleep 1000000 & sleep 1;"
 Reached = Callable[[str], None]
 
 
