@@ -14,6 +14,7 @@ import pytest
 
 from htas.execution.crash_points import POINTS, VARIABLE
 from tests.real.harness import BATCH, CONFIG_MAPS, PODS, Cluster, Htas, Watcher, configuration, eventually
+from tests.real.test_migration_kill import MOVES
 from tests.real.test_openstack_kill import OPENSTACK
 from tests.real.work import Json, deployment, job
 
@@ -51,7 +52,7 @@ UNDOING = ("drain.undone",)
 
 
 def test_every_step_has_its_kill() -> None:
-    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING, *OPENSTACK} == set(POINTS)
+    assert {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING, *OPENSTACK, *MOVES} == set(POINTS)
 
 
 class Trial:

@@ -43,9 +43,10 @@ wait_for() { # what command...
 [[ -x $bin/kubelet ]] || fail "no kubelet in $bin: run HTAS_KUBE_KUBELET=yes kube-build.sh"
 [[ -x $prefix/bin/containerd ]] || fail "no containerd in $prefix: run criu-prefix.sh"
 [[ ! $dir =~ ^/(etc|var/lib|var/log)/ ]] || fail "HTAS_NODES_DIR cannot lie in /etc, /var/lib or /var/log, which the nodes overlay"
-alive() { [[ -f $dir/pid/$1 ]] && tr '\0' ' ' 2>/dev/null <"/proc/$(<"$dir/pid/$1")/cmdline" | grep -q -- "$2"; } # name word-of-its-command-line
+alive() { [[ -f $dir/pid/$1 ]] && tr '\0' ' ' 2>/dev/null <"/proc/$(<"$dir/pid/$1")/cmdline" | grep -- "$2" >/dev/null; } # name word-of-its-command-line (no -q: tr would end by SIGPIPE)
 is_new=yes
 [[ ! -f $dir/settings ]] || is_new=no
+[[ $is_new == no || ! -e /sys/class/net/$context-br ]] || fail "another set of nodes is called $context: stop it, or set HTAS_NODES_CONTEXT and HTAS_NODES_NET"
 printf 'net=%q context=%q names=(%s) kubectl=%q kubeconfig=%q\n' "$net" "$context" "${names[*]}" "$bin/kubectl" "$KUBECONFIG" >"$dir/settings"
 trap '[[ $? -eq 0 || $is_new == no ]] || HTAS_NODES_DIR=$dir "$here/nodes-down.sh"' EXIT # half a set of nodes helps nobody; the logs stay
 
@@ -72,10 +73,10 @@ subjects: [{kind: ServiceAccount, name: $context-nodes, namespace: kube-system}]
 YAML
 token=$(kubectl create token "$context-nodes" -n kube-system --duration=24h)
 
+ip link show "$context-br" >/dev/null 2>&1 || ip link add "$context-br" type bridge
+ip address replace "$net.0.1/24" dev "$context-br"
+ip link set "$context-br" up
 if ! alive forward forward.py; then
-  ip link show "$context-br" >/dev/null 2>&1 || ip link add "$context-br" type bridge
-  ip address replace "$net.0.1/24" dev "$context-br"
-  ip link set "$context-br" up
   setsid nohup python3 "$here/nodes/forward.py" "$net.0.1" 6443 "${endpoint%:*}" "${endpoint##*:}" >"$dir/log/forward.log" 2>&1 3>&- </dev/null &
   echo $! >"$dir/pid/forward"
   disown
@@ -171,7 +172,7 @@ CONF
   wait_for "the namespaces of $name" apart "$(<"$dir/pid/$name")"
   ip link add "$link" type veth peer name eth0 netns "$(<"$dir/pid/$name")"
   ip link set "$link" master "$context-br" up
-  ip route add "$net.$index.0/24" via "$address"
+  ip route replace "$net.$index.0/24" via "$address"
 done
 
 ready() {

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from htas.adapters.kwok.twins import MOVE, MOVED, Origin, twin_name
-from htas.model.migrations import MIGRATION, MigrationRecord
+from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
 
 RESTORED = "htas.io/restored"
@@ -31,6 +31,19 @@ def record_in(pod: Json) -> MigrationRecord | None:
         return msgspec.json.decode(pod["metadata"]["annotations"][MIGRATION], type=MigrationRecord)
     except _SPOILED:
         return None
+
+
+def found_in(pods: Sequence[Json]) -> list[MigrationRecord]:
+    """The moves that sources and twins tell of. From Switched on the twin's word counts, before that the source's."""
+    found: dict[str, tuple[bool, bool, MigrationRecord]] = {}
+    for pod in pods:
+        record = record_in(pod)
+        if record is None or record.is_over:
+            continue
+        told = record.state is MigrationState.SWITCHED, pod["metadata"]["uid"] == record.uid, record
+        if record.id not in found or told[:2] > found[record.id][:2]:
+            found[record.id] = told
+    return [record for _, _, record in found.values()]
 
 
 def journalled(record: MigrationRecord) -> Json:

@@ -19,7 +19,7 @@ from threading import Event, RLock, Thread
 import structlog
 
 from htas.adapters.checkpoint import refusals
-from htas.adapters.checkpoint.documents import Json, record_in
+from htas.adapters.checkpoint.documents import Json, found_in, record_in
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Method
@@ -136,6 +136,11 @@ class CheckpointMigration:
     # Carrying moves.
 
     def run(self) -> None:
+        """Finish first what cannot wait: a Job without its pod makes another, which must not be bound."""
+        try:
+            self._steps.finish_switches(self._objects.moving())
+        except HTASError as error:
+            log.warning("moves cannot be looked for, tried again", error=str(error))
         self._carriers = ThreadPoolExecutor(self._settings.at_once, thread_name_prefix="move")
         self._thread = Thread(target=self._run, name="moves", daemon=True)
         self._thread.start()
@@ -202,19 +207,6 @@ class CheckpointMigration:
     def _note(self, record: MigrationRecord) -> None:
         facts = {"reason": record.reason, "detail": record.detail} if record.reason else {}
         log.info("move", move=record.id, pod=record.pod, to=record.target, state=record.state, **facts)
-
-
-def found_in(pods: Sequence[Json]) -> list[MigrationRecord]:
-    """The moves that sources and twins tell of. From Switched on the twin's word counts, before that the source's."""
-    found: dict[str, tuple[bool, bool, MigrationRecord]] = {}
-    for pod in pods:
-        record = record_in(pod)
-        if record is None or record.is_over:
-            continue
-        told = record.state is MigrationState.SWITCHED, pod["metadata"]["uid"] == record.uid, record
-        if record.id not in found or told[:2] > found[record.id][:2]:
-            found[record.id] = told
-    return [record for _, _, record in found.values()]
 
 
 def _id(uid: str, target: str, now: float) -> str:

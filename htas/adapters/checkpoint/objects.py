@@ -62,6 +62,15 @@ class Objects:
         found: list[Json] = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": label}))["items"]
         return found
 
+    def unbound_beside(self, pod: Json | None) -> bool:
+        """Whether a pod of the same owner waits for a node."""
+        owners = {each["uid"] for each in (pod or {}).get("metadata", {}).get("ownerReferences") or ()}
+        if pod is None or not owners:
+            return False
+        path = f"/api/v1/namespaces/{part(pod['metadata']['namespace'])}/pods"
+        found = msgspec.json.decode(self._api.get(path, {"fieldSelector": "spec.nodeName="}))["items"]
+        return any(owners & {own["uid"] for own in each["metadata"].get("ownerReferences") or ()} for each in found)
+
     def node(self, name: str) -> Json | None:
         try:
             found: Json = msgspec.json.decode(self._api.get(f"/api/v1/nodes/{part(name)}"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
 
 import structlog
 
-from htas.adapters.checkpoint.documents import Json, settled
+from htas.adapters.checkpoint.documents import Json, found_in, settled
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.journal import Journal
 from htas.adapters.checkpoint.leftovers import Leftovers
@@ -18,9 +18,9 @@ from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.adapters.checkpoint.refusals import unready
 from htas.adapters.checkpoint.restoring import is_restored
 from htas.adapters.checkpoint.switching import Switching
-from htas.adapters.kwok.twins import has_ended, twin_name
+from htas.adapters.kwok.twins import has_ended, is_switched, twin_name
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
-from htas.ports import ConflictError, NotFoundError, PermanentError, TransientError
+from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
 
 log = structlog.get_logger()
 
@@ -28,6 +28,8 @@ PAUSE_S = 1.0
 """Before the next attempt, and before the API server is asked again that did not answer."""
 POLL_S = 0.1
 """Between looks at a pod that is being restored."""
+REPLACED_S = 5.0
+"""For a Job to delete a replacement that it needs no more; it looks once a second."""
 STALE_S = 30.0
 """A checkpoint that a dead daemon left is not restored when it is older: what the source did since would be lost."""
 
@@ -94,6 +96,24 @@ class Steps:
                 what = f"its checkpoint was {age_s:.0f} s old when another daemon found it"
                 return self._failed(record, StepFailedError(Failure.INTERRUPTED, what))
         return record
+
+    def finish_switches(self, pods: Sequence[Json]) -> None:
+        """Give the twins of `pods` to Jobs that a dead daemon had taken their sources from.
+
+        Such a Job has made a replacement meanwhile. It deletes one of two pods, that which is not bound: waited for.
+        """
+        for record in found_in(pods):
+            source = self._source_or_none(record)
+            if record.state is not MigrationState.RESTORED or source is None or not is_switched(source):
+                continue
+            try:
+                self._switch(record, 0.0)
+            except HTASError as error:  # met again, and dealt with, by whoever carries the move
+                log.warning("a switch could not be finished", move=record.id, error=str(error))
+                continue
+            until = time.monotonic() + REPLACED_S
+            while time.monotonic() < until and self._objects.unbound_beside(self._twin(record)):
+                self._closing.wait(POLL_S)
 
     # Forwards.
 
