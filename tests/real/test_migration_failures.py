@@ -55,12 +55,12 @@ def test_a_held_file_lock_is_found_out_by_the_dump(world: World) -> None:
 
 
 def test_a_copy_that_is_cut_off(world: World) -> None:
-    record = rolled_back(world, container(100), repeatedly(world, "real-a", KILL_READER))
+    record = rolled_back(world, container(60), repeatedly(world, "real-a", KILL_READER))
     assert record.reason == Failure.TRANSFER_FAILED, record
 
 
 def test_an_archive_that_changes_on_its_way_is_refused_by_its_digest(world: World) -> None:
-    record = rolled_back(world, container(100), repeatedly(world, "real-a", SPOIL_WHILE_READ))
+    record = rolled_back(world, container(60), repeatedly(world, "real-a", SPOIL_WHILE_READ))
     assert record.reason == Failure.DIGEST_WRONG, record
 
 
@@ -157,10 +157,10 @@ def test_a_replica_sets_source_is_its_own_again_after_a_failed_switch(world: Wor
     assert world.model_of("steady").node == "real-b"
 
 
-READER = "for p in /proc/[0-9]*; do if grep -q '^cat.*checkpoints' $p/cmdline 2>/dev/null; then {}; fi; done"
+READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
 KILL_READER = READER.format("kill -9 ${p#/proc/}")
 SPOIL_WHILE_READ = READER.format(
-    f"for f in {ARCHIVES}/*.tar; do printf spoiled | dd of=$f bs=1M seek=95 conv=notrunc 2>/dev/null; done"
+    f"for f in {ARCHIVES}/*.tar; do printf spoiled | dd of=$f bs=1M seek=55 conv=notrunc 2>/dev/null; done"
 )
 
 

@@ -51,8 +51,8 @@ printf 'net=%q context=%q names=(%s) kubectl=%q kubeconfig=%q\n' "$net" "$contex
 trap '[[ $? -eq 0 || $is_new == no ]] || HTAS_NODES_DIR=$dir "$here/nodes-down.sh"' EXIT # half a set of nodes helps nobody; the logs stay
 
 # --- what every node needs: images, ssh, an identity towards the apiserver and a way to it
-python3 "$here/nodes/oci.py" root localhost/htas/pause:1 "$dir/images/pause.tar" "$prefix/bin/busybox" /bin/sleep infinity
-python3 "$here/nodes/oci.py" root localhost/htas/busybox:1 "$dir/images/busybox.tar" "$prefix/bin/busybox" /bin/sh
+python3 "$here/nodes/oci.py" localhost/htas/pause:1 "$dir/images/pause.tar" "$prefix/bin/busybox" /bin/sleep infinity
+python3 "$here/nodes/oci.py" localhost/htas/busybox:1 "$dir/images/busybox.tar" "$prefix/bin/busybox" /bin/sh
 [[ -f $dir/ssh/id ]] || ssh-keygen -q -t ed25519 -N '' -f "$dir/ssh/id"
 touch "$dir/ssh/known_hosts"
 server=$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}')
