@@ -109,6 +109,11 @@ class KwokMigration:
     # Taking moves further.
 
     def run(self) -> None:
+        """Finish half a switch first: a Job without its pod makes another, for which a machine would be bought."""
+        try:
+            self.advance()
+        except HTASError as error:
+            log.warning("moves cannot be looked for, tried again", error=str(error))
         self._thread = Thread(target=self._run, name="kwok moves", daemon=True)
         self._thread.start()
 
