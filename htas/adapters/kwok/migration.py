@@ -206,9 +206,11 @@ class KwokMigration:
         if source is not None:
             self._remove(source)
             self._reached("migrate.deleted")
-        self._api.patch(_path(twin), twins.UNMARKING)
         for state in (MigrationState.RESTORED, MigrationState.SWITCHED, MigrationState.DONE):
             self._advance(key, state, self._clock())
+        with self._lock:
+            record = self._moves.get(key)
+        self._api.patch(_path(twin), twins.unmarking(record))
         self._over(key)
         return True
 
