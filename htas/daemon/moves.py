@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from htas.adapters.checkpoint.command import OwnCommands
 from htas.adapters.checkpoint.engine import CheckpointMigration
 from htas.adapters.checkpoint.kubelet import Kubelets
 from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.secure_copy import SecureCopies
 from htas.adapters.checkpoint.shell import Shell
@@ -64,8 +66,9 @@ def moves_by_method(
     policy: Policy, access: Access, api: ApiServer, live: LiveView, provider: MigrationPort
 ) -> MovesByMethod:
     """The methods that the policy's groups name, beside the provider's own."""
-    makers: dict[MigrationMethod, Callable[[], KubeletCheckpoint]] = {
+    makers: dict[MigrationMethod, Callable[[], Method]] = {
         MigrationMethod.KUBELET_CHECKPOINT: partial(_kubelet_checkpoint, policy, access, api),
+        MigrationMethod.COMMAND: partial(OwnCommands, Objects(api), policy.migration.commands),
     }
     named = {group.cleaning.migration for group in policy.groups}
     real = {
