@@ -1,4 +1,4 @@
-"""Real nodes by the scripts beside this file: kubelets, containerd and CRIU, joined to a cluster; and what breaks on them."""
+"""Real nodes by the scripts beside this file, joined to a cluster: kubelets, containerd and CRIU; and what breaks there."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RealNodes:
         return self._env.get("HTAS_CRIU_PREFIX", str(cache / "criu"))
 
     def _first_process(self, node: str) -> int:
-        """The node's process 1, as this machine numbers it: the only child of the `unshare` that made the namespaces."""
+        """The node's process 1, as this machine numbers it: the child of the `unshare` that made the namespaces."""
         unshare = (self.directory / "pid" / node).read_text().strip()
         children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
         return int(children[0])
@@ -102,9 +102,10 @@ class RealNodes:
             eventually(lambda: self._shell(node, "ctr version").returncode == 0, 30, f"containerd of {node} answers")
 
     @contextmanager
-    def without_space(self, node: str, directory: str, leave: str = "1m") -> Iterator[None]:
-        """A file system of `leave` bytes lies over a directory of the node, empty; it is taken away at the end."""
-        self.on(node, f"mkdir -p {directory} && mount -t tmpfs -o size={leave} tmpfs {directory}")
+    def without_space(self, node: str, directory: str, leave: str, folder: str = ".") -> Iterator[None]:
+        """A file system of `leave` bytes, with a folder, lies over a directory of the node; it goes at the end."""
+        mounting = f"mkdir -p {directory} && mount -t tmpfs -o size={leave} tmpfs {directory}"
+        self.on(node, f"{mounting} && mkdir -p {directory}/{folder}")
         try:
             yield
         finally:
