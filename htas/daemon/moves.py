@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from htas.adapters.checkpoint.command import OwnCommands
+from htas.adapters.checkpoint.command import CommandMethod
 from htas.adapters.checkpoint.engine import CheckpointMigration
 from htas.adapters.checkpoint.kubelet import Kubelets
 from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
@@ -68,7 +68,7 @@ def moves_by_method(
     """The methods that the policy's groups name, beside the provider's own."""
     makers: dict[MigrationMethod, Callable[[], Method]] = {
         MigrationMethod.KUBELET_CHECKPOINT: partial(_kubelet_checkpoint, policy, access, api),
-        MigrationMethod.COMMAND: partial(OwnCommands, Objects(api), policy.migration.commands),
+        MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
     }
     named = {group.cleaning.migration for group in policy.groups}
     real = {

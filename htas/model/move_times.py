@@ -9,6 +9,8 @@ from htas.model.migrations import MigrationRecord, MigrationState
 GIB = 2**30
 HALF_LIFE = 20
 """A move counts half as much as one so many moves newer: networks and disks change."""
+ENOUGH = 2.0
+"""More moves than these, as they count now, must have been seen: two may have been odd, as with run lengths."""
 PRIOR_CONSTANT_S = 4.0
 PRIOR_S_PER_GIB = 34.0
 """Before anything was measured: a process without data took 3.0 to 5.4 s, one of 500 MB 18 to 22 s (docs/migration.md).
@@ -42,6 +44,10 @@ class MoveTimes(msgspec.Struct, frozen=True, omit_defaults=True):
             self.gib_seconds * fade + gib * took,
             self.asked_gib * fade + move.memory_bytes / GIB,
         )
+
+    @property
+    def are_known(self) -> bool:
+        return self.moves > ENOUGH
 
     @property
     def line(self) -> tuple[float, float]:

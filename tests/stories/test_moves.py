@@ -14,10 +14,10 @@ from htas.daemon.health import Health
 from htas.daemon.http import HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
-from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState
+from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.policy import Cycles, MigrationMethod, Policy
 from htas.model.reasons import Kept
-from htas.ports import PermanentError, TransientError
+from htas.ports import MoveRefusedError, PermanentError, TransientError
 from htas.profiler.history import entries
 from tests.builders import make_policy
 from tests.stories.play import Story, job
@@ -91,6 +91,23 @@ def test_a_move_that_fails_for_good_opens_its_node_again_which_is_left_alone_for
     story.play(4 * 3600).assert_over(4)
     assert story.world.ledger.work_lost_s == 0
     assert [each.state for each in moved(story)] == [MigrationState.ROLLED_BACK, MigrationState.DONE]
+
+
+def test_a_move_that_is_refused_opens_the_node_again_at_once() -> None:
+    story = Story(BY_CHECKPOINT, *stragglers())
+    refusal = MoveRefusedError(Refusal.BASE_IMAGE_UNKNOWN, "app:1 is not on the target")
+    story.world.migration.faults.arrange("migrate", refusal)
+    for until in range(100, 2500, 2):
+        story.play(until)
+        if story.verbs["undo-drain", "done"]:
+            break
+    (undone,) = [message for message in story.messages if message.startswith("undo-drain")]
+    assert undone.endswith("could not be moved: BaseImageNotOnTarget: app:1 is not on the target")
+    drained = next(r.snapshot.taken_at for r in story.seen for o in r.outcomes if o.verb == "drain")
+    assert story.world.clock.now() - drained < 60
+    assert not story.world.migration.records()
+    assert Kept.MIGRATION_FAILED in {keeping.reason for keeping in story.seen[-1].plan.kept}
+    story.play(4 * 3600).assert_over(4)
 
 
 def test_a_daemon_that_starts_anew_leaves_that_node_alone_too() -> None:

@@ -1,4 +1,4 @@
-"""Real nodes by the scripts beside this file, joined to a cluster: kubelets, containerd and CRIU; and what breaks there."""
+"""Real nodes, by the scripts beside this file: kubelets, containerd and CRIU in a cluster; and what breaks there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The method command: the operator's own executables checkpoint, transfer, restore and abort (docs/migration.md)."""
+"""The method command: the operator's own executables dump, transfer and restore. docs/migration.md has their contract.
+
+The engine keeps what must not differ: states and their journal, deadlines, attempts, and the identity of owned pods.
+"""
 
 from __future__ import annotations
 
@@ -10,73 +13,81 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
+import structlog
 
 from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
-from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.checkpoint.failures import StepFailedError, shortened
 from htas.adapters.checkpoint.methods import Delivered, Dump
-from htas.adapters.checkpoint.objects import Objects
 from htas.model.migrations import Commands, Failure, MigrationRecord
 from htas.model.policy import MigrationMethod
 from htas.ports import NotFoundError
 
-FOR_GOOD = 10
-"""The exit code by which an executable says that another attempt would be of no use."""
-GRACE_S = 5.0
-"""Between SIGTERM and SIGKILL for one that takes too long."""
+log = structlog.get_logger()
+
+REFUSED = 77
+"""EX_NOPERM: no other attempt would succeed."""
 ABORT_S = 60.0
-PULL_POLICY = "IfNotPresent"
+MERCY_S = 5.0
+"""Between SIGTERM and SIGKILL for a command whose time is up."""
 
 
-class OwnCommands:
-    """Implements Method."""
+class CommandMethod:
+    """Implements Method. `address_of(node)` is the node's InternalIP; raises NotFoundError where it is gone."""
 
     name = MigrationMethod.COMMAND
 
-    def __init__(self, objects: Objects, commands: Commands, clock: Callable[[], float] = time.time) -> None:
-        self._objects = objects
+    def __init__(
+        self, commands: Commands, address_of: Callable[[str], str], clock: Callable[[], float] = time.time
+    ) -> None:
         self._commands = commands
+        self._address_of = address_of
         self._clock = clock
 
     def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
         dumped_at = self._clock()
-        archive = _run(self._commands.checkpoint, self._facts(record, source), within_s)
-        return Dump(archive or "-", dumped_at)
+        printed = self._run("checkpoint", self._commands.checkpoint, self._facts(record, source), within_s)
+        lines = printed.splitlines()
+        if not lines or not lines[0].strip():
+            raise StepFailedError(Failure.COMMAND_FAILED, "checkpoint: printed nothing for transfer to find it by")
+        return Dump(lines[0].strip(), dumped_at)
 
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
-        """Its last line names an image for each container, and may end with the size in bytes."""
-        words = _run(self._commands.transfer, self._facts(record, source), within_s).split()
-        count = len(containers_of(source))
-        if len(words) not in (count, count + 1) or not all(word.isdigit() for word in words[count:]):
-            told = f"{self._commands.transfer} printed {shortened(' '.join(words))!r}, not {count} images"
-            raise StepFailedError(Failure.COMMAND_FAILED, told)
-        return Delivered(tuple(words[:count]), (), int(words[count]) if len(words) > count else 0)
+        printed = self._run("transfer", self._commands.transfer, self._facts(record, source), within_s)
+        lines = [*printed.splitlines(), "", ""]
+        images, size = tuple(lines[0].split()), lines[1].strip()
+        if images and len(images) != len(containers_of(source)):
+            what = f"transfer: printed {len(images)} images for {len(containers_of(source))} containers"
+            raise StepFailedError(Failure.COMMAND_FAILED, what)
+        if size and not size.isdecimal():
+            raise StepFailedError(Failure.COMMAND_FAILED, f"transfer: {shortened(size)!r} is no size in bytes")
+        return Delivered(images, size=int(size or 0))
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
-        twin = twin_of(source, record, record.image.split(), PULL_POLICY)
+        """The command creates the twin, of which it is given the manifest. One that is there already is taken."""
+        own = [container["image"] for container in source["spec"]["containers"]]
+        twin = twin_of(source, record, record.image.split() or own, "IfNotPresent")
         name: str = twin["metadata"]["name"]
-        if self._objects.pod(twin["metadata"]["namespace"], name) is None:
-            facts = self._facts(record, source) | {"HTAS_TWIN": name}
-            _run(self._commands.restore, facts, within_s, msgspec.json.encode(twin))
+        facts = {**self._facts(record, source), "HTAS_TWIN": name}
+        self._run("restore", self._commands.restore, facts, within_s, msgspec.json.encode(twin))
         return name
 
     def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
-        facts = self._facts(record, source) | {"HTAS_KEEP_IMAGE": "yes" if keep_image else "no"}
-        _run(self._commands.abort, facts, ABORT_S)
+        why = "done" if keep_image else "failed"
+        facts = {**self._facts(record, source), "HTAS_WHY": why}
+        self._run("abort", self._commands.abort, facts, ABORT_S)
 
     def forget(self, node: str, move: str) -> None:
-        facts = {"HTAS_MOVE": move, "HTAS_STATE": "Gone", "HTAS_TARGET_NODE": node, "HTAS_KEEP_IMAGE": "no"}
-        _run(self._commands.abort, facts, ABORT_S)
+        facts = {"HTAS_MIGRATION": move, "HTAS_TARGET_NODE": node, "HTAS_WHY": "gone"}
+        self._run("abort", self._commands.abort, facts, ABORT_S)
 
     def sweep(self, node: str, keep: Sequence[str]) -> None:
-        facts = {"HTAS_STATE": "Sweep", "HTAS_TARGET_NODE": node, "HTAS_KEEP": " ".join(keep)}
-        _run(self._commands.abort, facts, ABORT_S)
+        """Nothing: of moves that nobody remembers the commands know more than we do."""
 
     def _facts(self, record: MigrationRecord, source: Json | None) -> dict[str, str]:
         namespace, _, pod = record.pod.partition("/")
         return {
-            "HTAS_MOVE": record.id,
+            "HTAS_MIGRATION": record.id,
             "HTAS_ATTEMPT": str(record.attempt),
-            "HTAS_STATE": record.state.value,
             "HTAS_NAMESPACE": namespace,
             "HTAS_POD": pod,
             "HTAS_POD_UID": record.uid,
@@ -87,43 +98,51 @@ class OwnCommands:
             "HTAS_TARGET_ADDRESS": self._address(record.target),
             "HTAS_ARCHIVE": record.archive,
             "HTAS_IMAGE": record.image,
+            "HTAS_TWIN": record.twin,
         }
 
     def _address(self, node: str) -> str:
+        """Empty for a node that is gone: `abort` is called all the same."""
         try:
-            return self._objects.address(node)
+            return self._address_of(node)
         except NotFoundError:
             return ""
 
-
-def _run(path: str, facts: Mapping[str, str], within_s: float, stdin: bytes = b"") -> str:
-    """The last line that an executable prints. Raises StepFailedError where it fails or takes too long."""
-    environment = {**os.environ, **facts, "HTAS_DEADLINE_SECONDS": str(int(within_s))}
-    pipe = subprocess.PIPE
-    try:
-        process = subprocess.Popen(
-            [path], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
-        )
-    except OSError as error:
-        raise StepFailedError(Failure.COMMAND_FAILED, f"{path}: {error.strerror}", is_final=True) from error
-    with process:
+    def _run(self, step: str, path: str, facts: Mapping[str, str], within_s: float, given: bytes = b"") -> str:
+        """What a command prints; raises StepFailedError where it fails or takes too long."""
+        environment = {**os.environ, **facts, "HTAS_STEP": step, "HTAS_DEADLINE_S": f"{within_s:.0f}"}
+        pipe = subprocess.PIPE
         try:
-            out, err = process.communicate(stdin, timeout=max(0.1, within_s))
-        except subprocess.TimeoutExpired as error:
-            _end(process)
-            raise StepFailedError(Failure.DEADLINE, f"{path} took longer than {within_s:.0f} s") from error
-    if process.returncode != 0:
-        said = shortened(err.decode("utf-8", "replace")) or "nothing was said"
-        found = copy_failure(f"{path} ended with {process.returncode}: {said}", Failure.COMMAND_FAILED)
-        raise StepFailedError(found.reason, found.detail, is_final=process.returncode == FOR_GOOD)
-    lines = out.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip() if lines else ""
+            process = subprocess.Popen(
+                [path], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+            )
+        except OSError as error:
+            what = f"{step}: {path}: {error.strerror}"
+            raise StepFailedError(Failure.COMMAND_FAILED, what, is_final=True) from error
+        with process:
+            try:
+                printed, said = process.communicate(given, timeout=max(0.1, within_s))
+            except subprocess.TimeoutExpired as error:
+                _end(process)
+                raise StepFailedError(Failure.DEADLINE, f"{step}: not done within {within_s:.0f} s") from error
+        if process.returncode != 0:
+            raise _failure(step, process.returncode, said.decode("utf-8", "replace"))
+        return printed.decode("utf-8", "replace")
+
+
+def _failure(step: str, code: int, said: str) -> StepFailedError:
+    lines = [line for line in said.splitlines() if line.strip()]
+    what = f"{step}: {shortened(lines[-1])}" if lines else f"{step}: ended with {code} and said nothing"
+    if code == REFUSED:
+        return StepFailedError(Failure.REFUSED, what, is_final=True)
+    return StepFailedError(Failure.COMMAND_FAILED, what)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It and what it has started: a copy that outlives its deadline would write into the next attempt's."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
+    """End a command with all that it has started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, sign)
+            os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
+            process.communicate(timeout=MERCY_S)
+            return

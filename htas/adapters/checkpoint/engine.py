@@ -131,7 +131,7 @@ class CheckpointMigration:
         node, there = self._objects.node(source["spec"]["nodeName"]), self._objects.node(target)
         if node is None or there is None:
             raise NotFoundError(f"node {target if node is not None else source['spec']['nodeName']} is gone")
-        refusals.check_nodes(node, there)
+        refusals.check_nodes(node, there, self._method.name)
 
     # Carrying moves.
 

@@ -8,6 +8,7 @@ from typing import Any
 from htas.adapters.checkpoint.documents import Json, owner_kind, statuses
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
 from htas.model.pods import SAFE_LOCAL_VOLUMES
+from htas.model.policy import MigrationMethod
 from htas.ports import MoveRefusedError
 
 KNOWN_OWNERS = frozenset({"", "Job", "ReplicaSet", "ReplicationController"})
@@ -24,13 +25,14 @@ def check_pod(pod: Json, settings: MigrationSettings) -> None:
         raise MoveRefusedError(reason, f"pod {key} {what}")
 
 
-def check_nodes(source: Json, target: Json) -> None:
+def check_nodes(source: Json, target: Json, method: MigrationMethod) -> None:
     """Raises MoveRefusedError where the runtimes of two nodes, or the target's state, do not allow a move."""
     runtimes = [node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in (source, target)]
-    if not can_checkpoint(runtimes[0]):
+    by_kubelet = method is MigrationMethod.KUBELET_CHECKPOINT
+    if by_kubelet and not can_checkpoint(runtimes[0]):
         what = f"{source['metadata']['name']} runs {runtimes[0]}"
         raise MoveRefusedError(Refusal.SOURCE_CANNOT_CHECKPOINT, what)
-    if not can_restore(runtimes[1]):
+    if by_kubelet and not can_restore(runtimes[1]):
         what = f"{target['metadata']['name']} runs {runtimes[1]}"
         raise MoveRefusedError(Refusal.TARGET_CANNOT_RESTORE, what)
     if why := unready(target):

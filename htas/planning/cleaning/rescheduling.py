@@ -115,7 +115,7 @@ class Rescheduler:
         As measured of the method (T = C ÷ B + K), else as configured.
         """
         times = self.move_times.get(rules.migration.value)
-        if times is None or not rules.migration.keeps_progress:
+        if times is None or not times.are_known or not rules.migration.keeps_progress:
             return rules.migration_seconds
         longest = max(times.expected_s(pod.requests.memory_bytes) for pod in pods)
         return longest * -(-len(pods) // self.policy.migration.at_once)

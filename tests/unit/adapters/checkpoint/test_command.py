@@ -1,114 +1,185 @@
-"""The operator's own executables: what they are told, what is read of them, and how they fail."""
+"""The operator's own executables: what they are told, what they may say, and how they are ended."""
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
-from htas.adapters.checkpoint.command import OwnCommands
+from htas.adapters.checkpoint.command import CommandMethod
 from htas.adapters.checkpoint.failures import StepFailedError
-from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.kubernetes.api import ApiServer
-from htas.adapters.kubernetes.rate_limit import RateLimit
-from htas.model.migrations import Commands, Failure, MigrationState
-from tests.unit.adapters.checkpoint.pods import a_node, a_pod, a_record
-from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request
+from htas.model.migrations import Commands, Failure, MigrationRecord, MigrationState
+from htas.ports import NotFoundError
+from tests.waiting import until
+
+SOURCE: dict[str, Any] = {
+    "metadata": {"name": "train-x", "namespace": "team", "uid": "u1", "labels": {"job-name": "train"}},
+    "spec": {"nodeName": "a", "containers": [{"name": "main", "image": "app:1"}]},
+}
+RECORD = MigrationRecord(
+    "m1",
+    "team/train-x",
+    "u1",
+    "a",
+    "b",
+    "command",
+    MigrationState.PREPARED,
+    100.0,
+    attempt=2,
+    archive="/dumps/m1",
+    image="here/m1:2",
+)
+TELL = 'env | grep ^HTAS_ | sort > "$OUT"; '
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path
+def address_of(node: str) -> str:
+    if node == "gone":
+        raise NotFoundError("node gone is gone")
+    return f"192.0.2.{ord(node)}"
 
 
-@pytest.fixture
-def api() -> Iterator[ApiServer]:
-    """Nodes a and b with their addresses, and no pod."""
-    with FakeApiServer(_answer) as server:
-        yield ApiServer(server.access(), RateLimit(1000, 1000))
+@pytest.fixture(autouse=True)
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    return tmp_path / "out"
 
 
-def _answer(request: Request) -> Answer:
-    _, _, name = request.path.rpartition("/")
-    if "/nodes/" not in request.path:
-        return Answer(404, {"message": "no such pod"})
-    node = a_node(name)
-    node["status"]["addresses"] = [{"type": "InternalIP", "address": {"a": "192.0.2.1", "b": "192.0.2.2"}[name]}]
-    return Answer(200, node)
+def method(folder: Path, script: str) -> CommandMethod:
+    """One executable for all steps."""
+    path = folder / "move"
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
+    return CommandMethod(Commands(*[str(path)] * 4), address_of, lambda: 123.0)
 
 
-def commands(directory: Path, api: ApiServer, **scripts: str) -> OwnCommands:
-    """Executables of a shell, by their names; those that are not given print nothing and succeed."""
-    for name in ("checkpoint", "transfer", "restore", "abort"):
-        path = directory / name
-        path.write_text(f"#!/bin/sh\n{scripts.get(name, '')}\n")
-        path.chmod(0o755)
-    given = Commands(*(str(directory / name) for name in ("checkpoint", "transfer", "restore", "abort")))
-    return OwnCommands(Objects(api), given, clock=lambda: 5.0)
+def facts(out: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in out.read_text().splitlines())
 
 
-def test_an_executable_is_told_which_pod_and_between_which_nodes(directory: Path, api: ApiServer) -> None:
-    script = 'env | grep ^HTAS_ | sort > "$(dirname "$0")/told"; echo noise; echo /dump/m1'
-    method = commands(directory, api, checkpoint=script)
-    dump = method.checkpoint(a_record(MigrationState.PREPARED), a_pod(), 30.0)
-    assert (dump.archive, dump.dumped_at) == ("/dump/m1", 5.0)
-    told = dict(line.split("=", 1) for line in (directory / "told").read_text().splitlines())
-    assert told["HTAS_POD"] == "train-x"
-    assert told["HTAS_NAMESPACE"] == "default"
-    assert (told["HTAS_SOURCE_ADDRESS"], told["HTAS_TARGET_ADDRESS"]) == ("192.0.2.1", "192.0.2.2")
-    assert (told["HTAS_CONTAINERS"], told["HTAS_DEADLINE_SECONDS"]) == ("main", "30")
+def test_a_checkpoint_is_told_what_to_dump_and_says_where_it_lies(tmp_path: Path, out: Path) -> None:
+    dump = method(tmp_path, TELL + "echo /dumps/with blanks").checkpoint(RECORD, SOURCE, 30.4)
+    assert (dump.archive, dump.dumped_at) == ("/dumps/with blanks", 123.0)
+    assert facts(out) == {
+        "HTAS_STEP": "checkpoint",
+        "HTAS_MIGRATION": "m1",
+        "HTAS_ATTEMPT": "2",
+        "HTAS_NAMESPACE": "team",
+        "HTAS_POD": "train-x",
+        "HTAS_POD_UID": "u1",
+        "HTAS_CONTAINERS": "main",
+        "HTAS_SOURCE_NODE": "a",
+        "HTAS_SOURCE_ADDRESS": "192.0.2.97",
+        "HTAS_TARGET_NODE": "b",
+        "HTAS_TARGET_ADDRESS": "192.0.2.98",
+        "HTAS_ARCHIVE": "/dumps/m1",
+        "HTAS_IMAGE": "here/m1:2",
+        "HTAS_TWIN": "",
+        "HTAS_DEADLINE_S": "30",
+    }
 
 
-@pytest.mark.parametrize(("printed", "images", "size"), [("img:1", ("img:1",), 0), ("img:1 2048", ("img:1",), 2048)])
-def test_a_transfer_names_the_images(
-    printed: str, images: tuple[str, ...], size: int, directory: Path, api: ApiServer
-) -> None:
-    delivered = commands(directory, api, transfer=f"echo {printed}").deliver(a_record(), a_pod(), 30.0)
+@pytest.mark.parametrize(
+    ("printed", "images", "size"),
+    [
+        pytest.param("here/m1:2\n1048576\n", ("here/m1:2",), 1048576, id="an image and its size"),
+        pytest.param("here/m1:2", ("here/m1:2",), 0, id="no size"),
+        pytest.param("\n5", (), 5, id="the source's images"),
+        pytest.param("", (), 0, id="nothing"),
+    ],
+)
+def test_a_transfer_tells_images_and_size(tmp_path: Path, printed: str, images: tuple[str, ...], size: int) -> None:
+    delivered = method(tmp_path, f"printf '{printed}'").deliver(RECORD, SOURCE, 30.0)
     assert (delivered.images, delivered.size) == (images, size)
 
 
-@pytest.mark.parametrize("printed", ["", "a b c", "a b"])
-def test_a_transfer_that_names_no_images_has_failed(printed: str, directory: Path, api: ApiServer) -> None:
-    with pytest.raises(StepFailedError, match="not 1 images"):
-        commands(directory, api, transfer=f"echo {printed}").deliver(a_record(), a_pod(), 30.0)
+def test_a_restore_is_given_the_twins_manifest(tmp_path: Path, out: Path) -> None:
+    name = method(tmp_path, 'cat > "$OUT"').restore(RECORD, SOURCE, 30.0)
+    twin = json.loads(out.read_text())
+    assert (twin["kind"], twin["metadata"]["name"], twin["spec"]["nodeName"]) == ("Pod", name, "b")
+    assert twin["spec"]["containers"] == [{"name": "main", "image": "here/m1:2", "imagePullPolicy": "IfNotPresent"}]
+    assert "job-name" not in twin["metadata"]["labels"]
 
 
-def test_restore_is_given_the_twin_and_its_name(directory: Path, api: ApiServer) -> None:
-    script = 'cat > "$(dirname "$0")/twin"; echo "$HTAS_TWIN" > "$(dirname "$0")/name"'
-    method = commands(directory, api, restore=script)
-    name = method.restore(a_record(image="img:1"), a_pod(), 30.0)
-    twin = msgspec.json.decode((directory / "twin").read_bytes())
-    assert name == twin["metadata"]["name"] == (directory / "name").read_text().strip()
-    assert twin["spec"]["containers"][0]["image"] == "img:1"
-    assert twin["spec"]["nodeName"] == "b"
+def test_a_command_need_not_read_what_it_is_given(tmp_path: Path) -> None:
+    assert method(tmp_path, "exec true").restore(RECORD, SOURCE, 30.0).startswith("train-x-m")
 
 
-@pytest.mark.parametrize(("code", "is_final"), [(1, False), (10, True)])
-def test_an_exit_code_tells_whether_another_attempt_is_of_use(
-    code: int, is_final: bool, directory: Path, api: ApiServer
-) -> None:
-    method = commands(directory, api, checkpoint=f"echo it is locked >&2; exit {code}")
-    with pytest.raises(StepFailedError, match="it is locked") as failed:
-        method.checkpoint(a_record(), a_pod(), 30.0)
-    assert (failed.value.reason, failed.value.is_final) == (Failure.COMMAND_FAILED, is_final)
+@pytest.mark.parametrize(("keep_image", "why"), [(True, "done"), (False, "failed")])
+def test_an_abort_is_told_what_may_stay(tmp_path: Path, out: Path, keep_image: bool, why: str) -> None:
+    method(tmp_path, TELL).clean(RECORD, None, keep_image=keep_image)
+    told = facts(out)
+    assert (told["HTAS_STEP"], told["HTAS_WHY"], told["HTAS_CONTAINERS"]) == ("abort", why, "")
 
 
-def test_one_that_takes_too_long_is_ended_with_all_it_has_started(directory: Path, api: ApiServer) -> None:
-    method = commands(directory, api, checkpoint='sleep 60 & echo $! > "$(dirname "$0")/pid"; wait')
+def test_images_of_a_twin_that_runs_no_more_are_removed_by_abort(tmp_path: Path, out: Path) -> None:
+    method(tmp_path, TELL).forget("b", "m1")
+    told = facts(out)
+    assert (told["HTAS_MIGRATION"], told["HTAS_TARGET_NODE"], told["HTAS_WHY"]) == ("m1", "b", "gone")
+
+
+def test_a_node_that_is_gone_has_no_address(tmp_path: Path, out: Path) -> None:
+    import msgspec
+
+    method(tmp_path, TELL).clean(msgspec.structs.replace(RECORD, target="gone"), SOURCE, keep_image=False)
+    assert facts(out)["HTAS_TARGET_ADDRESS"] == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "reason", "detail", "is_final"),
+    [
+        pytest.param("echo first >&2; echo no route >&2; exit 3", Failure.COMMAND_FAILED, "checkpoint: no route", False, id="it fails"),
+        pytest.param("exit 3", Failure.COMMAND_FAILED, "checkpoint: ended with 3 and said nothing", False, id="without a word"),
+        pytest.param("echo a device >&2; exit 77", Failure.REFUSED, "checkpoint: a device", True, id="it refuses"),
+        pytest.param("kill -9 $$", Failure.COMMAND_FAILED, "checkpoint: ended with -9 and said nothing", False, id="it is killed"),
+        pytest.param("true", Failure.COMMAND_FAILED, "checkpoint: printed nothing for transfer to find it by", False, id="it prints nothing"),
+    ],
+)  # fmt: skip
+def test_why_a_command_failed(tmp_path: Path, script: str, reason: Failure, detail: str, is_final: bool) -> None:
+    with pytest.raises(StepFailedError) as failed:
+        method(tmp_path, script).checkpoint(RECORD, SOURCE, 30.0)
+    assert (failed.value.reason, failed.value.detail, failed.value.is_final) == (reason, detail, is_final)
+
+
+@pytest.mark.parametrize(
+    ("script", "detail"),
+    [
+        pytest.param("echo one two", "transfer: printed 2 images for 1 containers", id="too many images"),
+        pytest.param("echo one; echo 5MB", "transfer: '5MB' is no size in bytes", id="a size with a unit"),
+    ],
+)
+def test_what_makes_no_sense_is_not_restored(tmp_path: Path, script: str, detail: str) -> None:
+    with pytest.raises(StepFailedError, match=detail):
+        method(tmp_path, script).deliver(RECORD, SOURCE, 30.0)
+
+
+def test_a_command_that_is_not_there_is_not_tried_again(tmp_path: Path) -> None:
+    with pytest.raises(StepFailedError) as failed:
+        CommandMethod(Commands(str(tmp_path / "nothing")), address_of).checkpoint(RECORD, SOURCE, 30.0)
+    assert failed.value.is_final
+    assert failed.value.detail.endswith("nothing: No such file or directory")
+
+
+def test_a_command_whose_time_is_up_is_ended_with_all_that_it_started(tmp_path: Path, out: Path) -> None:
     began = time.monotonic()
     with pytest.raises(StepFailedError) as failed:
-        method.checkpoint(a_record(), a_pod(), 0.3)
-    assert failed.value.reason is Failure.DEADLINE
-    assert time.monotonic() - began < 20
-    child = Path("/proc") / (directory / "pid").read_text().strip() / "stat"
-    assert not child.exists() or child.read_text().split()[2] == "Z"
+        method(tmp_path, 'sleep 600 & echo $! > "$OUT"; wait').checkpoint(RECORD, SOURCE, 1.0)
+    assert (failed.value.reason, failed.value.detail) == (Failure.DEADLINE, "checkpoint: not done within 1 s")
+    assert time.monotonic() - began < 30
+    child = int(out.read_text())
+    until(lambda: not _runs(child))
 
 
-def test_one_that_cannot_be_run_at_all_ends_the_move(directory: Path, api: ApiServer) -> None:
-    method = OwnCommands(Objects(api), Commands(checkpoint=str(directory / "nothing")))
-    with pytest.raises(StepFailedError, match="No such file") as failed:
-        method.checkpoint(a_record(), a_pod(), 5.0)
-    assert failed.value.is_final
+def _runs(pid: int) -> bool:
+    """Whether a process is there and no zombie that nobody has waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_commands_have_the_daemons_environment(tmp_path: Path) -> None:
+    assert method(tmp_path, "echo $PATH").checkpoint(RECORD, SOURCE, 30.0).archive == os.environ["PATH"]

@@ -212,6 +212,8 @@ def measured(took_s: float, gib: float = 1.0, asked_gib: float | None = None, co
         pytest.param({}, True, id="as configured: 10 s"),
         pytest.param({"checkpoint": measured(3.0, count=30)}, True, id="measured: seconds"),
         pytest.param({"checkpoint": measured(900.0, count=30)}, False, id="measured: a quarter of an hour"),
+        pytest.param({"checkpoint": measured(900.0, count=2)}, True, id="measured too seldom"),
+        pytest.param({"checkpoint": measured(900.0, count=3)}, False, id="measured three times"),
         pytest.param({"evict": measured(900.0, count=30)}, True, id="another method's times say nothing"),
     ],
 )
