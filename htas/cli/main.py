@@ -199,6 +199,27 @@ def run(
 
 
 @app.command()
+def agent(
+    registry: Annotated[str, typer.Option("--registry", help="https://HOST[:PORT], where checkpoints are pushed to.")],
+    token_file: Annotated[Path, typer.Option("--token-file", help="What those who ask must know.")],
+    repository: Annotated[str, typer.Option("--repository", help="In the registry.")] = "htas",
+    listen: Annotated[str, typer.Option("--listen", help="HOST:PORT.")] = "0.0.0.0:10270",
+    credentials_file: Annotated[Path | None, typer.Option("--credentials-file", help="One line user:password.")] = None,
+    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate.")] = None,
+    directory: Annotated[Path, typer.Option("--directory", help="Where the kubelet writes checkpoints.")] = Path(
+        "/var/lib/kubelet/checkpoints"
+    ),
+) -> None:
+    """Push checkpoints of this node to a registry, for those who know the token (migration.transfer: registry)."""
+    from htas.adapters.checkpoint.oci_registry import OciRegistry
+    from htas.cli.agent import serve
+
+    with told():
+        there = OciRegistry(registry, repository, str(credentials_file or ""), str(ca_file or ""))
+        serve(listen, token_file, there, directory)
+
+
+@app.command()
 def sandbox(
     config: Config,
     socket: Annotated[Path, typer.Option("--socket", help="Where the world listens (a Unix socket).")],

@@ -9,16 +9,17 @@ from pathlib import Path
 from htas.adapters.checkpoint.command import CommandMethod
 from htas.adapters.checkpoint.engine import CheckpointMigration
 from htas.adapters.checkpoint.kubelet import Kubelets
-from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.kubelet_checkpoint import Copies, KubeletCheckpoint
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.registry_copies import RegistryCopies
 from htas.adapters.checkpoint.secure_copy import SecureCopies
 from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.live import LiveView
 from htas.execution.crash_points import reached
-from htas.model.migrations import ENDED_KEPT, MigrationRecord, Refusal
+from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.snapshot import Move
@@ -67,7 +68,7 @@ def moves_by_method(
 ) -> MovesByMethod:
     """The methods that the policy's groups name, beside the provider's own."""
     makers: dict[MigrationMethod, Callable[[], Method]] = {
-        MigrationMethod.KUBELET_CHECKPOINT: partial(_kubelet_checkpoint, policy, access, api),
+        MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, api),
         MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
     }
     named = {group.cleaning.migration for group in policy.groups}
@@ -81,12 +82,17 @@ def moves_by_method(
     return MovesByMethod(provider, real)
 
 
-def _kubelet_checkpoint(policy: Policy, access: Access, api: ApiServer) -> KubeletCheckpoint:
-    settings = policy.migration
+def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServer) -> KubeletCheckpoint:
+    """The method, with the transfer that is configured. By ssh a kubelet's own certificate can be read and trusted."""
     objects = Objects(api)
-    copies = SecureCopies(Shell(settings.secure_copy), objects.address)
+    copies: Copies
+    own = None
+    if settings.transfer is Transfer.SCP:
+        copies = by_ssh = SecureCopies(Shell(settings.secure_copy), objects.address)
+        own = by_ssh.certificate if not settings.kubelet_ca_file else None
+    else:
+        copies = RegistryCopies(settings.registry, objects.address)
     trusted = Path(settings.kubelet_ca_file) if settings.kubelet_ca_file else access.ca_file
-    own = None if settings.kubelet_ca_file else copies.certificate
     return KubeletCheckpoint(objects, Kubelets(access, settings.kubelet_port, trusted, own), copies)
 
 

@@ -18,7 +18,7 @@ from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
 from tests.real.moving import World
 from tools.testenv.cassandra import DATACENTER, PORT, Cassandra
 from tools.testenv.openstack import OpenStack
-from tools.testenv.real_nodes import RealNodes
+from tools.testenv.real_nodes import REGISTRY, RealNodes
 
 Tell = Callable[[str], None]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "htas"
@@ -154,7 +154,8 @@ def real_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     binaries = Path(os.environ.get("HTAS_KUBE_BIN", CACHE / "kube-bin"))
     flags = "--node-monitor-period=2s --node-monitor-grace-period=20s"
     cluster = Cluster(directory / "kube", binaries, HTAS_KUBE_CONTROLLER_FLAGS=flags)
-    nodes = RealNodes(directory / "nodes", cluster, HTAS_NODES_CONTEXT="htas-t", HTAS_NODES_NET="10.94")
+    options = {"HTAS_NODES_CONTEXT": "htas-t", "HTAS_NODES_NET": "10.94", "HTAS_NODES_REGISTRIES": REGISTRY}
+    nodes = RealNodes(directory / "nodes", cluster, **options)
     yield World(cluster, nodes)
     if kept is None:
         nodes.purge()

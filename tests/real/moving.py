@@ -9,14 +9,10 @@ from pathlib import Path
 import msgspec
 
 from htas.adapters.checkpoint.engine import CheckpointMigration
-from htas.adapters.checkpoint.kubelet import Kubelets
-from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
-from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.checkpoint.secure_copy import SecureCopies
-from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.daemon.moves import kubelet_checkpoint
 from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod
@@ -77,11 +73,7 @@ class World:
         settings = self.settings(**changes)
         access = load_access(kubeconfig or self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
-        objects = Objects(api)
-        copies = SecureCopies(Shell(settings.secure_copy), objects.address)
-        method = KubeletCheckpoint(
-            objects, Kubelets(access, settings.kubelet_port, access.ca_file, copies.certificate), copies
-        )
+        method = kubelet_checkpoint(settings, access, api)
         engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES, reached=reached)
         engine.run()
         try:

@@ -26,9 +26,9 @@ BUSY_CPU = "1100m"
 """Of the two cores that a node offers here: enough for it not to be emptied itself."""
 
 
-def own(world: World, group: str = "batch", cluster: str = "trial") -> None:
+def own(world: World, namespace: str = "default", group: str = "batch", cluster: str = "trial") -> None:
     """Record both nodes as machines of ours, and label them so."""
-    provider = KwokProvider(world.cluster.api, cluster, "default", 0.0, Faults(never_registers=1.0))
+    provider = KwokProvider(world.cluster.api, cluster, namespace, 0.0, Faults(never_registers=1.0))
     now = time.time()
     for name in NAMES:
         claim = NodeClaim(name, group, FLAVOUR, ClaimState.WANTED, now, now)

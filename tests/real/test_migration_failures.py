@@ -18,7 +18,7 @@ from tools.testenv.real_nodes import ARCHIVES
 
 pytestmark = pytest.mark.timeout(300)
 
-INGEST = "/var/lib/containerd/io.containerd.content.v1.content/ingest"
+CONTENT = "/var/lib/containerd/io.containerd.content.v1.content"
 """Where containerd writes what it imports."""
 LOCKED = "flock /lock sleep 1000000 & sleep 1;"
 Reached = Callable[[str], None]
@@ -68,7 +68,8 @@ def test_a_checkpoint_without_one_of_its_files_is_not_restored(world: World, tel
     def spoil(point: str) -> None:
         if point == "move.checkpointed":
             world.nodes.on(
-                "real-a", f"cd {ARCHIVES} && for f in *.tar; do tar --delete -f $f checkpoint/core-1.img; done"
+                "real-a",
+                f"cd {ARCHIVES} && for f in *.tar; do tar --force-local --delete -f $f checkpoint/core-1.img; done",
             )
 
     record = rolled_back(world, container(), nullcontext(), spoil)
@@ -96,7 +97,7 @@ def test_no_disk_space_on_the_source(world: World) -> None:
 
 
 def test_no_disk_space_on_the_target(world: World) -> None:
-    record = rolled_back(world, container(10), world.nodes.without_space("real-b", INGEST))
+    record = rolled_back(world, container(10), world.nodes.without_space("real-b", CONTENT, "1m", "ingest"))
     assert record.reason == Failure.NO_SPACE, record
 
 
