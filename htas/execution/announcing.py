@@ -26,7 +26,7 @@ NOT_BOUGHT = frozenset(
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
-UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED})
+UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SURPLUS})
 """Pods that are not ours to speak of yet."""
 
 

@@ -98,6 +98,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """That of its first container."""
     twin_of: str = ""
     """The uid of the pod whose place it will take: it runs already where that one is being moved."""
+    is_moved: bool = False
+    """It came here by a move, or is on one (the annotation htas.io/migration)."""
     containers: int = 1
     obstacles: tuple[Refusal, ...] = ()
     """What in its manifest keeps it from being moved with its progress."""

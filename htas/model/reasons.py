@@ -32,6 +32,8 @@ class Unplaced(StrEnum):
     """It does not fit now; the next autoscaling cycle decides on buying."""
     NO_NODE_GROUP = "NoNodeGroup"
     """No node group takes this kind of work."""
+    SURPLUS = "SurplusOfItsController"
+    """Its controller has all the pods it wants, one of them moved: it was made in between, and will be deleted."""
     NOMINATED = "NominatedByPreemption"
     """Its scheduler has preempted for it; it waits for the victims to leave."""
 

@@ -136,6 +136,7 @@ def _written(
     unplaced = [
         *buying.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
+        *(UnplacedPod(p.key, Unplaced.SURPLUS, "its controller has all it wants; it will go") for p in opening.surplus),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in opening.nominated),
     ]
     return Plan(

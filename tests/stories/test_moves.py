@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from htas.model.policy import Cycles, MigrationMethod, Policy
 from htas.model.reasons import Kept
 from htas.ports import MoveRefusedError, PermanentError, TransientError
 from htas.profiler.history import entries
+from htas.sandbox.migration import Rates
 from tests.builders import make_policy
 from tests.stories.play import Story, job
 from tests.stories.test_life_of_machines import PLAIN, cleaning, stragglers
@@ -138,6 +140,30 @@ def test_at_most_so_many_moves_are_under_way_at_one_time() -> None:
         assert story.world.ledger.migrations == 2
         story.play(4 * 3600).assert_over(4)
     assert most == {10: 2, 1: 1}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_goes_wrong_on_the_way_all_work_ends_once_and_none_is_lost(seed: int) -> None:
+    """Steps fail, targets go, and the daemon is replaced by a new one, in a busy hour of moves."""
+    random = Random(seed)
+    rules = cleaning(migration=MigrationMethod.CHECKPOINT, underutilized_for_s=20, queue_empty_for_s=10)
+    arrivals = [
+        job(f"j-{i:02d}", 40 * i, random.uniform(200, 1500), random.choice([300, 900, 1500])) for i in range(25)
+    ]
+    story = Story(make_policy([rules], PLAIN), *arrivals, rates=Rates(20_000_000, 100_000_000, 80_000_000), seed=seed)
+    for at_s in range(60, 4000, 30):
+        story.play(at_s)
+        if random.random() < 0.2:
+            step = random.choice(["migrate", "checkpoint", "transfer", "restore"])
+            error = random.choice([TransientError("for now"), PermanentError("for good")])
+            story.world.migration.faults.arrange(step, error)
+        if random.random() < 0.1:
+            story.crash()
+    story.play(8 * 3600).assert_over(25)
+    assert story.world.ledger.work_lost_s == 0
+    ended = [move.state for move in story.world.migration.records()]
+    assert set(ended) <= {MigrationState.DONE, MigrationState.ROLLED_BACK}
+    assert ended.count(MigrationState.DONE) == story.world.ledger.migrations
 
 
 def _fields(policy: Policy) -> dict[str, Any]:

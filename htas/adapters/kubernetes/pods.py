@@ -15,6 +15,7 @@ from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.obstacles import obstacles
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
+from htas.model.migrations import MIGRATION
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     RUNTIME,
@@ -118,6 +119,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         template=template_of(meta, owner),
         image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
+        is_moved=MIGRATION in annotations,
         containers=len(spec.containers) or 1,
         obstacles=obstacles(raw),
     )

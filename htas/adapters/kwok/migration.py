@@ -109,6 +109,11 @@ class KwokMigration:
     # Taking moves further.
 
     def run(self) -> None:
+        """Finish half a switch first: a Job without its pod makes another, for which a machine would be bought."""
+        try:
+            self.advance()
+        except HTASError as error:
+            log.warning("moves cannot be looked for, tried again", error=str(error))
         self._thread = Thread(target=self._run, name="kwok moves", daemon=True)
         self._thread.start()
 
@@ -201,9 +206,11 @@ class KwokMigration:
         if source is not None:
             self._remove(source)
             self._reached("migrate.deleted")
-        self._api.patch(_path(twin), twins.UNMARKING)
         for state in (MigrationState.RESTORED, MigrationState.SWITCHED, MigrationState.DONE):
             self._advance(key, state, self._clock())
+        with self._lock:
+            record = self._moves.get(key)
+        self._api.patch(_path(twin), twins.unmarking(record))
         self._over(key)
         return True
 

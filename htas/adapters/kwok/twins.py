@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from htas.model.migrations import MIGRATION, MigrationRecord
 from htas.model.pods import RUNTIME, TWIN_OF
 
 MOVE = "htas.io/move"
@@ -115,8 +116,10 @@ def adoption(origin: Origin) -> Json:
     }
 
 
-UNMARKING: Json = {"metadata": {"labels": {TWIN_OF: None}, "annotations": {MOVE: None, MOVED: None}}}
-"""The patch that makes a twin a pod like any other."""
+def unmarking(record: MigrationRecord | None) -> Json:
+    """The patch that makes a twin a pod like any other; how it came, if that is known, is still to be read on it."""
+    told = msgspec.json.encode(record).decode() if record is not None else "{}"
+    return {"metadata": {"labels": {TWIN_OF: None}, "annotations": {MOVE: None, MOVED: None, MIGRATION: told}}}
 
 
 def is_switched(pod: Json) -> bool:
