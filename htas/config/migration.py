@@ -37,7 +37,7 @@ class KubeletSetting(Section):
 
     port: Port = Field(default=10_250, description="Kubernetes' own default.")
     ca_file: Text | None = Field(
-        default=None, description="Who signed their serving certificates. null: the cluster's CA."
+        default=None, description="Who signed their serving certificates. null: the cluster's CA; scp: or themselves."
     )
 
 
@@ -50,7 +50,6 @@ class SecureCopySetting(Section):
     known_hosts_file: Text | None = Field(
         default=None, description="The nodes' host keys; a node that is not in it is not talked to. Required with scp."
     )
-    directory: Text = Field(default="/var/lib/htas", description="Where archives lie on the target until imported.")
 
 
 class RegistrySetting(Section):
@@ -104,9 +103,7 @@ class MigrationSetting(Section):
             several_containers=self.several_containers,
             kubelet_port=self.kubelet.port,
             kubelet_ca_file=beside(self.kubelet.ca_file),
-            secure_copy=SecureCopy(
-                scp.user, scp.port, beside(scp.identity_file), beside(scp.known_hosts_file), scp.directory
-            ),
+            secure_copy=SecureCopy(scp.user, scp.port, beside(scp.identity_file), beside(scp.known_hosts_file)),
             registry=ImageRegistry(
                 registry.url or "",
                 registry.pull_from or _pull_from(registry.url),

@@ -208,8 +208,6 @@ class SecureCopy(msgspec.Struct, frozen=True):
     identity_file: str = ""
     known_hosts_file: str = ""
     """The nodes' host keys: one that is not in it is not talked to."""
-    directory: str = "/var/lib/htas"
-    """Where images lie on a node until they are imported."""
 
 
 class ImageRegistry(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ def cleaning(world: World, directory: Path, method: str, kubeconfig: Path | None
 
 def expected_to_run_on(manifest: Json) -> Json:
     """Work that a move is worth while for."""
-    manifest["spec"]["template"]["metadata"]["annotations"] = {"htas.io/runtime": "30m"}
+    manifest["spec"]["template"]["metadata"].setdefault("annotations", {})["htas.io/runtime"] = "30m"
     return manifest
 
 

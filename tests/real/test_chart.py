@@ -233,6 +233,32 @@ def test_keys_of_moves_are_mounted_where_the_configuration_looks_for_them(secret
     assert config["migration"]["atOnce"] == 4
 
 
+def test_agents_of_a_registry_are_told_where_it_is_and_may_do_nothing_in_the_cluster(
+    helm: Path, cluster: Cluster
+) -> None:
+    migration = {"registry": {"url": "https://registry.example:5000", "pullFrom": "registry.example:5000/a/b"}}
+    groups = MOVING["config"]["nodeGroups"]
+    values = {
+        "config": {"nodeGroups": groups, "migration": migration},
+        "moves": {"agentSecret": "htas-agent", "registryCredentials": True},
+    }
+    items = rendered(helm, values)
+    agents, daemon = of_kind(items, "DaemonSet"), of_kind(items, "Deployment")
+    pod = agents["spec"]["template"]["spec"]
+    assert {"--registry=https://registry.example:5000", "--repository=a/b"} <= set(pod["containers"][0]["args"])
+    assert pod["automountServiceAccountToken"] is False
+    assert [v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v] == ["/var/lib/kubelet/checkpoints"]
+    assert pod["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    selected = daemon["spec"]["selector"]["matchLabels"].items()
+    assert not selected <= agents["spec"]["template"]["metadata"]["labels"].items(), "the daemon's Service means others"
+    config = yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["migration"]
+    mounts = {each["mountPath"] for each in daemon["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]}
+    files = {config["registry"]["agentTokenFile"], config["registry"]["credentialsFile"]}
+    assert config["transfer"] == "registry"
+    assert {str(Path(name).parent) for name in files} <= mounts
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(agents | {"metadata": {"name": "a"}}))
+
+
 def test_tokens_for_new_machines_are_made_in_one_place_and_read_in_none(
     helm: Path, cluster: Cluster, space: str
 ) -> None:

@@ -13,8 +13,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event, RLock, Thread
+from threading import Event, RLock, Semaphore, Thread
 
 import structlog
 
@@ -71,7 +70,7 @@ class CheckpointMigration:
         self._lock = RLock()
         self._under_way: dict[str, MigrationRecord] = {}
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
-        self._carriers: ThreadPoolExecutor | None = None
+        self._at_once = Semaphore(settings.at_once)
         self._thread: Thread | None = None
 
     # The port.
@@ -99,9 +98,15 @@ class CheckpointMigration:
             reached={MigrationState.PREPARED.value: now},
             memory_bytes=pod.requests.memory_bytes,
         )
-        with self._lock:  # so that a look in between does not take it for another process's
+        with self._lock:  # before it is written: a look in between must not take it for another process's
+            self._under_way[record.id] = record
+        try:
             self._journal.write(None, record)
-            self._carry_on(record, is_found=False)
+        except Exception:
+            with self._lock:
+                del self._under_way[record.id]
+            raise
+        self._carry_on(record, is_found=False)
         self._reached("move.prepared")
 
     def moving(self) -> Sequence[Move]:
@@ -141,7 +146,6 @@ class CheckpointMigration:
             self._steps.finish_switches(self._objects.moving())
         except HTASError as error:
             log.warning("moves cannot be looked for, tried again", error=str(error))
-        self._carriers = ThreadPoolExecutor(self._settings.at_once, thread_name_prefix="move")
         self._thread = Thread(target=self._run, name="moves", daemon=True)
         self._thread.start()
 
@@ -149,8 +153,6 @@ class CheckpointMigration:
         self._closing.set()
         if self._thread is not None:
             self._thread.join(5.0)
-        if self._carriers is not None:
-            self._carriers.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
         while not self._closing.is_set():
@@ -165,25 +167,26 @@ class CheckpointMigration:
 
     def _look(self) -> None:
         """Take up the moves that nobody carries: an earlier process's, or another daemon's that leads no more."""
-        pods = self._objects.moving()
-        with self._lock:
-            for record in found_in(pods):
-                if record.id not in self._under_way and record.method == self._method.name:
-                    log.info("move found", move=record.id, pod=record.pod, state=record.state)
-                    self._carry_on(record, is_found=True)
+        for record in found_in(self._objects.moving()):
+            with self._lock:
+                if record.id in self._under_way or record.method != self._method.name:
+                    continue
+                self._under_way[record.id] = record
+            log.info("move found", move=record.id, pod=record.pod, state=record.state)
+            self._carry_on(record, is_found=True)
 
     def _carry_on(self, record: MigrationRecord, *, is_found: bool) -> None:
-        assert self._carriers is not None, "only a daemon that leads begins moves"
-        self._under_way[record.id] = record
-        self._carriers.submit(self._carry, record, is_found)
+        """In a thread that holds up no exit: what it leaves undone is found in the cluster again."""
+        Thread(target=self._carry, args=(record, is_found), name=f"move {record.id}", daemon=True).start()
 
     def _carry(self, record: MigrationRecord, is_found: bool) -> None:
         try:
-            self._note(record)
-            if is_found:
-                record = self._noted(self._steps.take_up(record))
-            while not record.is_over and not self._closing.is_set():
-                record = self._noted(self._steps.advance(record))
+            with self._at_once:
+                self._note(record)
+                if is_found:
+                    record = self._noted(self._steps.take_up(record))
+                while not record.is_over and not self._closing.is_set():
+                    record = self._noted(self._steps.advance(record))
         except TakenOverError as error:
             log.warning("move left to another daemon", move=record.id, error=str(error))
         except HTASError as error:  # found again by the next look

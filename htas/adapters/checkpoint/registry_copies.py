@@ -34,6 +34,7 @@ class RegistryCopies:
         self._registry = registry_of(setting)
         self._pool = urllib3.PoolManager(retries=False)
         self.pull_secret = setting.pull_secret
+        self.agent_port = setting.agent_port
 
     def complaint(self, node: str, words: str) -> str:
         """The kubelet's words alone: the agent may not read what else a container's runtime writes down."""
@@ -70,7 +71,7 @@ class RegistryCopies:
             raise StepFailedError(Failure.TRANSFER_FAILED, str(error)) from error
 
     def _ask(self, node: str, path: str, order: msgspec.Struct, within_s: float) -> bytes:
-        url = f"http://{self._address_of(node)}:{self._setting.agent_port}{path}"
+        url = f"http://{self._address_of(node)}:{self.agent_port}{path}"
         headers = {"Authorization": f"Bearer {_token(self._setting.agent_token_file)}"}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=max(0.1, within_s))
         try:

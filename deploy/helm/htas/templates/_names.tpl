@@ -35,5 +35,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $keys := dict "identityFile" "/etc/htas-moves/ssh/id" "knownHostsFile" "/etc/htas-moves/ssh/known_hosts" }}
 {{- $config = mergeOverwrite $config (dict "migration" (dict "scp" $keys)) }}
 {{- end }}
+{{- if .Values.moves.agentSecret }}
+{{- $keys := dict "agentTokenFile" "/etc/htas-moves/agent/token" }}
+{{- if .Values.moves.registryCredentials }}{{ $_ := set $keys "credentialsFile" "/etc/htas-moves/agent/credentials" }}{{ end }}
+{{- $config = mergeOverwrite $config (dict "migration" (dict "transfer" "registry" "registry" $keys)) }}
+{{- end }}
 {{- $config | toYaml }}
 {{- end }}

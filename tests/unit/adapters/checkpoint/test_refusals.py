@@ -8,6 +8,7 @@ import pytest
 
 from htas.adapters.checkpoint.refusals import check_nodes, check_pod
 from htas.model.migrations import MigrationSettings, Refusal
+from htas.model.policy import MigrationMethod
 from htas.ports import MoveRefusedError
 from tests.unit.adapters.checkpoint.pods import a_node, a_pod
 
@@ -59,9 +60,11 @@ def test_plain_pods_are_moved(owner: str) -> None:
 )
 def test_nodes_that_cannot_are_refused(source: dict[str, Any], target: dict[str, Any], reason: Refusal) -> None:
     with pytest.raises(MoveRefusedError) as refused:
-        check_nodes(source, target)
+        check_nodes(source, target, MigrationMethod.KUBELET_CHECKPOINT)
     assert refused.value.reason is reason
 
 
 def test_nodes_that_can_are_not() -> None:
-    check_nodes(a_node("a", "containerd://2.1.9"), a_node("b", "containerd://2.3.7"))
+    check_nodes(
+        a_node("a", "containerd://2.1.9"), a_node("b", "containerd://2.3.7"), MigrationMethod.KUBELET_CHECKPOINT
+    )
