@@ -30,11 +30,12 @@ test: $(STAMP) ## unit tables, laws, stories and contracts (needs only Python pa
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/unit tests/laws tests/stories tests/contracts
 
 .PHONY: test-real
-test-real: $(STAMP) ## stories on a real API server, OpenStack and Cassandra (needs Go and, on Debian, root; the first time 15 minutes)
+test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and Cassandra (needs Go and, on Debian, root; the first time 15 minutes)
 	tools/testenv/openstack-packages.sh
 	tools/testenv/cassandra-packages.sh
 	tools/testenv/kube-build.sh
 	tools/testenv/helm-build.sh
+	tools/testenv/nodes-packages.sh
 	$(BIN)/python -m pytest tests/real
 
 .PHONY: check

@@ -15,9 +15,11 @@ import msgspec
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
+from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
@@ -50,6 +52,17 @@ class NotFoundError(PermanentError):
 
 class ConflictError(PermanentError):
     """Somebody else changed the object, or it is not in the state the call needs."""
+
+
+class MoveRefusedError(ConflictError):
+    """A pod that cannot be moved as it is, or not there: known before anything was touched."""
+
+    def __init__(self, reason: Refusal, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {super().__str__()}"
 
 
 class CapacityError(HTASError):
@@ -147,12 +160,20 @@ class ProviderPort(Protocol):
 class MigrationPort(Protocol):
     """Moving running pods without losing their progress."""
 
-    def start(self, pod: Pod, target: str) -> None:
-        """Begin to move a pod; it runs on at its source until it runs at the target. Begun already is done."""
+    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
+        """Begin to move a pod; it runs on at its source until it runs at the target. Begun already is done.
+
+        Raises MoveRefusedError where it cannot be moved as it is, NotFoundError where it or the target is gone,
+        ConflictError where it does not run, and TransientError where that cannot be known now.
+        """
         ...
 
     def moving(self) -> Sequence[Move]:
         """Moves under way."""
+        ...
+
+    def records(self) -> Sequence[MigrationRecord]:
+        """Moves under way, then those that ended last (ENDED_KEPT at most) in the order of their end."""
         ...
 
 

@@ -161,6 +161,8 @@ def summary_view(state: DemoState) -> RenderableType:
     bought = f"{len(ledger.rentals)} bought, {ledger.running_machines()} still run, at most {state.peak_nodes} at once"
     table.add_row("machines", f"{bought}, {ledger.machine_hours(state.now):.1f} machine-hours")
     moved = f"{ledger.migrations} by checkpoint, {ledger.evictions} evicted, {ledger.work_lost_s:.0f} s of work lost"
+    if ledger.migrations:
+        moved += f", {ledger.work_repeated_s:.0f} s done again"
     table.add_row("moved", moved)
     mean_ms, most_ms = 1000 * state.planning_s / max(1, state.cycles), 1000 * state.longest_plan_s
     table.add_row("planning", f"{state.cycles} plans, {mean_ms:.1f} ms on average, {most_ms:.0f} ms at most")

@@ -10,6 +10,7 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal
 from htas.planning.cleaning.utilization import utilization
 from htas.planning.run_length import run_length_s
 
@@ -22,7 +23,7 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     if len(pods) > 1:
         raise InputError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
     pod = pods[0]
-    return [_what(pod, policy), *_where(pod, plan), *_constraints(pod)]
+    return [_what(pod, policy), *_where(pod, plan), *_movable(pod, snapshot, policy), *_constraints(pod)]
 
 
 def _what(pod: Pod, policy: Policy) -> str:
@@ -66,6 +67,18 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"
             yield from (f"  {count} node(s): {reason}" for reason, count in sorted(item.nodes.items()))
+
+
+def _movable(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[str]:
+    """Why it cannot leave its node with its progress, where its group moves pods so."""
+    node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
+    group = policy.group(node.group) if node is not None else None
+    if node is None or group is None or not group.cleaning.migration.keeps_progress or pod.is_daemon:
+        return
+    method, volumes = group.cleaning.migration, VolumeBook.of(snapshot.cluster.volumes)
+    refused = refusal(pod, method, policy.migration, volumes) or source_refusal(node, method)
+    if refused is not None:
+        yield f"cannot be moved by {method}: {refused[0]}: {refused[1]}"
 
 
 def _constraints(pod: Pod) -> Iterator[str]:

@@ -29,6 +29,7 @@ from htas.cli.simulate import SimulationForm
 from htas.cli.tables import Export, print_lines
 from htas.config.loader import load_configuration
 from htas.model.plan_document import plan_document
+from htas.model.policy import MigrationMethod
 from htas.profiler.accounts import Window
 
 app = typer.Typer(
@@ -40,6 +41,8 @@ app = typer.Typer(
 )
 explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
+migrate_app = typer.Typer(help="Move what runs, and lose nothing of it.", no_args_is_help=True)
+app.add_typer(migrate_app, name="migrate")
 store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
 app.add_typer(store_app, name="store")
 app.add_typer(experiments.app, name="experiment")
@@ -142,6 +145,30 @@ def explain_a_node(name: str, config: Config, dump: Dump = None, at: At = None, 
     typer.echo("\n".join(lines))
 
 
+@migrate_app.command("pod")
+def migrate_pod(
+    name: Annotated[str, typer.Argument(help="namespace/name; in namespace default its name is enough.")],
+    config: Config,
+    to: Annotated[str, typer.Option("--to", help="The node that it is to run on.")],
+    method: Annotated[
+        MigrationMethod | None, typer.Option("--method", help="How; else as its node group moves pods.")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", help="The daemon that leads; else http.listen.")] = None,
+    token_file: Annotated[Path | None, typer.Option("--token-file", help="Its token; else http.tokenFile.")] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
+) -> None:
+    """Move a running pod to another node with its progress, or say why not."""
+    from htas.cli.migrate import asker_of, failed, line_of
+
+    with told():
+        asker = asker_of(load_configuration(config), url, token_file)
+        last = None
+        for last in asker.move(name, to, method, watch=wait):
+            typer.echo(line_of(last))
+    if last is not None and failed(last):
+        raise typer.Exit(1)
+
+
 @app.command()
 def check(
     config: Config,
@@ -228,6 +255,27 @@ def run(
 
 
 @app.command()
+def agent(
+    registry: Annotated[str, typer.Option("--registry", help="https://HOST[:PORT], where checkpoints are pushed to.")],
+    token_file: Annotated[Path, typer.Option("--token-file", help="What those who ask must know.")],
+    repository: Annotated[str, typer.Option("--repository", help="In the registry.")] = "htas",
+    listen: Annotated[str, typer.Option("--listen", help="HOST:PORT.")] = "0.0.0.0:10270",
+    credentials_file: Annotated[Path | None, typer.Option("--credentials-file", help="One line user:password.")] = None,
+    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate.")] = None,
+    directory: Annotated[Path, typer.Option("--directory", help="Where the kubelet writes checkpoints.")] = Path(
+        "/var/lib/kubelet/checkpoints"
+    ),
+) -> None:
+    """Push checkpoints of this node to a registry, for those who know the token (migration.transfer: registry)."""
+    from htas.adapters.checkpoint.oci_registry import OciRegistry
+    from htas.cli.agent import serve
+
+    with told():
+        there = OciRegistry(registry, repository, str(credentials_file or ""), str(ca_file or ""))
+        serve(listen, token_file, there, directory)
+
+
+@app.command()
 def sandbox(
     config: Config,
     socket: Annotated[Path, typer.Option("--socket", help="Where the world listens (a Unix socket).")],
@@ -301,7 +349,9 @@ def cost(
 @app.command()
 def history(
     config: Config,
-    verb: Annotated[str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict …")] = None,
+    verb: Annotated[
+        str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved …")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
     since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,

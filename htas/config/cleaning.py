@@ -47,10 +47,13 @@ class CleaningSetting(Section):
         default=300.0, description="How long no work has waited before nodes are emptied; 5m (paper, section 4 (5))."
     )
     migration: MigrationMethod = Field(
-        default=MigrationMethod.EVICT, description="evict: pods start again; checkpoint: they keep their progress."
+        default=MigrationMethod.EVICT,
+        description="evict: pods start again. Others keep their progress: checkpoint (simulated nodes), "
+        "kubelet-checkpoint (containerd 2.2 and 2.3), command (your own executables).",
     )
     migration_time: Seconds = Field(
-        default=10.0, description="What one move takes; 10s (paper 6.3). Work that ends sooner is left to end."
+        default=10.0,
+        description="What one move takes until some were measured; 10s (paper 6.3). Work that ends sooner stays.",
     )
     empty_release: EmptyRelease = Field(
         default=EmptyRelease.AT_ONCE, description="at-once, or before-next-billing-period: idle time paid is kept."

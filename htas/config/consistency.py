@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from htas.config.document import Document, Steps
 from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.migration_keys import REAL, unstated
 from htas.config.openstack import KubeadmSetting
 from htas.config.problems import near, parsed
 from htas.config.timing import TimeoutsSetting
@@ -64,12 +65,14 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
     limits = _limits(document)
     least = dict.fromkeys((bound.key for bound in _BOUNDS), 0)
     smallest = 0
+    methods: set[MigrationMethod] = set()
     for i, item in enumerate(items):
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
             continue
         group, steps = setting.model(), ("nodeGroups", i)
-        yield from _cannot_restore(document, group, steps)
+        yield from _cannot_move(document, group, steps)
+        methods.add(group.cleaning.migration)
         smallest += group.min_nodes
         if offers is None:
             continue
@@ -82,6 +85,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         yield from _beyond(document, group.limits, group.min_nodes, _least(group, flavours), steps, f"nodeGroups[{i}]")
         for key, amount in _least(group, flavours).items():
             least[key] += amount
+    yield from unstated(document, methods)
     yield from _tokens_end_early(document)
     if limits is not None:
         if limits.max_nodes is not None and smallest > limits.max_nodes:
@@ -90,12 +94,15 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
 
 
-def _cannot_restore(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
-    """Checkpoints are restored by the simulated providers alone."""
-    provider = document.raw.get("provider")
-    is_real = isinstance(provider, dict) and "openstack" in provider
-    if is_real and group.cleaning.migration is MigrationMethod.CHECKPOINT:
-        what = "machines of openstack restore no checkpoints in this release; write evict"
+def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:
+    """Methods of real nodes in the sandbox, which has none, and of simulated ones where there are none."""
+    provider, method = document.raw.get("provider"), group.cleaning.migration
+    what = None
+    if isinstance(provider, dict) and "openstack" in provider and method is MigrationMethod.CHECKPOINT:
+        what = "is for simulated nodes; for machines of openstack write evict, kubelet-checkpoint or command"
+    elif (not isinstance(provider, dict) or "sandbox" in provider) and method in REAL:
+        what = "is for real nodes; in the sandbox write checkpoint, which models it, or evict"
+    if what is not None:
         yield Problem(document.place((*steps, "cleaning", "migration")), what)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from htas.config.values import Integer, Seconds, Section, Share
+from htas.config.values import Integer, Seconds, Section, Share, Units
 
 
 class KwokFaultsSetting(Section):
@@ -21,6 +21,9 @@ class KwokSetting(Section):
 
     startup_delay: Seconds = Field(
         default=60.0, description="From asking for a machine until its node registers; 60s, as a small image boots."
+    )
+    move_bandwidth: Units | None = Field(
+        default=150_000_000, ge=1, description="Bytes a second that moves are copied with; paper 6.2. null: at once."
     )
     seed: Integer = Field(default=1, description="Which purchases go wrong; the same seed and claim, the same fate.")
     faults: KwokFaultsSetting = Field(default=KwokFaultsSetting(), description="Shares of purchases that go wrong.")

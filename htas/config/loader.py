@@ -67,7 +67,7 @@ def load_configuration(path: Path) -> Loaded:
     problems += mismatches(document, offers)
     if problems or settings is None or offers is None or offers.catalogue is None:
         raise ConfigurationError(tuple(problems))
-    policy = _policy(settings, offers.catalogue)
+    policy = _policy(settings, offers.catalogue, path.parent)
     return Loaded(policy, settings, path)
 
 
@@ -129,7 +129,7 @@ def _on(setting: OpenStackSetting, flavour: Flavour) -> Flavour:
     return flavour
 
 
-def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
+def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> Policy:
     openstack = settings.provider.openstack
     flavours = catalogue.flavours if openstack is None else tuple(_on(openstack, each) for each in catalogue.flavours)
     return Policy(
@@ -142,6 +142,7 @@ def _policy(settings: Configuration, catalogue: Catalogue) -> Policy:
         timeouts=settings.timeouts.model(),
         run_lengths=settings.run_lengths.model(),
         fallback=settings.fallback.model(),
+        migration=settings.migration.model(directory.absolute()),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
     )

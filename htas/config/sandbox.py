@@ -29,6 +29,15 @@ class FaultsSetting(Section):
     never_registers: Share = Field(default=0.0, description="0 to 1: runs, but no node ever joins.")
 
 
+class SandboxMovesSetting(Section):
+    """How fast the sandbox's pods are moved: T = C / B + K (HTAS paper 5.3)."""
+
+    bandwidth: Units = Field(default=150_000_000, ge=1, description="B: bytes a second; 1,200 Mbit/s (paper 6.2).")
+    dump: Units | None = Field(default=None, ge=1, description="Bytes a second to dump with. null: at once.")
+    restore: Units | None = Field(default=None, ge=1, description="Bytes a second to restore with. null: at once.")
+    termination: Seconds = Field(default=2.0, description="K: to end the pod at its source.")
+
+
 class SandboxSetting(Section):
     """The embedded world: an in-memory cluster and cloud."""
 
@@ -45,3 +54,4 @@ class SandboxSetting(Section):
     speed: Real = Field(default=1.0, gt=0, description="Seconds of the world in one real second. 1: real time.")
     quota: QuotaSetting = Field(default=QuotaSetting(), description="What the cloud grants in all.")
     faults: FaultsSetting = Field(default=FaultsSetting(), description="Shares of requests that go wrong.")
+    moves: SandboxMovesSetting = Field(default=SandboxMovesSetting(), description="How fast pods are moved.")

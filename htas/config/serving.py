@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from htas.config.values import Section, shown
+from htas.config.values import Section, Text, shown
 
 _LISTEN = re.compile(r"(?P<host>[A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")
 
@@ -22,10 +22,15 @@ def _listen(value: object) -> object:
 
 
 class HttpSetting(Section):
-    """Health, metrics and the last plan over HTTP."""
+    """Health, metrics, the last plan; moves and searches asked for, over HTTP."""
 
     listen: Annotated[str | None, BeforeValidator(_listen)] = Field(
         default=None, description='Where to listen, such as "0.0.0.0:8080". null: nowhere.'
+    )
+
+    token_file: Text | None = Field(
+        default=None,
+        description="A token that those show who ask for moves or searches; beside this file. null: no move is taken.",
     )
 
     @property

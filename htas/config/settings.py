@@ -10,6 +10,7 @@ from htas.config.fallback import FallbackSetting
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
+from htas.config.migration import MigrationSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
@@ -70,6 +71,9 @@ class Configuration(Section):
     cycles: CyclesSetting = Field(default=CyclesSetting(), description="How often each part of planning runs.")
     timeouts: TimeoutsSetting = Field(default=TimeoutsSetting(), description="Every wait ends.")
     run_lengths: RunLengthsSetting = Field(default=RunLengthsSetting(), description="How long batch work runs.")
+    migration: MigrationSetting = Field(
+        default=MigrationSetting(), description="How pods are moved with their progress."
+    )
     max_wait_for_capacity: Seconds = Field(
         default=120.0,
         description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",

@@ -21,9 +21,11 @@ from htas.execution.draining import Draining
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
+from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
 from htas.execution.preempting import Preempting
 from htas.execution.rearranging import Rearranging
+from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.plan import Plan, UnplacedPod
@@ -95,9 +97,11 @@ class Daemon:
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
-        self._draining = Draining(ports, calls, policy, self._machines)
+        self._moves = MovesSeen(ports.migration, policy.timeouts)
+        self.requested_moves = RequestedMoves(ports.migration)
+        self._draining = Draining(ports, calls, policy, self._machines, self._moves)
         self._preempting = Preempting(ports, calls, policy)
-        self._rearranging = Rearranging(ports, calls, policy)
+        self._rearranging = Rearranging(ports, calls, policy, self._moves)
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
         self._executor = Executor(
             ports, calls, self._machines, self._preempting, self._draining, self._rearranging, self._expectations
@@ -122,12 +126,14 @@ class Daemon:
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
-        return self.ports.cluster.changes() + self.ports.provider.changes() + self.searching.requests
+        asked = self.searching.requests + self.requested_moves.asked
+        return self.ports.cluster.changes() + self.ports.provider.changes() + asked
 
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
         self.policy = policy
         self._backoffs.timeouts = policy.timeouts
+        self._moves.timeouts = policy.timeouts
         self._machines.policy = policy
         self._draining.policy = policy
         self._preempting.policy = policy
@@ -153,7 +159,11 @@ class Daemon:
         started = perf_counter()
         self._remember()
         repairs = self._repair()
-        snapshot, taken_up = self.searching.settle(self.observe())
+        snapshot = self.observe()
+        if self.requested_moves.are_waiting:
+            repairs += self.requested_moves.carry_out(snapshot, self.policy)
+            snapshot = self.observe()
+        snapshot, taken_up = self.searching.settle(snapshot)
         began = perf_counter()
         decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
@@ -189,6 +199,9 @@ class Daemon:
         if self._last is None and newest and newest[0].at <= now:
             self._last = without(newest[0].snapshot, over)
             self._stays.observe(self._last)
+        if newest and newest[0].at <= now:
+            before = newest[0].snapshot
+            self._moves.begin(before.move_times, before.failed_moves, newest[0].at)
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -240,6 +253,8 @@ class Daemon:
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
             learned=ports.store.learned(),
+            move_times=dict(self._moves.times),
+            failed_moves=self._moves.failed(now),
             memory=self._memory,
             rearrangement=ports.store.rearrangement(),
         )

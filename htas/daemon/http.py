@@ -1,8 +1,9 @@
-"""The daemon over HTTP: probes, metrics, what it last saw and decided; searches may be asked for, else read only."""
+"""The daemon over HTTP: probes, metrics, what it last saw and decided; moves and searches for those with the token."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from threading import Thread
 
 import msgspec
@@ -12,8 +13,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from htas.daemon.asking import RequestRefusedError
 from htas.daemon.health import Health
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
 from htas.model.plan_document import plan_document
 from htas.ports import PermanentError
@@ -23,7 +26,9 @@ PATHS = """/healthz    whether the daemon works, by its last success
 /metrics    Prometheus
 /planz      the last plan (JSON)
 /snapshotz  what it was made from (JSON)
-/api/optimize  the last search for a better placement (JSON); POST asks for one
+/api/optimize     the last search for a better placement (JSON); POST, with the token, asks for one
+/api/migrate      POST {"pod": "namespace/name", "node": "name"}, with the token: move a pod
+/api/migrate/ID   what became of it (JSON)
 """
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -31,11 +36,13 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 class HttpServer:
     """Serves in a thread of its own from `start` to `stop`. Raises PermanentError where it cannot listen."""
 
-    def __init__(self, address: tuple[str, int], health: Health, metrics: Metrics, desk: SearchDesk) -> None:
+    def __init__(
+        self, address: tuple[str, int], health: Health, metrics: Metrics, moves: MoveDesk, searches: SearchDesk
+    ) -> None:
         self._socket = _listening(address)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(health, metrics, desk),
+            application(health, metrics, moves, searches),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -54,7 +61,7 @@ class HttpServer:
         self._socket.close()
 
 
-def application(health: Health, metrics: Metrics, desk: SearchDesk) -> Starlette:
+def application(health: Health, metrics: Metrics, moves: MoveDesk, searches: SearchDesk) -> Starlette:
     """The routes, on what the daemon knows of itself."""
 
     def verdict(complaint: str | None) -> Response:
@@ -71,6 +78,16 @@ def application(health: Health, metrics: Metrics, desk: SearchDesk) -> Starlette
     def route(path: str, answer: object, method: str = "GET") -> Route:
         return Route(path, answer, methods=[method])  # type: ignore[arg-type] # a plain function answers in a thread
 
+    async def ask(request: Request) -> Response:
+        body = await request.body()
+        return _answered(202, lambda: moves.ask(request.headers.get("authorization", ""), body))
+
+    def state(request: Request) -> Response:
+        return _answered(200, lambda: moves.state(request.path_params["id"]))
+
+    def search(request: Request) -> Response:
+        return searches.post(request.headers.get("authorization", ""))
+
     def home(_: Request) -> Response:
         return PlainTextResponse(PATHS)
 
@@ -82,10 +99,19 @@ def application(health: Health, metrics: Metrics, desk: SearchDesk) -> Starlette
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),
             route("/snapshotz", lambda _: document("snapshot")),
-            route(PATH, lambda _: desk.get()),
-            route(PATH, lambda _: desk.post(), "POST"),
+            route(PATH, lambda _: searches.get()),
+            route(PATH, search, "POST"),
+            Route("/api/migrate", ask, methods=["POST"]),
+            route("/api/migrate/{id}", state),
         ]
     )
+
+
+def _answered(status: int, act: Callable[[], dict[str, object]]) -> Response:
+    try:
+        return Response(msgspec.json.encode(act()), status, media_type="application/json")
+    except RequestRefusedError as refused:
+        return PlainTextResponse(f"{refused}\n", refused.status)
 
 
 def _listening(address: tuple[str, int]) -> socket.socket:

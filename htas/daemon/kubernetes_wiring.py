@@ -17,6 +17,7 @@ from htas.adapters.kubernetes.resources import RESOURCES
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
+from htas.daemon.moves import moves_by_method
 from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.ports import Ports
@@ -65,6 +66,7 @@ class KubernetesWorld:
         self._loaded = loaded
         self._hooks = hooks
         self.supply = self._supply(access)
+        self.moves = moves_by_method(loaded.policy, access, self.api, self.cluster.live, self.supply.migration)
         self._announcer: KubernetesAnnouncer | None = None
 
     def _supply(self, access: Access) -> Supply:
@@ -93,18 +95,20 @@ class KubernetesWorld:
             RateLimit(setting.events_per_second, setting.events_burst),
             self._hooks.on_dropped,
         )
-        return Ports(self.clock, self.cluster, self.supply.provider, self.supply.migration, store, self._announcer)
+        return Ports(self.clock, self.cluster, self.supply.provider, self.moves, store, self._announcer)
 
     def watch(self) -> None:
         self.cluster.start()
 
     def lead(self) -> None:
         self.supply.start()
+        self.moves.run()
 
     def rest(self) -> None:
         """End what only a leader does; before the lease is given up."""
         if self._announcer is not None:
             self._announcer.close()
+        self.moves.close()
         self.supply.close()
 
     def close(self) -> None:

@@ -12,13 +12,16 @@ from htas.daemon.cycle import CycleResult
 from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.search_desk import SearchMetrics
 from htas.daemon.state_metrics import StateCollector
+from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.model.claims import ClaimState
+from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.plan import Launch
 from htas.model.reasons import Removal
 from htas.model.record import Outcome, OutcomeStatus
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
+MOVES = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 WAITS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
@@ -61,6 +64,19 @@ class Metrics:
         self._started = Histogram(
             "htas_node_startup_seconds", "From the decision to buy to Ready.", buckets=WAITS, registry=make
         )
+        self._moves = Counter(
+            "htas_moves_total",
+            "Moves that ended; reason: why taken back.",
+            ["method", "result", "reason"],
+            registry=make,
+        )
+        self._move_s = Histogram(
+            "htas_move_duration_seconds", "Steps of moves.", ["method", "step"], buckets=MOVES, registry=make
+        )
+        self._move_bytes = Counter("htas_move_bytes_total", "Sizes of what was moved.", ["method"], registry=make)
+        self._move_repeated = Counter(
+            "htas_move_repeated_seconds_total", "Work that moved pods did again.", ["method"], registry=make
+        )
         self._requests = Counter(
             "htas_apiserver_requests_total", "Calls to the API server.", ["method", "code"], registry=make
         )
@@ -95,11 +111,24 @@ class Metrics:
         self._cycle_s.labels("all").observe(result.took_s)
         for outcome in result.outcomes:
             self._actions.labels(outcome.verb, outcome.status.value).inc()
+            if outcome.move is not None:
+                self._count_move(outcome.move)
         self._count_machines(result)
         self._time_binds(result)
         self._time_startups(result)
         self.searches.observe(result)
         self.state.last = result
+
+    def _count_move(self, move: MigrationRecord) -> None:
+        result = "done" if move.state is MigrationState.DONE else "rolled-back"
+        reason = move.reason if result != "done" and move.reason in set(Failure) else ""  # of a few words, no text
+        self._moves.labels(move.method, result, reason).inc()
+        if result != "done":
+            return
+        for step, seconds in step_seconds(move).items():
+            self._move_s.labels(move.method, step).observe(max(0.0, seconds))
+        self._move_bytes.labels(move.method).inc(move.archive_bytes)
+        self._move_repeated.labels(move.method).inc(max(0.0, repeated_s(move) or 0.0))
 
     def failed(self, why: str) -> None:
         """A cycle that was given up."""

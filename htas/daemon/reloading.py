@@ -13,12 +13,14 @@ from threading import Event, Thread
 import structlog
 
 from htas.config.loader import ConfigurationError, Loaded, load_configuration
+from htas.config.migration_keys import REAL
+from htas.model.policy import MigrationMethod
 
 log = structlog.get_logger()
 
 LOOK_S = 5.0
 """Between looks at the files. The kubelet takes up to a minute to bring a changed ConfigMap to a pod."""
-FIXED = ("cluster", "scheduler_name", "provider", "kubernetes", "leader_election", "http", "store")
+FIXED = ("cluster", "scheduler_name", "provider", "kubernetes", "leader_election", "http", "store", "migration")
 """Sections that a running daemon has been built from."""
 
 
@@ -86,7 +88,13 @@ class Reloading:
 def changed_for_good(old: Loaded, new: Loaded) -> list[str]:
     """Keys (as written) that differ and that only a new start can change."""
     fields = type(old.settings).model_fields
-    return [fields[name].alias or name for name in FIXED if getattr(old.settings, name) != getattr(new.settings, name)]
+    keys = [fields[name].alias or name for name in FIXED if getattr(old.settings, name) != getattr(new.settings, name)]
+    return keys if _real_methods(new) <= _real_methods(old) else [*keys, "nodeGroups.cleaning.migration"]
+
+
+def _real_methods(loaded: Loaded) -> set[MigrationMethod]:
+    """Ways of moving pods between real nodes that groups name: what carries them is made at the start."""
+    return {group.cleaning.migration for group in loaded.policy.groups} & REAL
 
 
 def fingerprint(loaded: Loaded) -> str:

@@ -11,6 +11,7 @@ from htas.config.loader import Loaded
 from htas.config.settings import SandboxSetting
 from htas.experiments.workloads.day import day
 from htas.sandbox.cloud import Chances
+from htas.sandbox.migration import Rates
 from htas.sandbox.remote import RemoteWorld
 from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
@@ -23,6 +24,8 @@ def new_world(setting: SandboxSetting) -> World:
         startup_s=setting.startup_delay,
         quota=setting.quota.model(),
         chances=Chances(setting.faults.out_of_stock, setting.faults.boot_failure, setting.faults.never_registers),
+        rates=Rates(setting.moves.bandwidth, setting.moves.dump, setting.moves.restore),
+        termination_s=setting.moves.termination,
     )
     if setting.workload == "day":
         world.load(day(setting.seed))

@@ -18,6 +18,7 @@ from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk
 from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
@@ -47,7 +48,9 @@ class Service:
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
-        self._desk = SearchDesk()
+        token_file = loaded.settings.http.token_file
+        token = loaded.directory / token_file if token_file is not None else None
+        self._moves, self._searches = MoveDesk(token), SearchDesk(token)
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -96,7 +99,7 @@ class Service:
         """Listen before anything else, so that probes are answered while the rest starts."""
         address = self._loaded.settings.http.address
         if address is not None:
-            server = HttpServer(address, self._health, self._metrics, self._desk)
+            server = HttpServer(address, self._health, self._metrics, self._moves, self._searches)
             server.start()
             stack.callback(server.stop)
             log.info("listens", host=address[0], port=server.port)
@@ -227,11 +230,13 @@ class Service:
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            self._desk.open_for(daemon)
+            self._moves.requests = daemon.requested_moves
+            self._searches.open_for(daemon)
             try:
                 triggers.run()
             finally:
-                self._desk.open_for(None)
+                self._moves.requests = None
+                self._searches.open_for(None)
         if not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")

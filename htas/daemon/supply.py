@@ -45,7 +45,7 @@ def kwok_supply(loaded: Loaded, setting: KwokSetting, api: ApiServer, namespace:
         Faults(setting.seed, faults.out_of_stock, faults.never_registers, faults.registers_late, faults.late),
         reached=reached,
     )
-    migration = KwokMigration(api, live, reached=reached)
+    migration = KwokMigration(api, live, bandwidth_bytes_per_s=setting.move_bandwidth, reached=reached)
 
     def start() -> None:
         provider.start()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.news import News
+from htas.model.nodes import Node
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -25,7 +27,7 @@ NOT_BOUGHT = frozenset(
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
 )
 """Reasons that say no machine will come, as far as it can be known now."""
-UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED})
+UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SURPLUS})
 """Pods that are not ours to speak of yet."""
 
 
@@ -109,11 +111,12 @@ class Announcing:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:
                     yield _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
-                case "drain" if is_done and node is not None:
-                    message = f"is emptied and given back: {outcome.message}"
-                    yield News("Node", node.name, "ScaleDown", message, node.uid)
-                case "undo-drain" if node is not None:
-                    yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
+                case "migrate" if pod is not None:
+                    yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
+                case "moved" if outcome.move is not None:
+                    yield _of_move(outcome.move, outcome.message)
+                case "drain" | "undo-drain" if node is not None:
+                    yield from _of_drain(outcome, node)
                 case _ if is_done:
                     yield from _of_fallback(outcome, pod, snapshot)
 
@@ -124,6 +127,22 @@ def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], as
     keys.update(key for launch in plan.launch for key in launch.pods)
     keys.update(outcome.subject for outcome in outcomes)
     return {pod.key: pod for pod in snapshot.cluster.pods if pod.key in keys} if keys else {}
+
+
+def _of_move(move: MigrationRecord, message: str) -> News:
+    """A move that is over: told of the pod that runs now, which bears another name where it has a twin's."""
+    if move.state is not MigrationState.DONE:
+        return News("Pod", move.pod, "MigrationFailed", message, move.uid, is_warning=True)
+    space, _, name = move.pod.partition("/")
+    return News("Pod", f"{space}/{move.twin or name}", "Migrated", message, "" if move.twin else move.uid)
+
+
+def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
+    if outcome.verb == "undo-drain":
+        yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
+    elif outcome.status is OutcomeStatus.DONE:
+        message = f"is emptied and given back: {outcome.message}"
+        yield News("Node", node.name, "ScaleDown", message, node.uid)
 
 
 def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:

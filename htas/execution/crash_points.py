@@ -43,8 +43,21 @@ POINTS = (
     "migrate.orphaned",
     "migrate.adopted",
     "migrate.deleted",
+    "move.prepared",
+    "move.dumped",
+    "move.checkpointed",
+    "move.delivered",
+    "move.transferred",
+    "move.twin-created",
+    "move.restored",
+    "move.orphaned",
+    "move.source-first-to-go",
+    "move.adopted",
+    "move.switched",
+    "move.source-deleted",
+    "move.taken-back",
 )
-"""Of purchases, preemptions, rearrangements, drains and releases; of each provider; of moves."""
+"""Of purchases, preemptions, rearrangements, drains, releases; of each provider; of simulated moves and real ones."""
 
 VARIABLE = "HTAS_CRASH_AT"
 

@@ -13,8 +13,10 @@ from functools import partial
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
 from htas.execution.machines import Machines
+from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.migrations import Refusal
 from htas.model.nodes import SCALE_DOWN_DISABLED, Node
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
@@ -24,9 +26,10 @@ from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
-from htas.planning.cleaning.drain_rules.rule import Context
+from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.cleaning.ledger import BudgetLedger
-from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
+from htas.planning.cleaning.movability import VolumeBook
+from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
 
 SYSTEM_CRITICAL = 2_000_000_000
 """Priorities of system-cluster-critical and above: those pods leave a node when the others have left."""
@@ -40,8 +43,13 @@ class Draining:
     calls: Calls
     policy: Policy
     machines: Machines
+    moves: MovesSeen
     _refused_since: dict[str, float] = field(default_factory=dict)
     """Since when a node's pods could not be evicted, not one of them."""
+    _refused_moves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By node: a pod that cannot be moved as it is, and why."""
+    _may_begin: int = 0
+    """Moves that may still be begun in this step."""
 
     def start(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Outcome:
         """Begin to empty a node, if it is still as the plan saw it."""
@@ -110,6 +118,9 @@ class Draining:
         calls: list[Call] = []
         under_way = self.machines.cloud.under_way
         drains = {drain.node: drain for drain in self.ports.store.drains()}
+        outcomes += self.moves.look()
+        self._may_begin = self.policy.migration.at_once - len(self.ports.migration.moving())
+        self._refused_moves = {node: why for node, why in self._refused_moves.items() if node in drains}
         self._refused_since = {node: at for node, at in self._refused_since.items() if node in drains}
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
         going |= under_way
@@ -159,18 +170,35 @@ class Draining:
             return f"{strangers[0]} came to the node since"
         if now - drain.started_at >= timeouts.drain_s:
             return f"not empty after {timeouts.drain_s:g} s"
+        failed = self._failed_move(drain, held)
+        if failed is not None:
+            self.moves.leave_alone(drain.node, *failed, now)
+            return f"{failed[0]} could not be moved: {failed[1]}"
         refused_at = self._refused_since.get(drain.node)
         if refused_at is not None and now - refused_at >= timeouts.eviction_s:
             return f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
         return self._promise(node, view)
+
+    def _failed_move(self, drain: Drain, held: Sequence[Pod]) -> tuple[str, str] | None:
+        """A pod that could not be moved after every attempt, or cannot be as it is; and why."""
+        for pod in held:
+            why = self.moves.failure(pod.key, pod.uid, drain.started_at)
+            if why is not None:
+                return pod.key, why
+        return self._refused_moves.get(drain.node)
 
     def _promise(self, node: Node, view: ClusterView) -> str | None:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
         group = self.policy.group(node.group)
         if group is None or node.annotations.get(SCALE_DOWN_DISABLED) == "true":
             return f"the node is annotated {SCALE_DOWN_DISABLED}" if group is not None else "its group is gone"
-        context = Context(group.cleaning, BudgetLedger(view.budgets, ()), self.ports.clock.now())
+        now = self.ports.clock.now()
+        volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.keeps_progress else NO_VOLUMES
+        context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)
+        under_way = {move.pod for move in self.ports.migration.moving()}
         for pod in self._held(view.pods, node.name):
+            if pod.key in under_way:  # it may belong to nobody for a moment, while its twin takes its place
+                continue
             verdict = drain_rules.judge(pod, context)
             if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
                 return verdict.message
@@ -192,14 +220,26 @@ class Draining:
             if pod.is_terminating or pod.key in under_way:
                 continue
             move = moves[pod.key]
-            if move.method == MigrationMethod.CHECKPOINT:
-                calls.append(partial(self._migrate, pod, move))
+            if MigrationMethod(move.method).keeps_progress:
+                if self._may_begin > 0:
+                    self._may_begin -= 1
+                    calls.append(partial(self._migrate, pod, move))
             else:
                 calls.append(partial(self._evict, pod, node))
         return calls
 
     def _migrate(self, pod: Pod, move: Move) -> Outcome:
-        return self._do("migrate", pod.key, lambda: self.ports.migration.start(pod, move.target), f"to {move.target}")
+        method = MigrationMethod(move.method)
+
+        def start() -> None:
+            try:
+                self.ports.migration.start(pod, move.target, method)
+            except MoveRefusedError as error:
+                if error.reason is not Refusal.NOT_RUNNING:  # it may run by the next cycle
+                    self._refused_moves[move.source] = pod.key, str(error)
+                raise
+
+        return self._do("migrate", pod.key, start, f"to {move.target}")
 
     def _evict(self, pod: Pod, node: Node) -> Outcome:
         group = self.policy.group(node.group)

@@ -124,7 +124,7 @@ class _Round:
         self._nodes = {node.name: node for node in view.nodes}
         self._scheduler = policy.scheduler_name
         self._keeps_budgets = policy.fallback.promises is Promises.KEEP
-        self._disturbing = Disturbing(view.nodes, view.budgets, policy, now)
+        self._disturbing = Disturbing(view, policy, now)
         self._ledger = BudgetLedger(view.budgets)
 
     def changed(self, beneficiary: str, items: Sequence[Preemption]) -> str | None:

@@ -2,7 +2,8 @@
 
 Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
 the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
-cycle goes on from there. Who leaves now is the planner's to say (htas.planning.carrying), and is asked again on a
+cycle goes on from there. What turns out not to be movable with its progress is evicted to its slot, if somebody
+starts it again. Who leaves now is the planner's to say (htas.planning.carrying), and is asked again on a
 fresh view just before. Cancelled, it evicts nobody any more: pods that have left are ordinary waiting pods.
 """
 
@@ -16,7 +17,9 @@ import msgspec
 
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
+from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
+from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, NodeGroup, Policy
@@ -27,8 +30,10 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.carrying import begun, carried_on, detoured
 from htas.planning.carrying_check import Refusal
 from htas.planning.slots import progress
-from htas.ports import HTASError, TransientError
+from htas.ports import HTASError, MoveRefusedError, TransientError
 
+PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
+"""Refusals that say nothing of the pod: it is tried again, or the planner gives the whole up."""
 SUBJECT = "cluster"
 """What outcomes of the whole are about; those of a step are about its pod."""
 
@@ -40,6 +45,7 @@ class Rearranging:
     ports: Ports
     calls: Calls
     policy: Policy
+    moves: MovesSeen
     _refused_since: dict[str, float] = field(default_factory=dict)
     """Since when a pod (its uid) could not be evicted or moved."""
 
@@ -102,11 +108,18 @@ class Rearranging:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         under_way = {move.pod for move in self.ports.migration.moving()}
         groups = {node.name: self.policy.group(node.group) for node in view.nodes}
-        calls: list[Call] = [
-            partial(self._leave, pods[step.uid], step, groups.get(step.source))
-            for step in steps
-            if step.pod not in under_way
-        ]
+        may_begin = self.policy.migration.at_once - len(under_way)
+        calls: list[Call] = []
+        for step in steps:
+            if step.pod in under_way:
+                continue
+            pod, group = pods[step.uid], groups.get(step.source)
+            if self._is_moved(pod, step, current):
+                if may_begin > 0:
+                    may_begin -= 1
+                    calls.append(partial(self._move, pod, step, group))
+            else:
+                calls.append(partial(self._evict, pod, step, group))
         outcomes = self.calls.all(calls)
         refused = self._refused_too_long()
         return outcomes if refused is None else [*outcomes, self._cancel(Cancelled.EVICTION_REFUSED, refused)]
@@ -118,17 +131,38 @@ class Rearranging:
             self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
             reached("rearrange.detour-journalled")
 
-    def _leave(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
-        if step.target is not None and step.method == MigrationMethod.CHECKPOINT:
-            target = step.target
-            verb, act = "move", partial(self.ports.migration.start, pod, target)
-            point, message = "rearrange.moved", f"to {target}"
-        else:
-            grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
-            verb, act = "move" if step.target else "displace", partial(self.ports.cluster.evict, pod, grace_s)
-            point = "rearrange.evicted"
-            message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
-        outcome = self._done(verb, pod.key, act, message)
+    def _is_moved(self, pod: Pod, step: Step, current: OpenRearrangement) -> bool:
+        """Whether a pod keeps its progress. Once that was taken back, its controller starts it at the target."""
+        if step.target is None or not MigrationMethod(step.method).keeps_progress:
+            return False
+        return pod.owner is None or self.moves.failure(pod.key, pod.uid, current.started_at) is None
+
+    def _move(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
+        """Begin a move; a pod that is found not to be movable as it is, is evicted to its slot."""
+        target, refused = step.target or "", []
+
+        def start() -> None:
+            try:
+                self.ports.migration.start(pod, target, MigrationMethod(step.method))
+            except MoveRefusedError as error:
+                if error.reason in PASSING or pod.owner is None:
+                    raise
+                refused.append(error.reason)
+
+        outcome = self._done("move", pod.key, start, f"to {target}")
+        if refused:
+            return self._evict(pod, step, group, f" ({refused[0]})")
+        return self._remembered(pod, outcome, "rearrange.moved")
+
+    def _evict(self, pod: Pod, step: Step, group: NodeGroup | None, why: str = "") -> Outcome:
+        grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
+        verb = "move" if step.target else "displace"
+        message = f"evicted{why}, goes to {step.target}" if step.target else "evicted for more important work"
+        outcome = self._done(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
+        return self._remembered(pod, outcome, "rearrange.evicted")
+
+    def _remembered(self, pod: Pod, outcome: Outcome, point: str) -> Outcome:
+        """Since when a pod could not leave."""
         if outcome.status is OutcomeStatus.DONE:
             self._refused_since.pop(pod.uid, None)
             reached(point)

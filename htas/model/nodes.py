@@ -34,6 +34,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     provider_id: str = ""
     created_at: float = 0.0
     attach_limits: tuple[tuple[str, int], ...] = ()
+    runtime: str = ""
+    """containerRuntimeVersion, such as `containerd://2.3.7`: whether pods can be restored there."""
 
     @property
     def cluster(self) -> str | None:

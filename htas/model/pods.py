@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.migrations import Refusal
 from htas.model.resources import Resources
 
 
@@ -97,6 +98,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """That of its first container."""
     twin_of: str = ""
     """The uid of the pod whose place it will take: it runs already where that one is being moved."""
+    is_moved: bool = False
+    """It came here by a move, or is on one (the annotation htas.io/migration)."""
+    containers: int = 1
+    obstacles: tuple[Refusal, ...] = ()
+    """What in its manifest keeps it from being moved with its progress."""
 
     @property
     def key(self) -> str:
@@ -121,6 +127,8 @@ RUNTIME = "htas.io/runtime"
 WORKLOAD = "htas.io/workload"
 TWIN_OF = "htas.io/twin-of"
 """The label of a pod that will take another's place, with that one's uid."""
+MOVING = "htas.io/moving"
+"""The label of a pod that is being moved by way of a checkpoint, and of its twin, with the move's id."""
 DISRUPTION_ANNOTATIONS = frozenset(
     {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE}
 )

@@ -9,6 +9,7 @@ import msgspec
 
 from htas.model.constraints import Taint
 from htas.model.flavours import Catalogue, Flavour
+from htas.model.migrations import MigrationSettings
 from htas.model.pods import WorkKind
 
 DEFAULT_SCHEDULER_NAME = "htas"
@@ -68,7 +69,16 @@ class MigrationMethod(StrEnum):
     EVICT = "evict"
     """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
     CHECKPOINT = "checkpoint"
-    """The pod is checkpointed, moved and restored; its progress is kept."""
+    """The pod is checkpointed, moved and restored by the provider's own means (sandbox, KWOK)."""
+    KUBELET_CHECKPOINT = "kubelet-checkpoint"
+    """The kubelet checkpoints it with CRIU; the target's runtime restores it from a checkpoint image."""
+    COMMAND = "command"
+    """The operator's own executables checkpoint, transfer and restore it."""
+
+    @property
+    def keeps_progress(self) -> bool:
+        """Whether a moved pod goes on where it was, instead of beginning again."""
+        return self is not MigrationMethod.EVICT
 
 
 class EmptyRelease(StrEnum):
@@ -117,7 +127,7 @@ class CleaningRules(msgspec.Struct, frozen=True):
     max_nodes_at_once: int = 10
     """Nodes under way to removal at one time."""
     migration_seconds: float = 10.0
-    """What moving a pod takes: T = C ÷ B + K (HTAS paper 5.3). Used to judge whether a move pays."""
+    """What moving a pod takes until it was measured: T = C ÷ B + K (HTAS paper 5.3). Judges whether a move pays."""
     consolidation: Consolidation = Consolidation()
 
 
@@ -251,6 +261,7 @@ class Policy(msgspec.Struct, frozen=True):
     timeouts: Timeouts = Timeouts()
     run_lengths: RunLengths = RunLengths()
     fallback: Fallback = Fallback()
+    migration: MigrationSettings = MigrationSettings()
     max_wait_for_capacity_s: float = 120.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
 

@@ -91,6 +91,8 @@ class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
     method: str = ""
     left_at: float | None = None
     """When it was first seen to be gone from its source, or, of a waiting pod, to be gone."""
+    twin: str = ""
+    """The uid of the pod that takes its place on the slot's node, once a move has made one."""
 
     @property
     def is_away(self) -> bool:

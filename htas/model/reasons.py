@@ -34,6 +34,8 @@ class Unplaced(StrEnum):
     """No node group takes this kind of work."""
     SEARCH_UNDER_WAY = "SearchUnderWay"
     """The optimiser searches for a better placement; new pods wait for it, as configured (fallback.newPods)."""
+    SURPLUS = "SurplusOfItsController"
+    """Its controller has all the pods it wants, one of them moved: it was made in between, and will be deleted."""
     NOMINATED = "NominatedByPreemption"
     """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
 
@@ -68,10 +70,14 @@ class Kept(StrEnum):
     EMPTY_BEFORE_MIGRATION_PAYS = "EmptyBeforeMigrationPays"
     BEING_REPLACED = "BeingReplaced"
     """Cheaper machines are to take over its pods, or it is one of those."""
+    CANNOT_CHECKPOINT = "RuntimeCannotCheckpoint"
+    """Its group moves pods by checkpoint, which its container runtime does not write."""
+    MIGRATION_FAILED = "MigrationFailed"
+    """A pod of it could not be moved, after every attempt; it is left alone for a while."""
 
 
 class Blocking(StrEnum):
-    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own two."""
+    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own three."""
 
     MIN_REPLICAS_REACHED = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"
@@ -81,6 +87,8 @@ class Blocking(StrEnum):
     NOT_ENOUGH_PDB = "NotEnoughPdb"
     DO_NOT_DISRUPT = "DoNotDisrupt"
     SERVICE_NOT_OPTED_IN = "ServiceNotOptedIn"
+    NOT_MOVABLE = "NotMovable"
+    """It would lose something if it were moved with its progress; the message begins with what (Refusal)."""
 
 
 class Removal(StrEnum):

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.migrations import MigrationRecord
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
 from htas.model.snapshot import ClusterSnapshot
@@ -21,14 +22,16 @@ class OutcomeStatus(StrEnum):
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one action.
 
-    `verb`: bind, launch, adopt, set-up, nominate, preempt, search, rearrange, move,
-    displace, rearranged, cancel-rearrangement, drain, evict, migrate, undo-drain, release or delete-node.
+    `verb`: bind, launch, adopt, set-up, nominate, preempt, search, rearrange, move, displace, rearranged,
+    cancel-rearrangement, drain, evict, migrate (a move begun), moved (one that ended, either way), undo-drain, release
+    or delete-node. `move` has the times and sizes of one that ended.
     """
 
     verb: str
     subject: str
     status: OutcomeStatus
     message: str = ""
+    move: MigrationRecord | None = None
 
 
 class CycleRecord(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.move_times import MoveTimes
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement
@@ -50,6 +51,15 @@ class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
     started_at: float
     moves: tuple[Move, ...] = ()
     version: int = 0
+
+
+class FailedMove(msgspec.Struct, frozen=True):
+    """A pod that could not be moved from its node, and until when that node is left alone."""
+
+    node: str
+    pod: str
+    why: str
+    until: float
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -112,6 +122,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     `expected_binds` (pod key to node) are binds issued and not yet observed; `held_back` tells until when pods whose
     bind failed are not bound again; `learned` is what a flavour's first Ready node really offered (allocatable).
+    `move_times` is what moves were seen to take, by method.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     """
 
@@ -128,6 +139,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     headroom: Headroom = Headroom()
     cloud_problem: str = ""
     learned: Mapping[str, Resources] = {}
+    move_times: Mapping[str, MoveTimes] = {}
+    failed_moves: tuple[FailedMove, ...] = ()
     memory: Memory = Memory()
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None

@@ -22,6 +22,7 @@ from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.carrying_check import Refusal, forbidden, refusal
 from htas.planning.components import Component, components
+from htas.planning.leaving import Leaving
 from htas.planning.opening import Opening, open_simulation
 from htas.planning.reservations import Reservation, importance, seat
 from htas.planning.slots import identity
@@ -60,7 +61,7 @@ def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: f
         if why is not None:
             return Carried(carrying=Carrying(cancel=why.reason, message=why.message))
         bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
-        steps = _Steps(opening, current, snapshot, now).chosen()
+        steps = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy)).chosen()
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
     if why is not None:
         return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
@@ -75,6 +76,7 @@ class _Steps:
     current: OpenRearrangement
     snapshot: ClusterSnapshot
     now: float
+    leaving: Leaving
     steps: list[Step] = field(default_factory=list)
     blocked: list[Reservation] = field(default_factory=list)
 
@@ -98,7 +100,7 @@ class _Steps:
                 continue
             if each.fits(sim):
                 each.keep(sim)
-                self.steps.append(_step(slot, slot.node))
+                self.steps.append(self._step(slot, slot.node))
             else:
                 self.blocked.append(each)
 
@@ -119,10 +121,13 @@ class _Steps:
         for each in sorted(waiting, key=self._loss):
             elsewhere = self._elsewhere(each)
             if elsewhere is not None:
-                self.steps.append(msgspec.structs.replace(_step(each.held.slot, elsewhere), is_detour=True))
+                self.steps.append(msgspec.structs.replace(self._step(each.held.slot, elsewhere), is_detour=True))
                 return
-        slot = min(waiting, key=self._loss).held.slot
-        first = _step(slot, slot.node)
+        come_back = [each for each in waiting if each.held.slot.pod.owner is not None]
+        if not come_back:
+            return  # nobody would start them again: room may free yet, else time runs out
+        slot = min(come_back, key=self._loss).held.slot
+        first = self._step(slot, slot.node)
         self.steps.append(msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True))
 
     def _elsewhere(self, each: Reservation) -> str | None:
@@ -134,17 +139,21 @@ class _Steps:
                     other.keep(sim)
             rows = np.flatnonzero(sim.feasible(each.cls)).tolist()
         names = (sim.table.nodes[row].name for row in rows)
-        return next((name for name in names if name not in self.opening.coming), None)
+        pod = each.held.slot.pod
+        return next(
+            (name for name in names if name not in self.opening.coming and self.leaving.arrives(pod, name)), None
+        )
+
+    def _step(self, slot: Slot, target: str) -> Step:
+        """By the method that the search chose, unless something speaks against it by now."""
+        method = self.leaving.possible(slot.pod, MigrationMethod(slot.method), target)
+        return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method.value)
 
     def _loss(self, each: Reservation) -> tuple[int, float, str]:
         """What is lost if it is evicted before its slot is free: importance first, then the run time so far."""
         pod = each.held.slot.pod
         is_lost = pod.kind is WorkKind.BATCH and pod.started_at is not None
         return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
-
-
-def _step(slot: Slot, target: str) -> Step:
-    return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, slot.method)
 
 
 def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:

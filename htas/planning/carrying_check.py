@@ -91,10 +91,11 @@ def forbidden(
     wanted = dict(leaving)
     if not wanted:
         return None
-    disturbing = Disturbing(snapshot.cluster.nodes, snapshot.cluster.budgets, policy, now)
+    disturbing = Disturbing(snapshot.cluster, policy, now)
     for pod in snapshot.cluster.pods:
         if pod.uid in wanted and not pod.is_terminating:
-            terms = disturbing.terms(pod, Disturbance.MOVE if wanted[pod.uid] is not None else Disturbance.EVICT)
+            target = wanted[pod.uid]
+            terms = disturbing.terms(pod, Disturbance.MOVE if target is not None else Disturbance.EVICT, target)
             if not terms.allow(pod, priority):
                 return Refusal(Cancelled.PROMISED, terms.why or f"{pod.key} may not be disturbed for that")
     return None

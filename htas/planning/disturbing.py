@@ -8,21 +8,23 @@ words (`do-not-disrupt`, `safe-to-evict`, `htas.io/migrate: "false"`, data on th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
 
-from htas.model.budgets import DisruptionBudget
-from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Pod
-from htas.model.policy import CleaningRules, Policy, Promises
+from htas.model.policy import CleaningRules, MigrationMethod, Policy, Promises
 from htas.model.reasons import Blocking
+from htas.model.snapshot import ClusterView
 from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.drain_rules import not_movable
 from htas.planning.cleaning.drain_rules.rule import MOVES, Context, Verdict
 from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.leaving import Leaving
 
+_NO_GROUP = CleaningRules()
 _ANY_NUMBER = 2**31
 """Disruptions that a budget allows while only its existence is asked for."""
 
@@ -57,34 +59,40 @@ class Terms:
 class Disturbing:
     """The terms of a cluster's pods. What budgets still allow is the ledger's to say: it changes with each decision."""
 
-    def __init__(self, nodes: Iterable[Node], budgets: Iterable[DisruptionBudget], policy: Policy, now: float) -> None:
+    def __init__(self, view: ClusterView, policy: Policy, now: float) -> None:
+        self._leaving = Leaving(view, policy)
         self._rules: Mapping[str, CleaningRules] = {
-            node.name: group.cleaning for node in nodes if (group := policy.group(node.group)) is not None
+            node.name: group.cleaning for node in view.nodes if (group := policy.group(node.group)) is not None
         }
         self._budgets = BudgetLedger(
-            msgspec.structs.replace(budget, disruptions_allowed=_ANY_NUMBER) for budget in budgets
+            msgspec.structs.replace(budget, disruptions_allowed=_ANY_NUMBER) for budget in view.budgets
         )
         self._promises = policy.fallback.promises
         self._now = now
 
-    def terms(self, pod: Pod, disturbance: Disturbance) -> Terms:
-        """For whom a running pod may be disturbed, as long as its budget allows it.
+    def terms(self, pod: Pod, disturbance: Disturbance, target: str | None = None) -> Terms:
+        """For whom a running pod may be disturbed, as long as its budget allows it; `target`: where it is moved to.
 
+        What cannot be moved with its progress is evicted and starts again at the target (htas.planning.leaving): the
+        rules judge it as that, so that a pod without a controller stays where it would be lost.
         A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
         preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
         """
         if pod.is_daemon or pod.is_mirror or pod.is_terminating:
             what = "ends already" if pod.is_terminating else "belongs to its node"
             return Terms(Leave.NEVER, f"{pod.key} {what}")
+        if pod.twin_of:
+            return Terms(Leave.NEVER, f"{pod.key} has only just come, by a move that is not over")
         if pod.disruption.get(MAY_MIGRATE) == "false":
             return Terms(Leave.NEVER, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
-        verdict = self._verdict(pod, frozenset())
+        method = self._leaving.method(pod, target) if disturbance is Disturbance.MOVE else MigrationMethod.EVICT
+        verdict = self._verdict(pod, method, frozenset())
         if verdict is MOVES:
             return Terms(Leave.FOR_ANY if disturbance is Disturbance.MOVE else Leave.FOR_HIGHER)
         waived = {Blocking.SERVICE_NOT_OPTED_IN}
         if disturbance is Disturbance.EVICT:
             waived.add(Blocking.NOT_REPLICATED)
-        holding = self._verdict(pod, frozenset(waived))
+        holding = self._verdict(pod, method, frozenset(waived))
         return Terms(Leave.FOR_HIGHER, verdict.message) if holding is MOVES else Terms(Leave.NEVER, holding.message)
 
     def terms_of_victim(self, pod: Pod) -> Terms:
@@ -93,9 +101,14 @@ class Disturbing:
             return Terms(Leave.FOR_HIGHER)
         return self.terms(pod, Disturbance.EVICT)
 
-    def _verdict(self, pod: Pod, waived: frozenset[Blocking]) -> Verdict:
-        context = Context(self._rules.get(pod.node or "", CleaningRules()), self._budgets, self._now)
+    def _verdict(self, pod: Pod, method: MigrationMethod, waived: frozenset[Blocking]) -> Verdict:
+        rules = self._rules.get(pod.node or "", _NO_GROUP)
+        if rules.migration is not method:
+            rules = msgspec.structs.replace(rules, migration=method)
+        context = Context(rules, self._budgets, self._now)
         for rule in drain_rules.RULES:
+            if rule is not_movable.judge:  # the method was chosen by what it asks
+                continue
             verdict = rule(pod, context)
             if verdict is not None and verdict.blocked not in waived:
                 return verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -39,6 +40,8 @@ class Opening:
     waiting: tuple[Pod, ...]
     gated: tuple[Pod, ...]
     nominated: tuple[Pod, ...]
+    surplus: tuple[Pod, ...]
+    """Waiting pods that their controllers will delete."""
     coming: frozenset[str]
     """Names of rows that are machines on their way."""
     withheld: tuple[Pod, ...] = ()
@@ -66,6 +69,9 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     sim = Simulation(world, now, _daemon_classes(pods, book))
     _close_rows(sim, snapshot, coming)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
+    full = _full_controllers(pods)
+    surplus = tuple(pod for pod in waiting if pod.owner is not None and pod.owner.uid in full)
+    waiting = tuple(pod for pod in waiting if pod not in surplus) if surplus else waiting
     running = _count_running(sim, book, snapshot, policy, placed, now)
     _count_daemons_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
@@ -74,10 +80,37 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     if withheld:
         theirs = {pod.uid for pod in withheld}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
-    placer, current = _placer(policy, nodes, coming), stands.rearrangement if stands is not None else None
     return Opening(
-        sim, book, placer, running, waiting, gated, nominated, frozenset(coming), withheld, current, reservations
+        sim,
+        book,
+        _placer(policy, nodes, coming),
+        running,
+        waiting,
+        gated,
+        nominated,
+        surplus,
+        frozenset(coming),
+        withheld,
+        stands.rearrangement if stands is not None else None,
+        reservations,
     )
+
+
+def _full_controllers(pods: Iterable[Pod]) -> set[str]:
+    """Uids of controllers with a moved pod that have as many pods as they want.
+
+    A daemon that dies between taking a pod from its Job and giving it the twin leaves the Job a second to make another,
+    which it deletes once it sees the twin: a machine bought for that one would be bought for nothing.
+    """
+    wanted = {pod.owner.uid: pod.owner.replicas for pod in pods if pod.is_moved and pod.owner is not None}
+    if not wanted:  # as nearly always: nothing was moved of late
+        return set()
+    there = Counter(
+        pod.owner.uid
+        for pod in pods
+        if pod.owner is not None and pod.owner.uid in wanted and pod.node is not None and not pod.is_terminating
+    )
+    return {uid for uid, most in wanted.items() if most is not None and there[uid] >= most}
 
 
 def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:

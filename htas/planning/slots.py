@@ -72,6 +72,7 @@ class _Look:
         self._by_uid: Mapping[str, Pod] = {pod.uid: pod for pod in view.pods}
         self._ended_well = {ended.uid for ended in view.ended if ended.succeeded}
         self._pods = view.pods
+        self._twins = {pod.twin_of: pod.uid for pod in view.pods if pod.twin_of}
         self._taken: set[str] = set()
         self._filled: set[str] = set()
         """Pods that fill slots now: they will fill no other."""
@@ -136,6 +137,8 @@ class _Look:
     def _seen(self, slot: Slot, now: float, candidates: Iterable[Pod]) -> Slot | bool:
         """The slot as it is now; True: it is filled, False: nobody will fill it."""
         own = self._by_uid.get(slot.pod.uid)
+        if slot.pod.uid in self._twins:
+            slot = msgspec.structs.replace(slot, twin=self._twins[slot.pod.uid])
         where = self._where(own) if own is not None else None
         if own is not None and not own.is_terminating:
             if where == slot.node:
@@ -144,6 +147,10 @@ class _Look:
             if where is None or where == slot.source:
                 return msgspec.structs.replace(slot, left_at=None)
             return False  # somebody has bound it elsewhere
+        twin = self._by_uid.get(slot.twin)
+        if twin is not None and self._where(twin) == slot.node:
+            self._filled.add(twin.uid)
+            return True
         if self._takes_up(slot.node, candidates):
             return True
         if slot.pod.uid in self._ended_well:

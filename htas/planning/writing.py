@@ -53,10 +53,12 @@ def written(
 
 def _unplaced(situation: Situation, falling_back: FallingBack) -> tuple[UnplacedPod, ...]:
     opening = situation.opening
+    surplus = "its controller has all it wants; it will go"
     nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.beneficiaries]
     unplaced = [
         *falling_back.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
+        *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in opening.surplus),
         *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in opening.withheld),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
     ]

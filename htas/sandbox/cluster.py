@@ -39,6 +39,8 @@ class _Record:
     controller: Controller | None = None
     runs_s: float | None = None
     daemon: Task | None = None
+    repeats_s: float = 0.0
+    """By how much it ends later, for work that a move made it do again."""
 
 
 class SandboxCluster:
@@ -247,6 +249,12 @@ class SandboxCluster:
         self._put(record, msgspec.structs.replace(record.pod, node=target))
         self._changes += 1
 
+    def repeat(self, key: str, seconds: float) -> None:
+        """A pod does so many seconds of its work again (fewer than 0: after all not) and ends later by that."""
+        record = self._records.get(key)
+        if record is not None:
+            record.repeats_s = max(0.0, record.repeats_s + seconds)
+
     # Inside.
 
     def _record(self, pod: Pod) -> _Record:
@@ -330,6 +338,10 @@ class SandboxCluster:
         """A batch pod ends well, wherever it runs by now."""
         record = self._present(key, uid)
         if record is None:
+            return
+        if record.repeats_s > 0.0:
+            self._queue.after(record.repeats_s, partial(self._finish, key, uid))
+            record.repeats_s = 0.0
             return
         self._ended.append(Ended(uid, True, self._clock.now()))
         self._ledger.finished += 1

@@ -30,6 +30,8 @@ class Ledger(msgspec.Struct):
     restarts: int = 0
     work_lost_s: float = 0.0
     migrations: int = 0
+    work_repeated_s: float = 0.0
+    """What moved pods did twice: from the dump at their source to their restart at the target."""
     evictions: int = 0
     preempted: int = 0
     """Pods deleted past their budgets for work of higher priority."""

@@ -14,9 +14,11 @@ import msgspec
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
+from htas.model.migrations import MigrationRecord
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod
 from htas.model.snapshot import ClusterView, Move
 from htas.ports import HTASError, PermanentError, TransientError
 from htas.sandbox.ledger import Ledger
@@ -170,12 +172,16 @@ class RemoteMigration:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def start(self, pod: Pod, target: str) -> None:
-        self._call("migration.start", pod, target)
+    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
+        self._call("migration.start", pod, target, method)
 
     def moving(self) -> Sequence[Move]:
         moves: list[Move] = self._call("migration.moving")
         return moves
+
+    def records(self) -> Sequence[MigrationRecord]:
+        records: list[MigrationRecord] = self._call("migration.records")
+        return records
 
 
 class RemoteAnnouncer:

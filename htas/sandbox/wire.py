@@ -14,14 +14,17 @@ import msgspec
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
+from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod
 from htas.model.snapshot import ClusterView, Move
 from htas.ports import (
     CapacityError,
     ConflictError,
     HTASError,
+    MoveRefusedError,
     NotFoundError,
     PermanentError,
     RefusedError,
@@ -51,8 +54,9 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cloud.instances": (lambda world: world.cloud.instances, (), list[Instance]),
     "cloud.headroom": (lambda world: world.cloud.headroom, (), Headroom),
     "cloud.changes": (lambda world: world.cloud.changes, (), int),
-    "migration.start": (lambda world: world.migration.start, (Pod, str), None),
+    "migration.start": (lambda world: world.migration.start, (Pod, str, MigrationMethod), None),
     "migration.moving": (lambda world: world.migration.moving, (), list[Move]),
+    "migration.records": (lambda world: world.migration.records, (), list[MigrationRecord]),
     "world.advance_to": (lambda world: world.advance_to, (float,), None),
     "world.next_event_at": (lambda world: world.next_event_at, (), float | None),
     "world.ledger": (lambda world: lambda: world.ledger, (), Ledger),
@@ -75,6 +79,7 @@ class Failure(msgspec.Struct, omit_defaults=True):
     message: str
     retry_after_s: float | None = None
     is_quota: bool = False
+    refusal: Refusal | None = None
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -104,15 +109,18 @@ def _understood(line: bytes) -> tuple[Callable[[World], Callable[..., Any]], lis
 def _failure(error: HTASError) -> Failure:
     return Failure(
         type(error).__name__,
-        str(error),
+        error.args[0] if isinstance(error, MoveRefusedError) else str(error),
         error.retry_after_s if isinstance(error, TransientError) else None,
         isinstance(error, CapacityError) and error.is_quota,
+        error.reason if isinstance(error, MoveRefusedError) else None,
     )
 
 
 def raised(failure: Failure) -> HTASError:
     """The error an answer stands for."""
     kind = ERRORS.get(failure.kind, PermanentError)
+    if failure.refusal is not None:
+        return MoveRefusedError(failure.refusal, failure.message)
     if kind is TransientError:
         return TransientError(failure.message, failure.retry_after_s)
     if kind is CapacityError:

@@ -14,7 +14,7 @@ from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cloud import Chances, SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.ledger import Ledger
-from htas.sandbox.migration import SandboxMigration
+from htas.sandbox.migration import TERMINATION_S, Rates, SandboxMigration
 from htas.sandbox.workload import Workload
 
 MONDAY = 1_767_571_200.0
@@ -32,6 +32,8 @@ class World:
         startup_s: float = 60.0,
         quota: Headroom | None = None,
         chances: Chances | None = None,
+        rates: Rates | None = None,
+        termination_s: float = TERMINATION_S,
     ) -> None:
         self.clock = VirtualClock(start)
         self.queue = EventQueue(self.clock)
@@ -48,7 +50,9 @@ class World:
             seed=seed,
         )
         self._arrives_at: dict[str, float] = {}
-        self.migration = SandboxMigration(self.clock, self.queue, self.cluster, self.ledger)
+        self.migration = SandboxMigration(
+            self.clock, self.queue, self.cluster, self.ledger, rates=rates, termination_s=termination_s
+        )
         self.announcer = SandboxAnnouncer(self.cluster)
 
     def load(self, workload: Workload) -> None:

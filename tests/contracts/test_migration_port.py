@@ -1,6 +1,7 @@
 import pytest
 
-from htas.ports import ConflictError, NotFoundError
+from htas.model.migrations import Failure, MigrationState, Refusal
+from htas.ports import ConflictError, MoveRefusedError, NotFoundError
 from tests.builders import make_pod
 from tests.contracts.conftest import Universe
 from tests.contracts.test_cluster_port import pod
@@ -27,6 +28,22 @@ def test_a_moved_pod_keeps_its_progress(universe: Universe) -> None:
     assert not [p for p in universe.cluster.observe().pods if p.name.startswith("job")]
 
 
+def test_a_move_is_told_from_its_beginning_to_its_end_and_after(universe: Universe) -> None:
+    running_job(universe)
+    before = pod(universe, "job")
+    universe.migration.start(before, "b")
+    (begun,) = universe.migration.records()
+    assert (begun.pod, begun.uid, begun.source, begun.target) == (before.key, before.uid, "a", "b")
+    assert not begun.is_over
+    universe.wait(30)
+    (ended,) = universe.migration.records()
+    assert (ended.id, ended.state, ended.attempt) == (begun.id, MigrationState.DONE, 1)
+    in_order = [state.value for state in MigrationState if state.value in ended.reached]
+    assert in_order == sorted(ended.reached, key=ended.reached.__getitem__)
+    assert {"Prepared", "Restored", "Switched", "Done"} <= set(in_order)
+    assert ended.archive_bytes > 0
+
+
 def test_without_room_nothing_is_moved(universe: Universe) -> None:
     running_job(universe)
     with pytest.raises((ConflictError, NotFoundError)):
@@ -40,6 +57,17 @@ def test_a_target_that_goes_leaves_the_pod_where_it_was(universe: Universe) -> N
     universe.cluster.delete_node("b")
     universe.wait(30)
     assert pod(universe, "job").node == "a"
+    (ended,) = universe.migration.records()
+    assert (ended.state, ended.reason) == (MigrationState.ROLLED_BACK, Failure.TARGET_LOST.value)
+    assert MigrationState.SWITCHED.value not in ended.reached
+
+
+def test_what_does_not_run_is_refused_with_the_reason(universe: Universe) -> None:
+    with pytest.raises(MoveRefusedError) as refused:
+        universe.migration.start(pod(universe, "job"), "b")
+    assert refused.value.reason is Refusal.NOT_RUNNING
+    assert str(refused.value).startswith("NotRunning: pod default/job")
+    assert not universe.migration.records()
 
 
 def test_what_is_gone_is_not_moved(universe: Universe) -> None:

@@ -15,8 +15,10 @@ from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
+from tests.real.moving import World
 from tools.testenv.cassandra import DATACENTER, PORT, Cassandra
 from tools.testenv.openstack import OpenStack
+from tools.testenv.real_nodes import REGISTRY, RealNodes
 
 Tell = Callable[[str], None]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "htas"
@@ -139,3 +141,30 @@ def keyspace(cassandra: Cassandra, made_keyspace: CassandraSettings) -> Cassandr
     cassandra.start()
     cassandra.wipe(made_keyspace.keyspace)
     return made_keyspace
+
+
+@pytest.fixture(scope="session")
+def real_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two real kubelets with containerd and CRIU, and a control plane that no other test sweeps Nodes from.
+
+    It misses a silent kubelet after 20 s, not after 200. HTAS_NODES_DIR names where they stay when the tests are over.
+    """
+    kept = os.environ.get("HTAS_NODES_DIR")
+    directory = Path(kept or tmp_path_factory.mktemp("real-nodes"))
+    binaries = Path(os.environ.get("HTAS_KUBE_BIN", CACHE / "kube-bin"))
+    flags = "--node-monitor-period=2s --node-monitor-grace-period=20s"
+    cluster = Cluster(directory / "kube", binaries, HTAS_KUBE_CONTROLLER_FLAGS=flags)
+    options = {"HTAS_NODES_CONTEXT": "htas-t", "HTAS_NODES_NET": "10.94", "HTAS_NODES_REGISTRIES": REGISTRY}
+    nodes = RealNodes(directory / "nodes", cluster, **options)
+    yield World(cluster, nodes)
+    if kept is None:
+        nodes.purge()
+        cluster.purge()
+
+
+@pytest.fixture
+def world(real_nodes: World) -> Iterator[World]:
+    """The two nodes, without work before and after."""
+    real_nodes.wipe()
+    yield real_nodes
+    real_nodes.wipe()

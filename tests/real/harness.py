@@ -9,12 +9,27 @@ import msgspec
 
 from htas.adapters.kubernetes.api import ApiServer
 from htas.ports import HTASError
-from tools.testenv.cluster import BATCH, CONFIG_MAPS, LEASES, NODES, PODS, ROOT, TESTENV, Cluster, Json, eventually
+from tools.testenv.cluster import (
+    APPS,
+    BATCH,
+    CONFIG_MAPS,
+    CORE,
+    LEASES,
+    NODES,
+    PODS,
+    ROOT,
+    TESTENV,
+    Cluster,
+    Json,
+    eventually,
+)
 from tools.testenv.daemon import Htas, configuration, htas
 
 __all__ = [
+    "APPS",
     "BATCH",
     "CONFIG_MAPS",
+    "CORE",
     "LEASES",
     "NODES",
     "PODS",

@@ -43,6 +43,18 @@ ON_CASSANDRA: Json = {
         "tlsSecret": "htas-cassandra-tls",
     }
 }
+MOVING: Json = {
+    "config": {
+        "provider": {"kwok": None, "openstack": OPENSTACK},
+        "nodeGroups": [
+            {"name": "services", "workload": "service"},
+            {"name": "batch", "workload": "batch", "cleaning": {"migration": "kubelet-checkpoint"}},
+        ],
+        "migration": {"atOnce": 4},
+    },
+    "openstack": ON_OPENSTACK["openstack"],
+    "moves": {"sshSecret": "htas-ssh", "tokenSecret": "htas-token"},
+}
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
@@ -75,6 +87,7 @@ ODD: list[Any] = [
     pytest.param(WITHOUT_KWOK, id="another provider"),
     pytest.param(ON_OPENSTACK, id="machines from OpenStack"),
     pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
+    pytest.param(MOVING, id="moves by the kubelet's checkpoints"),
     pytest.param({"store": {"sqlite": {"retention": {"cycles": "2d"}}}}, id="another retention"),
     pytest.param(
         {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"x": "y"}},
@@ -139,6 +152,7 @@ def space(cluster: Cluster) -> Iterator[str]:
         pytest.param({}, id="with KWOK"),
         pytest.param(WITHOUT_KWOK, id="without"),
         pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
+        pytest.param(MOVING, id="moves by checkpoint"),
     ],
 )
 def test_the_api_server_would_take_it(values: Json, helm: Path, cluster: Cluster, space: str) -> None:
@@ -184,6 +198,65 @@ def test_its_account_may_do_what_it_must_and_no_more(is_kwok: bool, helm: Path, 
         if not is_kwok:
             assert not can(cluster, "get configmaps", SPACE)
             assert not can(cluster, "update leases.coordination.k8s.io/others", SPACE)
+
+
+def test_moves_need_checkpoints_and_twins_and_no_way_into_the_nodes(helm: Path, cluster: Cluster, space: str) -> None:
+    moving = ("create nodes/checkpoint", "create pods", "patch pods", "delete pods")
+    with applied_rights(cluster, rendered(helm, MOVING)):
+        for right in (*ALWAYS, *moving):
+            assert can(cluster, right, "default"), right
+        for right in (
+            *NEVER,
+            "create nodes/proxy",
+            "get nodes/proxy",
+            "create nodes",
+            "get pods/log",
+            "create pods/exec",
+        ):
+            assert not can(cluster, right, "default"), right
+    with applied_rights(cluster, rendered(helm, ON_OPENSTACK)):
+        assert not any(can(cluster, right, "default") for right in moving)
+
+
+@pytest.mark.parametrize("secret", ["sshSecret", "tokenSecret"])
+def test_keys_of_moves_are_mounted_where_the_configuration_looks_for_them(secret: str, helm: Path) -> None:
+    items = rendered(helm, MOVING)
+    config = yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])
+    looked_for = {
+        "sshSecret": (config["migration"]["scp"]["identityFile"], config["migration"]["scp"]["knownHostsFile"]),
+        "tokenSecret": (config["http"]["tokenFile"],),
+    }[secret]
+    pod = of_kind(items, "Deployment")["spec"]["template"]["spec"]
+    volume = next(v["name"] for v in pod["volumes"] if v.get("secret", {}).get("secretName") == MOVING["moves"][secret])
+    mount = next(m["mountPath"] for m in pod["containers"][0]["volumeMounts"] if m["name"] == volume)
+    assert {str(Path(name).parent) for name in looked_for} == {mount}
+    assert config["migration"]["atOnce"] == 4
+
+
+def test_agents_of_a_registry_are_told_where_it_is_and_may_do_nothing_in_the_cluster(
+    helm: Path, cluster: Cluster
+) -> None:
+    migration = {"registry": {"url": "https://registry.example:5000", "pullFrom": "registry.example:5000/a/b"}}
+    groups = MOVING["config"]["nodeGroups"]
+    values = {
+        "config": {"nodeGroups": groups, "migration": migration},
+        "moves": {"agentSecret": "htas-agent", "registryCredentials": True},
+    }
+    items = rendered(helm, values)
+    agents, daemon = of_kind(items, "DaemonSet"), of_kind(items, "Deployment")
+    pod = agents["spec"]["template"]["spec"]
+    assert {"--registry=https://registry.example:5000", "--repository=a/b"} <= set(pod["containers"][0]["args"])
+    assert pod["automountServiceAccountToken"] is False
+    assert [v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v] == ["/var/lib/kubelet/checkpoints"]
+    assert pod["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    selected = daemon["spec"]["selector"]["matchLabels"].items()
+    assert not selected <= agents["spec"]["template"]["metadata"]["labels"].items(), "the daemon's Service means others"
+    config = yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["migration"]
+    mounts = {each["mountPath"] for each in daemon["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]}
+    files = {config["registry"]["agentTokenFile"], config["registry"]["credentialsFile"]}
+    assert config["transfer"] == "registry"
+    assert {str(Path(name).parent) for name in files} <= mounts
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(agents | {"metadata": {"name": "a"}}))
 
 
 def test_tokens_for_new_machines_are_made_in_one_place_and_read_in_none(

@@ -30,6 +30,12 @@ class Access:
         self._configuration = configuration
         self.pool = _pool(configuration, connections)
 
+    @property
+    def client_certificate(self) -> tuple[str, str] | None:
+        """The files of a client certificate and its key; None where a token is what authenticates."""
+        found = self._configuration.cert_file, self._configuration.key_file
+        return (str(found[0]), str(found[1])) if all(found) else None
+
     def headers(self) -> Mapping[str, str]:
         """The Authorization header; a token that rotates is read anew when it is due."""
         token = self._configuration.get_api_key_with_prefix("BearerToken")

@@ -57,6 +57,7 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
         provider_id=raw.spec.provider_id,
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
         attach_limits=limits.get(name, ()),
+        runtime=status.node_info.container_runtime_version,
     )
 
 

@@ -12,8 +12,10 @@ import msgspec
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.errors import Fault, Faults
+from htas.adapters.kubernetes.obstacles import obstacles
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
+from htas.model.migrations import MIGRATION
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     RUNTIME,
@@ -117,6 +119,9 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         template=template_of(meta, owner),
         image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
+        is_moved=MIGRATION in annotations,
+        containers=len(spec.containers) or 1,
+        obstacles=obstacles(raw),
     )
 
 

@@ -86,10 +86,15 @@ class NodeSpec(Wire, frozen=True):
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
+class NodeInfo(Wire, frozen=True):
+    container_runtime_version: str = ""
+
+
 class NodeStatus(Wire, frozen=True):
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
     conditions: list[Condition] | None = None
+    node_info: NodeInfo = NodeInfo()
 
 
 class Node(Wire, frozen=True):
@@ -116,6 +121,7 @@ class Container(Wire, frozen=True):
     resources: ResourceNeeds = ResourceNeeds()
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
+    volume_devices: list[dict[str, object]] | None = None
 
 
 class NodeTerm(Wire, frozen=True):
@@ -169,8 +175,16 @@ class EmptyDir(Wire, frozen=True):
     medium: str = ""
 
 
+class Present(Wire, frozen=True):
+    """Something of which it is only asked whether it is there."""
+
+
 class Volume(Wire, frozen=True):
     name: str
+    config_map: Present | None = None
+    secret: Present | None = None
+    projected: Present | None = None
+    downward_api: Present | None = msgspec.field(default=None, name="downwardAPI")
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: dict[str, object] | None = None
     empty_dir: EmptyDir | None = None
@@ -189,6 +203,8 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str | None = None
     restart_policy: str = "Always"
     host_network: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     active_deadline_seconds: float | None = None
     termination_grace_period_seconds: float | None = None
     node_selector: Labels | None = None

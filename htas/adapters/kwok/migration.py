@@ -3,14 +3,18 @@
 The source runs on until its twin runs on the target; then the twin takes the source's place with its controller, and
 the source is deleted. What is under way is written on the twin alone, so that any later process goes on from there:
 
-    twin created → running → source orphaned → twin adopted → source deleted → mark removed
+    twin created → running → copied → source orphaned → twin adopted → source deleted → mark removed
 
-Orphaned before adopted: a Job that sees two active pods may remove the younger one, which is the twin.
+Orphaned before adopted: a Job that sees two active pods may remove the younger one, which is the twin. Copied: nothing
+is, but the time passes that copying the checkpoint would take (C ÷ B of T = C ÷ B + K, HTAS paper 5.3). A twin that
+runs is what the states of real moves call Restored; there is no archive, so Checkpointed and Transferred are times
+alone, and one attempt is all there is: what a simulated node fails at, it fails at again.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, RLock, Thread
@@ -22,14 +26,24 @@ from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kwok import twins
 from htas.adapters.kwok.twins import Json, Origin
-from htas.model.pods import TWIN_OF, Pod
+from htas.model.migrations import (
+    ENDED_KEPT,
+    TRANSITIONS,
+    Failure,
+    MigrationRecord,
+    MigrationState,
+    Refusal,
+)
+from htas.model.pods import MOVING, TWIN_OF, Pod
+from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Move
-from htas.ports import ConflictError, HTASError, NotFoundError
+from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError
 
 log = structlog.get_logger()
 
 TICK_S = 0.2
 """Between looks at the moves under way."""
+GONE = "its twin was deleted"
 RECALL_S = 10.0
 """Between looks while none is: another daemon's may have been left behind."""
 
@@ -42,21 +56,26 @@ class KwokMigration:
         api: ApiServer,
         live: LiveView,
         *,
+        bandwidth_bytes_per_s: float | None = None,
         clock: Callable[[], float] = time.time,
         reached: Callable[[str], None] = lambda point: None,
     ) -> None:
         self._api = api
         self._live = live
+        self._bandwidth = bandwidth_bytes_per_s
         self._clock = clock
         self._reached = reached
         self._lock = RLock()
-        self._moves: dict[str, Move] = {}
+        self._moves: dict[str, MigrationRecord] = {}
+        self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
         self._closing = Event()
         self._thread: Thread | None = None
 
     # The port.
 
-    def start(self, pod: Pod, target: str) -> None:
+    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
+        if method is not MigrationMethod.CHECKPOINT:
+            raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"pod {pod.key}: simulated nodes know no {method}")
         source = self._get(pod.namespace, pod.name)
         if source is None or source["metadata"]["uid"] != pod.uid:
             raise NotFoundError(f"pod {pod.key} is gone")
@@ -67,21 +86,34 @@ class KwokMigration:
         if node is None:
             raise NotFoundError(f"node {target} is gone")
         if not node.is_ready or node.is_unschedulable:
-            raise ConflictError(f"node {target} takes no pods")
-        twin = twins.twin_of(source, target, self._clock())
+            raise MoveRefusedError(Refusal.TARGET_NOT_READY, f"node {target} takes no pods")
+        size = pod.requests.memory_bytes
+        copy_s = size / self._bandwidth if self._bandwidth is not None else 0.0
+        twin = twins.twin_of(source, target, self._clock(), memory_bytes=size, copy_s=copy_s)
         with suppress(ConflictError):  # begun already
             self._api.post(f"/api/v1/namespaces/{part(pod.namespace)}/pods", twin)
         self._reached("migrate.twin-created")
         with self._lock:
-            self._moves[pod.key] = Move(pod.key, source["spec"]["nodeName"], target, "checkpoint", self._clock())
+            origin = twins.origin_of(twin)
+            assert origin is not None  # made a moment ago
+            self._moves[pod.key] = _record(twin, origin)
 
     def moving(self) -> Sequence[Move]:
         with self._lock:
-            return tuple(self._moves.values())
+            return tuple(Move(m.pod, m.source, m.target, m.method, m.started_at) for m in self._moves.values())
+
+    def records(self) -> Sequence[MigrationRecord]:
+        with self._lock:
+            return (*self._moves.values(), *self._ended)
 
     # Taking moves further.
 
     def run(self) -> None:
+        """Finish half a switch first: a Job without its pod makes another, for which a machine would be bought."""
+        try:
+            self.advance()
+        except HTASError as error:
+            log.warning("moves cannot be looked for, tried again", error=str(error))
         self._thread = Thread(target=self._run, name="kwok moves", daemon=True)
         self._thread.start()
 
@@ -104,9 +136,10 @@ class KwokMigration:
 
     def advance(self) -> None:
         """Take every move as far as it can go now; those of an earlier process too."""
+        now = self._clock()
         with self._lock:
             before = set(self._moves)
-        found = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": TWIN_OF}))
+        found = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": f"{TWIN_OF},!{MOVING}"}))
         under_way = set()
         for twin in found["items"]:
             origin = twins.origin_of(twin)
@@ -114,34 +147,52 @@ class KwokMigration:
                 self._delete(twin, "it is a twin of nobody knows which pod")
                 continue
             key = f"{twin['metadata']['namespace']}/{origin.name}"
-            move = Move(key, origin.node, twin["spec"]["nodeName"], "checkpoint", origin.started_at)
-            if not self._step(twin, origin):
+            with self._lock:
+                if key not in self._moves:  # another daemon began it
+                    self._moves[key] = _record(twin, origin)
+            if not self._step(twin, origin, key):
                 under_way.add(key)
-                with self._lock:
-                    self._moves[key] = move
         with self._lock:
             for key in before - under_way:  # not those that `start` has begun meanwhile
-                self._moves.pop(key, None)
+                self._advance(key, MigrationState.ROLLED_BACK, now, reason=Failure.TARGET_LOST.value, detail=GONE)
+                self._over(key)
 
-    def _step(self, twin: Json, origin: Origin) -> bool:
+    def _step(self, twin: Json, origin: Origin, key: str) -> bool:
         """Take one move further; True: it is over."""
         space = twin["metadata"]["namespace"]
         source = self._get(space, origin.name)
         if source is not None and source["metadata"]["uid"] != origin.uid:
             source = None
         if twins.is_switched(twin):
-            return self._finish(twin, source)
+            return self._finish(twin, source, key)
         if twin["metadata"].get("deletionTimestamp"):
             return False
         if source is None or (twins.has_ended(source) and not twins.is_switched(source)):
-            return self._delete(twin, "its source ended or went")
+            return self._roll_back(twin, key, Failure.SOURCE_ENDED, "its source ended or went")
         if twins.has_ended(twin) or self._live.node(twin["spec"]["nodeName"]) is None:
-            return self._delete(twin, "its node went, or it failed")
-        if not twins.runs(twin):
+            return self._roll_back(twin, key, Failure.TARGET_LOST, "its node went, or it failed")
+        now = self._clock()
+        if not twins.runs(twin) or (now < origin.started_at + origin.copy_s and not twins.is_switched(source)):
             return False
+        self._advance(key, MigrationState.TRANSFERRED, origin.started_at + origin.copy_s)
+        self._advance(key, MigrationState.RESTORED, now)
         self._reached("migrate.twin-running")
         self._switch(twin, source, origin)
-        return self._finish(twin, source)
+        self._advance(key, MigrationState.SWITCHED, self._clock())
+        return self._finish(twin, source, key)
+
+    def _advance(self, key: str, state: MigrationState, at: float, **changes: object) -> None:
+        """Note how far a move has come. One that an earlier process brought that far is told as it is found."""
+        with self._lock:
+            move = self._moves.get(key)
+            if move is not None and state in TRANSITIONS[move.state]:
+                self._moves[key] = move.advanced(state, at, **changes)
+
+    def _over(self, key: str) -> None:
+        with self._lock:
+            move = self._moves.pop(key, None)
+            if move is not None and move.is_over:
+                self._ended.append(move)
 
     def _switch(self, twin: Json, source: Json, origin: Origin) -> None:
         """The two patches between which the controller sees no pod at all: nothing else may come between them."""
@@ -151,15 +202,26 @@ class KwokMigration:
         self._api.patch(_path(twin), twins.adoption(origin))
         self._reached("migrate.adopted")
 
-    def _finish(self, twin: Json, source: Json | None) -> bool:
+    def _finish(self, twin: Json, source: Json | None, key: str) -> bool:
         if source is not None:
             self._remove(source)
             self._reached("migrate.deleted")
-        self._api.patch(_path(twin), twins.UNMARKING)
+        for state in (MigrationState.RESTORED, MigrationState.SWITCHED, MigrationState.DONE):
+            self._advance(key, state, self._clock())
+        with self._lock:
+            record = self._moves.get(key)
+        self._api.patch(_path(twin), twins.unmarking(record))
+        self._over(key)
+        return True
+
+    def _roll_back(self, twin: Json, key: str, failure: Failure, why: str) -> bool:
+        self._delete(twin, why)
+        self._advance(key, MigrationState.ROLLED_BACK, self._clock(), reason=failure.value, detail=why)
+        self._over(key)
         return True
 
     def _delete(self, twin: Json, why: str) -> bool:
-        """Roll a move back: the source was never touched, or is no more."""
+        """The source was never touched, or is no more."""
         log.info("move rolled back", twin=twin["metadata"]["name"], why=why)
         self._remove(twin)
         return True
@@ -182,9 +244,29 @@ class KwokMigration:
 def _check_movable(source: Json, key: str) -> None:
     meta, spec = source["metadata"], source["spec"]
     if meta.get("deletionTimestamp") or not spec.get("nodeName") or not twins.runs(source):
-        raise ConflictError(f"pod {key} does not run, or not for long")
+        raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {key} does not run, or not for long")
     if any(owner["kind"] == "StatefulSet" for owner in meta.get("ownerReferences") or ()):
-        raise ConflictError(f"pod {key} must keep its name, which a twin cannot have")
+        raise MoveRefusedError(Refusal.KEEPS_ITS_NAME, f"pod {key} must keep its name, which a twin cannot have")
+
+
+def _record(twin: Json, origin: Origin) -> MigrationRecord:
+    """A move as its twin tells of it. There is no archive: it is Checkpointed as soon as it has begun."""
+    began = origin.started_at
+    return MigrationRecord(
+        id=twin["metadata"]["name"],
+        pod=f"{twin['metadata']['namespace']}/{origin.name}",
+        uid=origin.uid,
+        source=origin.node,
+        target=twin["spec"]["nodeName"],
+        method=MigrationMethod.CHECKPOINT.value,
+        state=MigrationState.CHECKPOINTED,
+        started_at=began,
+        reached={MigrationState.PREPARED.value: began, MigrationState.CHECKPOINTED.value: began},
+        dumped_at=began,
+        twin=twin["metadata"]["name"],
+        archive_bytes=origin.memory_bytes,
+        memory_bytes=origin.memory_bytes,
+    )
 
 
 def _path(pod: Json) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from htas.model.migrations import MIGRATION, MigrationRecord
 from htas.model.pods import RUNTIME, TWIN_OF
 
 MOVE = "htas.io/move"
@@ -34,6 +35,10 @@ class Origin(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     owners: list[Json]
     finalizers: list[str]
+    memory_bytes: int = 0
+    """What it asked for: what a checkpoint of it would be the size of."""
+    copy_s: float = 0.0
+    """How long copying that takes; until then the source is not let go."""
 
 
 def twin_name(name: str, uid: str) -> str:
@@ -42,8 +47,11 @@ def twin_name(name: str, uid: str) -> str:
     return f"{_SUFFIX.sub('', name)[: LONGEST_NAME - 10]}-m{digest}"
 
 
-def twin_of(source: Json, target: str, now: float) -> Json:
-    """The twin's manifest: the source's spec on the target, to run for what remains of the source's run."""
+def twin_of(source: Json, target: str, now: float, *, memory_bytes: int = 0, copy_s: float = 0.0) -> Json:
+    """The twin's manifest: the source's spec on the target, to run for what remains of the source's run.
+
+    And for `copy_s` more: what the source does while its checkpoint is copied, the twin does again.
+    """
     meta, spec = source["metadata"], source["spec"]
     origin = Origin(
         meta["name"],
@@ -53,13 +61,15 @@ def twin_of(source: Json, target: str, now: float) -> Json:
         meta.get("labels") or {},
         meta.get("ownerReferences") or [],
         meta.get("finalizers") or [],
+        memory_bytes,
+        copy_s,
     )
     annotations = {**(meta.get("annotations") or {}), MOVE: msgspec.json.encode(origin).decode()}
     ran_s = max(0.0, now - _running_since(source, now))
     for key in (DELAY, RUNTIME):
         whole_s = seconds(annotations.get(key, ""))
         if whole_s is not None:
-            annotations[key] = f"{max(0.1, whole_s - ran_s):.1f}s"
+            annotations[key] = f"{max(0.1, whole_s - ran_s + copy_s):.1f}s"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -106,8 +116,10 @@ def adoption(origin: Origin) -> Json:
     }
 
 
-UNMARKING: Json = {"metadata": {"labels": {TWIN_OF: None}, "annotations": {MOVE: None, MOVED: None}}}
-"""The patch that makes a twin a pod like any other."""
+def unmarking(record: MigrationRecord | None) -> Json:
+    """The patch that makes a twin a pod like any other; how it came, if that is known, is still to be read on it."""
+    told = msgspec.json.encode(record).decode() if record is not None else "{}"
+    return {"metadata": {"labels": {TWIN_OF: None}, "annotations": {MOVE: None, MOVED: None, MIGRATION: told}}}
 
 
 def is_switched(pod: Json) -> bool:

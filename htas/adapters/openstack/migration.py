@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Move
-from htas.ports import PermanentError
+from htas.ports import MoveRefusedError
 
 
 class EvictionOnly:
     """Implements MigrationPort. The configuration refuses `migration: checkpoint` with it; it refuses what remains."""
 
-    def start(self, pod: Pod, target: str) -> None:
-        raise PermanentError(f"pod {pod.key} cannot be restored on {target}: set cleaning.migration to evict")
+    def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
+        what = f"pod {pod.key} cannot be restored on {target} by {method}"
+        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{what}: set cleaning.migration to evict or kubelet-checkpoint")
 
     def moving(self) -> Sequence[Move]:
+        return ()
+
+    def records(self) -> Sequence[MigrationRecord]:
         return ()

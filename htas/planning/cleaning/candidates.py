@@ -54,6 +54,7 @@ class Question:
         self.is_due = is_due
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
+        self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
         self.receiving = {move.target for move in snapshot.moves}
@@ -142,6 +143,10 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     used = f"utilisation {percent(candidate.utilization)}"
     if candidate.utilization > rules.utilization_threshold:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
+    failed = question.failed.get(name)
+    if failed is not None:
+        left = span(failed.until - now)
+        return KeptNode(name, Kept.MIGRATION_FAILED, f"{failed.pod} could not be moved: {failed.why}; again in {left}")
     low = now - question.memory.underutilized_since.get(name, now)
     so_far = f"{used}, under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
     if not question.is_due:

@@ -25,7 +25,9 @@ from htas.planning.cleaning.consolidation import (
     launches_of,
     may_look_at,
 )
+from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES
 from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.cleaning.movability import VolumeBook
 from htas.planning.cleaning.rescheduling import Rescheduler
 from htas.planning.cleaning.utilization import is_empty, utilization
 from htas.planning.packing.placing import Placer
@@ -81,7 +83,8 @@ def clean(
             replaced.append(judged)
         else:
             candidates.append(judged)
-    rescheduler = Rescheduler(sim, book, placer, policy, ledger_of(snapshot, leaving), now)
+    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, snapshot.move_times, volumes)
     launch: tuple[Launch, ...] = ()
     with _only_targets_open(sim, snapshot, round_):
         if replaced:
@@ -100,6 +103,13 @@ def clean(
         memory,
         launch,
     )
+
+
+def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
+    """What moves with progress are judged by; nothing where pods are evicted alone."""
+    if any(group.cleaning.migration.keeps_progress for group in policy.groups):
+        return VolumeBook.of(snapshot.cluster.volumes)
+    return NO_VOLUMES
 
 
 def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:

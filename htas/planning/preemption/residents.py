@@ -46,7 +46,7 @@ class Residents:
     def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
         self._sim = opening.sim
         self._now = now
-        self._disturbing = Disturbing(snapshot.cluster.nodes, snapshot.cluster.budgets, policy, now)
+        self._disturbing = Disturbing(snapshot.cluster, policy, now)
         self._terms: dict[int, Terms] = {}
         self._covered: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, list[Resident]] = {}

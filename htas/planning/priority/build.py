@@ -51,7 +51,7 @@ class _Builder:
     def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
         self._opening = opening
         self._policy = policy
-        self._disturbing = Disturbing(snapshot.cluster.nodes, snapshot.cluster.budgets, policy, now)
+        self._disturbing = Disturbing(snapshot.cluster, policy, now)
         self.budgets = sorted(snapshot.cluster.budgets, key=lambda budget: (budget.namespace, budget.name))
         self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
         self._on_their_way |= {move.pod for move in snapshot.moves} | set(snapshot.expected_binds)

@@ -9,6 +9,7 @@ import numpy as np
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import Seat, Shift
+from htas.planning.leaving import Leaving
 from htas.planning.opening import Opening
 from htas.planning.priority.problem import Counts, Problem
 
@@ -44,11 +45,12 @@ def steps_of(problem: Problem, opening: Opening, x: Counts) -> list[Step]:
     return steps
 
 
-def verified(opening: Opening, problem: Problem, steps: list[Step]) -> list[Step]:
+def verified(opening: Opening, problem: Problem, steps: list[Step], leaving: Leaving) -> list[Step]:
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
-    The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused
-    or has no target goes back to its node if that still takes it in the end, more important ones first; else nowhere.
+    The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused,
+    would not arrive (nobody starts it again, and its target restores nothing) or has no target goes back
+    to its node if that still takes it in the end, more important ones first; else nowhere.
     """
     sim, book = opening.sim, opening.book
     tier = {priority: t for t, priority in enumerate(problem.priorities)}
@@ -58,7 +60,10 @@ def verified(opening: Opening, problem: Problem, steps: list[Step]) -> list[Step
     done, refused = [], []
     for step in sorted(steps, key=lambda step: (tier[step.pod.priority], step.source is None, step.pod.key)):
         cls = book.class_of(step.pod)
-        if step.target is not None and sim.feasible(cls)[step.target]:
+        arrives = step.target is not None and (
+            step.source is None or leaving.arrives(step.pod, sim.table.nodes[step.target].name)
+        )
+        if arrives and step.target is not None and sim.feasible(cls)[step.target]:
             sim.place(cls, step.target)
             done.append(step)
         elif step.source is not None:
@@ -94,7 +99,7 @@ def seats_after(opening: Opening, policy: Policy) -> list[Step]:
     return steps
 
 
-def written(opening: Opening, policy: Policy, steps: list[Step]) -> tuple[tuple[Shift, ...], tuple[Seat, ...]]:
+def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tuple[Shift, ...], tuple[Seat, ...]]:
     """Shifts and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
     nodes = opening.sim.table.nodes
     shifts, seats = [], []
@@ -104,7 +109,6 @@ def written(opening: Opening, policy: Policy, steps: list[Step]) -> tuple[tuple[
             if target is not None and target not in opening.coming:
                 seats.append(Seat(step.pod.key, step.pod.uid, target))
             continue
-        group = policy.group(nodes[step.source].group)
-        method = group.cleaning.migration if group is not None and target is not None else MigrationMethod.EVICT
+        method = leaving.method(step.pod, target) if target is not None else MigrationMethod.EVICT
         shifts.append(Shift(step.pod.key, step.pod.uid, nodes[step.source].name, target, method.value))
     return tuple(sorted(shifts, key=lambda shift: shift.pod)), tuple(sorted(seats, key=lambda seat: seat.pod))

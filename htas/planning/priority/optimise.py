@@ -7,6 +7,7 @@ from collections.abc import Callable
 from htas.model.policy import Policy
 from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.leaving import Leaving
 from htas.planning.opening import open_simulation
 from htas.planning.priority.budget import Budget, Clock
 from htas.planning.priority.build import build
@@ -28,14 +29,15 @@ def optimise(
     search = Search(problem, Clock(budget, elapsed))
     search.run()
     wanted = steps_of(problem, opening, search.x)
-    steps = verified(opening, problem, wanted)
+    leaving = Leaving(snapshot.cluster, policy)
+    steps = verified(opening, problem, wanted, leaving)
     is_as_found = len(steps) == len(wanted) and set(map(id, steps)) == set(map(id, wanted))
     steps += seats_after(opening, policy)
     tiers = _tiers(problem, search.reached, steps, is_as_found)
     if _score(tiers, before=False) <= _score(tiers, before=True):
         tiers = _tiers(problem, search.reached, [], is_as_found and not steps)
         steps = []
-    shifts, seats = written(opening, policy, steps)
+    shifts, seats = written(opening, steps, leaving)
     status = _status(tiers, bool(steps))
     return Rearrangement(now, status, tiers, shifts, seats, _message(tiers, len(shifts), len(seats)))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from htas.cli.explain import explain_pod
+from htas.model.migrations import Refusal
 from htas.model.pods import RunLength, RunLengthSource
-from htas.model.policy import Fallback, FallbackMode, Limits
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, MigrationMethod, NodeGroup
 from htas.planning.planner import plan
-from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, running
+from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
 
 POLICY = make_policy()
 LEARNED = RunLengthSource.LEARNED
@@ -36,6 +37,25 @@ def test_a_run_length_is_told_with_its_source(length: RunLength | None, told: st
     snapshot = make_snapshot((), (make_job("train", run_length=length),))
     first, *_ = explain_pod("train", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert first.endswith(f"; {told}")
+
+
+@pytest.mark.parametrize(
+    ("method", "runtime", "obstacles", "told"),
+    [
+        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["cannot be moved by kubelet-checkpoint: EmptyDirWouldBeLost: its emptyDir would be empty at the target"], id="its volume"),
+        pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["cannot be moved by kubelet-checkpoint: SourceRuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint"], id="its node"),
+        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (), [], id="nothing"),
+        pytest.param("evict", "containerd://1.7.24", (Refusal.EMPTY_DIR,), [], id="it would be evicted"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_pod_from_being_moved_is_told(
+    method: str, runtime: str, obstacles: tuple[Refusal, ...], told: list[str]
+) -> None:
+    group = NodeGroup("any", cleaning=CleaningRules(migration=MigrationMethod(method)))
+    policy = make_policy([group])
+    snapshot = make_snapshot([owned_node("n1", runtime=runtime)], [running(make_job("a", obstacles=obstacles), "n1")])
+    lines = explain_pod("a", snapshot, plan(snapshot, policy, NOW), policy)
+    assert [line for line in lines if line.startswith("cannot be moved")] == told
 
 
 def test_services_have_none() -> None:

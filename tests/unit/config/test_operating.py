@@ -138,6 +138,26 @@ def test_the_shipped_trial_runs_on_kwok() -> None:
     assert load_configuration(SHIPPED / "kwok.yaml").provider == KwokSetting()
 
 
+def test_files_of_moves_are_beside_the_configuration_unless_absolute(tmp_path: Path) -> None:
+    text = group("cleaning: {migration: kubelet-checkpoint}") + (
+        "provider: {kwok: {}}\n"
+        "migration:\n"
+        "  atOnce: 4\n"
+        "  deadlines: {restore: 30s}\n"
+        "  scp: {identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
+        "  registry: {url: 'https://registry.example:5000/'}\n"
+    )
+    found = loaded(tmp_path, text).policy.migration
+    assert (found.at_once, found.deadlines.restore_s, found.deadlines.checkpoint_s) == (4, 30.0, 120.0)
+    assert found.secure_copy.identity_file == str(tmp_path / "keys/id")
+    assert found.secure_copy.known_hosts_file == "/etc/ssh/known"
+    assert (found.registry.pull_from, found.commands.abort, found.kubelet_ca_file) == (
+        "registry.example:5000/htas",
+        "",
+        "",
+    )
+
+
 @pytest.mark.parametrize("provider", ["sandbox", "kwok"])
 def test_progress_may_be_kept_with_every_provider(tmp_path: Path, provider: str) -> None:
     text = group("cleaning: {migration: checkpoint}") + f"provider: {{{provider}: {{}}}}"

@@ -86,8 +86,43 @@ MACHINES = [
     ),
     pytest.param(
         group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x, networks: []}}",
-        f"{GROUP}.cleaning.migration: machines of openstack restore no checkpoints in this release; write evict",
+        f"{GROUP}.cleaning.migration: is for simulated nodes; for machines of openstack write evict, kubelet-checkpoint or "
+        "command",
         id="checkpoints that nobody restores",
+    ),
+    pytest.param(
+        group("cleaning: {migration: kubelet-checkpoint}")
+        + "migration: {scp: {identityFile: key, knownHostsFile: hosts}}\nprovider: {sandbox: {}}",
+        f"{GROUP}.cleaning.migration: is for real nodes; in the sandbox write checkpoint, which models it, or evict",
+        id="kubelets in the sandbox",
+    ),
+    pytest.param(
+        group("cleaning: {migration: kubelet-checkpoint}")
+        + "migration: {scp: {identityFile: key}}\nprovider: {kwok: {}}",
+        "htas.yaml:6 migration.scp: transfer: scp needs knownHostsFile; write it",
+        id="scp without host keys",
+    ),
+    pytest.param(
+        group("cleaning: {migration: kubelet-checkpoint}")
+        + "migration: {transfer: registry, registry: {agentPort: 1}}\nprovider: {kwok: {}}",
+        "htas.yaml:6 migration.registry: transfer: registry needs url, agentTokenFile; write them",
+        id="a registry that is nowhere",
+    ),
+    pytest.param(
+        GOOD + "migration: {registry: {url: 'registry.example:5000'}}",
+        "htas.yaml:6 migration.registry.url: 'registry.example:5000' is no https://HOST or https://HOST:PORT",
+        id="a registry's address without its scheme",
+    ),
+    pytest.param(
+        group("cleaning: {migration: command}")
+        + "migration: {commands: {checkpoint: c, restore: r}}\nprovider: {kwok: {}}",
+        "htas.yaml:6 migration.commands: cleaning.migration: command needs transfer, abort; write them",
+        id="commands that are not there",
+    ),
+    pytest.param(
+        GOOD + "migration: {attempts: 0}",
+        "htas.yaml:6 migration.attempts: '0' is too small; write at least 1",
+        id="no attempt",
     ),
     pytest.param(
         OPENSTACK % ", userData: {template: t, kubeadm: {apiServer: 'a:1', tokenTtl: 15m}}",
@@ -213,7 +248,7 @@ VALUES = [
     ),
     pytest.param(
         group("cleaning: {migration: live}"),
-        f"{GROUP}.cleaning.migration: found 'live'; write evict or checkpoint",
+        f"{GROUP}.cleaning.migration: found 'live'; write evict, checkpoint, kubelet-checkpoint or command",
         id="an unknown method",
     ),
     pytest.param(

@@ -11,6 +11,7 @@ import urllib3
 from htas.daemon.health import Health
 from htas.daemon.http import HttpServer
 from htas.daemon.metrics import Metrics
+from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
 from htas.model.policy import Cycles
 from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
@@ -24,7 +25,7 @@ class Asked:
     def __init__(self) -> None:
         self.desk = SearchDesk()
         self.metrics = Metrics()
-        self._server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, self.desk)
+        self._server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, MoveDesk(), self.desk)
         self._server.start()
 
     def __call__(self, method: str) -> Answer:

@@ -19,7 +19,8 @@ from htas.daemon.health import Health
 from htas.daemon.http import HttpServer
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
-from htas.daemon.reloading import Reloading
+from htas.daemon.move_desk import MoveDesk
+from htas.daemon.reloading import Reloading, changed_for_good
 from htas.daemon.search_desk import SearchDesk
 from htas.model.policy import Cycles
 from htas.ports import PermanentError
@@ -85,7 +86,7 @@ Get = Callable[[str], tuple[int, str]]
 @pytest.fixture
 def get(health: Health, metrics: Metrics) -> Iterator[Get]:
     """Asks the daemon's server."""
-    server = HttpServer(("127.0.0.1", 0), health, metrics, SearchDesk())
+    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk(), SearchDesk())
     server.start()
 
     def asked(path: str) -> tuple[int, str]:
@@ -124,12 +125,12 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
 
 
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
-    server = HttpServer(("127.0.0.1", 0), health, metrics, SearchDesk())
+    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk(), SearchDesk())
     server.start()
     url = f"http://127.0.0.1:{server.port}/healthz"
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", server.port), health, metrics, SearchDesk())
+        HttpServer(("127.0.0.1", server.port), health, metrics, MoveDesk(), SearchDesk())
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)
@@ -228,10 +229,32 @@ def test_what_is_wrong_is_refused_whole_and_what_is_right_again_is_adopted(reloa
     assert reloaded.look() == [True]
 
 
-@pytest.mark.parametrize("change", [{"cluster": "two"}, {"schedulerName": "x"}, {"http": {"listen": "127.0.0.1:1"}}])
+@pytest.mark.parametrize(
+    "change",
+    [{"cluster": "two"}, {"schedulerName": "x"}, {"http": {"listen": "127.0.0.1:1"}}, {"migration": {"attempts": 1}}],
+)
 def test_what_only_a_new_start_can_change_is_refused(change: dict[str, object], reloaded: Reloaded) -> None:
     reloaded.write(limits={"maxNodes": 9}, **change)
     assert (reloaded.look(), reloaded.adopted) == ([False], [])
+
+
+@pytest.mark.parametrize(
+    ("method", "refused"),
+    [
+        pytest.param("checkpoint", [], id="the provider's own is always there"),
+        pytest.param("command", ["nodeGroups.cleaning.migration"], id="commands are not carried yet"),
+    ],
+)
+def test_a_method_that_no_group_had_at_the_start_needs_a_new_one(
+    method: str, refused: list[str], reloaded: Reloaded
+) -> None:
+    commands = dict.fromkeys(("checkpoint", "transfer", "restore", "abort"), "move")
+    reloaded.write(provider={"kwok": {}}, migration={"commands": commands})
+    before = load_configuration(reloaded.path)
+    reloaded.write(nodeGroups=[{"name": "any", "cleaning": {"migration": method}}])
+    after = load_configuration(reloaded.path)
+    assert changed_for_good(before, after) == refused
+    assert changed_for_good(after, before) == [], "back it goes without"
 
 
 def test_a_file_that_is_gone_is_refused(reloaded: Reloaded) -> None:

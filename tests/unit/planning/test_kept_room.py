@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from htas.model.plan import Plan
-from htas.model.pods import Pod
+from htas.model.pods import Owner, Pod
+from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain, Move
 from htas.planning.planner import plan
-from tests.builders import NOW, make_pod, make_policy, owned_node, running
+from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
 
 LEAVING, ROOM = owned_node("leaving"), owned_node("room")
 MOVED = running(make_pod("moved", "3"), "leaving")
@@ -40,3 +41,23 @@ def test_once_its_twin_runs_the_room_is_not_counted_twice() -> None:
     small = make_pod("small", "1")
     made = planned("checkpoint", MOVED, TWIN, small)
     assert [(bind.pod, bind.node) for bind in made.bind] == [(small.key, "room")]
+
+
+@pytest.mark.parametrize(
+    ("moved", "replicas", "is_surplus"),
+    [
+        pytest.param(True, 1, True, id="the Job has its pod, which was moved"),
+        pytest.param(True, 2, False, id="the Job wants another"),
+        pytest.param(True, None, False, id="nobody knows how many it wants"),
+        pytest.param(False, 1, False, id="nothing was moved: it is for others to judge"),
+    ],
+)
+def test_no_machine_is_bought_for_a_pod_made_while_its_jobs_other_one_moved(
+    moved: bool, replicas: int | None, is_surplus: bool
+) -> None:
+    owner = Owner("Job", "train", "train-uid", replicas)
+    there = running(make_job("train-m1", owner=owner, is_moved=moved), "n1")
+    made = make_job("train-2", cpu="2", owner=owner)
+    made_plan = plan(make_snapshot([make_node("n1", cpu="1")], [there, made]), make_policy(), NOW)
+    assert [item.reason for item in made_plan.unplaced] == ([Unplaced.SURPLUS] if is_surplus else [])
+    assert len(made_plan.launch) == (0 if is_surplus else 1)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from htas.model.migrations import Failure, MigrationState
 from htas.model.resources import Resources
-from htas.ports import ConflictError, TransientError
-from htas.sandbox.migration import SandboxMigration
+from htas.ports import ConflictError, PermanentError, TransientError
+from htas.sandbox.migration import Rates, SandboxMigration
 from htas.sandbox.world import World
 from tests.unit.sandbox.situations import GIB, bind_all, job, pods, wait, web, world_of
 
-MOVE_S = GIB / 150_000_000 + 2.0
+COPY_S = GIB / 150_000_000
+MOVE_S = COPY_S + 2.0
 """1 GiB at 1,200 Mbit/s, and two seconds to end the pod at its source."""
 
 
@@ -32,7 +36,7 @@ def test_a_move_takes_the_images_size_over_the_bandwidth_and_the_end_of_the_pod(
 def test_bandwidth_and_termination_are_settings() -> None:
     world = bind_all(world_of(job("j")))
     slow = SandboxMigration(
-        world.clock, world.queue, world.cluster, world.ledger, bandwidth_bytes_per_s=GIB // 8, termination_s=10.0
+        world.clock, world.queue, world.cluster, world.ledger, rates=Rates(GIB // 8), termination_s=10.0
     )
     slow.start(pods(world)["j-1"], "b")
     wait(world, 17)
@@ -41,13 +45,79 @@ def test_bandwidth_and_termination_are_settings() -> None:
     assert pods(world)["j-1"].node == "b"
 
 
-def test_a_moved_pod_ends_when_it_would_have_ended() -> None:
+def test_a_moved_pod_ends_later_by_what_it_did_since_the_dump() -> None:
     world = moving()
-    wait(world, 49)
+    wait(world, 50 + COPY_S - 0.01)
     assert pods(world)["j-1"].node == "b"
-    wait(world, 1)
+    wait(world, 0.02)
     assert not pods(world)
-    assert world.ledger.finished == 1
+    assert (world.ledger.finished, world.ledger.work_repeated_s) == (1, pytest.approx(COPY_S))
+
+
+def states(world: World) -> list[str]:
+    (move,) = world.migration.records()
+    return sorted(move.reached, key=lambda state: (move.reached[state], list(MigrationState).index(state)))
+
+
+def test_a_move_passes_every_state_in_order() -> None:
+    world = bind_all(world_of(job("j")))
+    rates = Rates(GIB / 10, dump=GIB / 3, restore=GIB / 2)
+    slow = world.migration = SandboxMigration(world.clock, world.queue, world.cluster, world.ledger, rates=rates)
+    slow.start(pods(world)["j-1"], "b")
+    for seconds, state in (
+        (2.99, "Prepared"),
+        (10, "Checkpointed"),
+        (2, "Transferred"),
+        (2, "Switched"),
+        (0.1, "Done"),
+    ):
+        wait(world, seconds)
+        (move,) = slow.records()
+        assert move.state == state
+    assert states(world) == ["Prepared", "Checkpointed", "Transferred", "Restored", "Switched", "Done"]
+    took = [move.took(*edge) for edge in pairwise(list(MigrationState)[:6])]
+    assert took == pytest.approx([3.0, 10.0, 2.0, 0.0, 2.0])
+    assert (move.archive_bytes, move.attempt, world.ledger.work_repeated_s) == (GIB, 1, pytest.approx(15.0))
+
+
+@pytest.mark.parametrize("step", ["checkpoint", "transfer", "restore"])
+def test_a_step_that_fails_is_tried_three_times_and_then_the_pod_stays(step: str) -> None:
+    world = moving()
+    for _ in range(3):
+        world.migration.faults.arrange(step, TransientError("the disk is full"))
+    wait(world, 40)
+    (move,) = world.migration.records()
+    assert (move.state, move.attempt, move.detail) == ("RolledBack", 3, "the disk is full")
+    assert move.reason in set(Failure)
+    assert pods(world)["j-1"].node == "a"
+    wait(world, 10)
+    assert (world.ledger.finished, world.ledger.migrations, world.ledger.work_repeated_s) == (1, 0, 0.0)
+
+
+def test_a_second_attempt_may_succeed() -> None:
+    world = moving()
+    world.migration.faults.arrange("transfer", TransientError("the copy was cut off"))
+    wait(world, 2 * MOVE_S)
+    (move,) = world.migration.records()
+    assert (move.state, move.attempt, move.reason) == ("Done", 2, "TransferFailed")
+    assert pods(world)["j-1"].node == "b"
+
+
+def test_what_cannot_succeed_is_not_tried_again() -> None:
+    world = moving()
+    world.migration.faults.arrange("restore", PermanentError("the image is damaged"))
+    wait(world, MOVE_S)
+    (move,) = world.migration.records()
+    assert (move.state, move.attempt, move.reason) == ("RolledBack", 1, "RestoreFailed")
+
+
+def test_room_at_the_target_is_free_again_after_a_roll_back() -> None:
+    world = moving()
+    world.migration.faults.arrange("transfer", PermanentError("no route"))
+    wait(world, MOVE_S)
+    world.cluster.arrive(web(1, requests=Resources(1900, GIB, 0, 1)))
+    world.cluster.bind(pods(world)["web-1"], "b")
+    assert world.ledger.overcommitted == 0
 
 
 def test_room_at_the_target_is_kept_and_the_sources_freed() -> None:
@@ -71,6 +141,7 @@ def test_without_its_target_a_pod_runs_on_where_it_is(how: str) -> None:
     wait(world, 20)
     assert pods(world)["j-1"].node == "a"
     assert not world.migration.moving()
+    assert [move.reason for move in world.migration.records()] == ["TargetLost"]
     assert world.ledger.migrations == 0
     wait(world, 40)
     assert world.ledger.finished == 1

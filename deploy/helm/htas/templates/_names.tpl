@@ -19,3 +19,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.store.tlsSecret }}{{ $_ := set $own "tls" (dict "caFile" "/etc/htas-store/tls/ca.crt") }}{{ end }}
 {{- mergeOverwrite (deepCopy .Values.store.cassandra) $own | toYaml }}
 {{- end }}
+
+{{/* Which methods of real nodes the groups move pods by, as JSON: any of them, and the kubelet's checkpoints. */}}
+{{- define "htas.moves" -}}
+{{- $methods := list }}
+{{- range .Values.config.nodeGroups }}{{ $methods = append $methods (toString (.cleaning).migration) }}{{ end }}
+{{- $kubelet := has "kubelet-checkpoint" $methods }}
+{{- dict "kubelet" $kubelet "any" (or $kubelet (has "command" $methods)) | toJson }}
+{{- end }}
+
+{{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}
+{{- define "htas.config" -}}
+{{- $config := deepCopy (omit .Values.config "logging") }}
+{{- if .Values.moves.sshSecret }}
+{{- $keys := dict "identityFile" "/etc/htas-moves/ssh/id" "knownHostsFile" "/etc/htas-moves/ssh/known_hosts" }}
+{{- $config = mergeOverwrite $config (dict "migration" (dict "scp" $keys)) }}
+{{- end }}
+{{- if .Values.moves.agentSecret }}
+{{- $keys := dict "agentTokenFile" "/etc/htas-moves/agent/token" }}
+{{- if .Values.moves.registryCredentials }}{{ $_ := set $keys "credentialsFile" "/etc/htas-moves/agent/credentials" }}{{ end }}
+{{- $config = mergeOverwrite $config (dict "migration" (dict "transfer" "registry" "registry" $keys)) }}
+{{- end }}
+{{- $config | toYaml }}
+{{- end }}

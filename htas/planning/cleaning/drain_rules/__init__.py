@@ -13,6 +13,7 @@ from htas.planning.cleaning.drain_rules import (
     local_storage,
     long_terminating,
     mirror,
+    not_movable,
     not_safe_to_evict,
     on_completion,
     replica_count,
@@ -28,10 +29,11 @@ RULES: tuple[Rule, ...] = (
     long_terminating.judge,
     replica_count.judge,
     daemon_set.judge,
-    # HTAS's own three stand before safe-to-evict: "true", which would else cut them off.
+    # HTAS's own four stand before safe-to-evict: "true", which would else cut them off.
     do_not_disrupt.judge,
     unsupported.judge,
     service_opt_in.judge,
+    not_movable.judge,
     safe_to_evict.judge,
     on_completion.judge,
     replicated.judge,

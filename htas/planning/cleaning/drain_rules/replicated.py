@@ -1,4 +1,4 @@
-"""A pod that no controller would start again stays."""
+"""A pod that no controller would start again stays, unless it is moved with its progress: then nobody has to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ KNOWN = frozenset({"Job", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def judge(pod: Pod, context: Context) -> Verdict | None:
+    if pod.owner is None and context.rules.migration.keeps_progress:
+        return None
     if pod.owner is None:
         return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} has no controller")
     if pod.owner.kind in KNOWN or not context.rules.skip_custom_controller_pods:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from htas.model.migrations import MigrationSettings
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
 from htas.model.reasons import Blocking
 from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.cleaning.movability import VolumeBook
+
+NO_VOLUMES = VolumeBook()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Context:
     rules: CleaningRules
     budgets: BudgetLedger
     now: float
+    settings: MigrationSettings = field(default_factory=MigrationSettings)
+    volumes: VolumeBook = NO_VOLUMES
 
 
 @dataclass(frozen=True, slots=True)

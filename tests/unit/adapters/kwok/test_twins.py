@@ -40,6 +40,14 @@ def test_it_runs_what_remains_on_the_target_and_belongs_to_nobody_yet() -> None:
     assert "ephemeralContainers" not in twin["spec"]
 
 
+def test_it_does_again_what_its_source_does_while_it_is_copied() -> None:
+    found = twins.twin_of(source(**{twins.DELAY: "2m"}), "b", NOW, memory_bytes=2**30, copy_s=7.2)
+    assert found["metadata"]["annotations"][twins.DELAY] == "87.2s"
+    origin = twins.origin_of(found)
+    assert origin is not None
+    assert (origin.memory_bytes, origin.copy_s) == (2**30, 7.2)
+
+
 def test_work_that_should_have_ended_ends_at_once() -> None:
     twin = twins.twin_of(source(**{twins.DELAY: "30s"}), "b", NOW)
     assert twin["metadata"]["annotations"][twins.DELAY] == "0.1s"

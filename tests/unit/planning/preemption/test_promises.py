@@ -7,6 +7,7 @@ import pytest
 from htas.model.budgets import DisruptionBudget
 from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Promises
+from htas.model.snapshot import ClusterView
 from htas.planning.disturbing import Disturbance, Disturbing, Leave
 from tests.builders import NOW, make_job, make_policy, owned_node, running
 from tests.unit.planning.preemption.world import HIGH, MIDDLE, budget, chosen, ending, incoming, machine, on
@@ -43,7 +44,7 @@ TERMS = [
 
 @pytest.mark.parametrize(("pod", "disturbance", "expected"), TERMS)
 def test_terms(pod: Pod, disturbance: Disturbance, expected: Leave) -> None:
-    terms = Disturbing([machine("n")], [], make_policy(), NOW).terms(pod, disturbance)
+    terms = Disturbing(ClusterView(nodes=(machine("n"),)), make_policy(), NOW).terms(pod, disturbance)
     assert terms.leave is expected
     assert terms.why or expected is not Leave.NEVER
 
@@ -51,14 +52,15 @@ def test_terms(pod: Pod, disturbance: Disturbance, expected: Leave) -> None:
 def test_the_nodes_group_has_its_own_rules() -> None:
     policy = make_policy([NodeGroup("any", cleaning=CleaningRules(skip_local_storage=False))])
     pod = on("n", "data", has_local_storage=True)
-    assert Disturbing([owned_node("n")], [], policy, NOW).terms(pod, EVICT).leave is Leave.FOR_HIGHER
+    assert Disturbing(ClusterView(nodes=(owned_node("n"),)), policy, NOW).terms(pod, EVICT).leave is Leave.FOR_HIGHER
 
 
 def test_what_a_budget_allows_is_the_ledgers_to_say_but_two_budgets_hold_a_pod() -> None:
     pod = on("n", "web", labels={"app": "foo"})
-    one, two = [budget(0)], [budget(5), budget(5, name="other")]
-    assert Disturbing([machine("n")], one, make_policy(), NOW).terms(pod, EVICT).leave is Leave.FOR_HIGHER
-    assert Disturbing([machine("n")], two, make_policy(), NOW).terms(pod, EVICT).leave is Leave.NEVER
+    one, two = (budget(0),), (budget(5), budget(5, name="other"))
+    for budgets, expected in ((one, Leave.FOR_HIGHER), (two, Leave.NEVER)):
+        view = ClusterView(nodes=(machine("n"),), budgets=budgets)
+        assert Disturbing(view, make_policy(), NOW).terms(pod, EVICT).leave is expected
 
 
 def labelled(*cpus: str) -> list[Pod]:

@@ -1,0 +1,97 @@
+"""A checkpoint as an OCI image: one layer, which is the kubelet's archive as it is, and an annotation.
+
+containerd and CRI-O restore a container whose image has the annotation instead of starting one. The archive of an
+image is written as a stream: all that is small first, then the layer, of which only digest and size are known before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from typing import Any
+
+import msgspec
+
+CONTAINER = "org.criu.checkpoint.container.name"
+"""The annotation that makes an image a checkpoint; its value is the container's name."""
+INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+BLOCK = tarfile.BLOCKSIZE
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """A part of an image: what it is, its sha256 in hexadecimal digits, its size and, where it is small, itself."""
+
+    media_type: str
+    digest: str
+    size: int
+    content: bytes = b""
+
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        return {"mediaType": self.media_type, "digest": f"sha256:{self.digest}", "size": self.size}
+
+
+class CheckpointImage(msgspec.Struct, frozen=True):
+    """The image of one container's checkpoint."""
+
+    config: Blob
+    manifest: Blob
+    layer: Blob
+
+
+def checkpoint_image(container: str, digest: str, size: int, architecture: str = "amd64") -> CheckpointImage:
+    """The image of a checkpoint archive of which the sha256 (hexadecimal) and the size in bytes are known."""
+    layer = Blob(LAYER_TYPE, digest, size)
+    rootfs = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
+    config = _blob(CONFIG_TYPE, {"architecture": architecture, "os": "linux", "config": {}, "rootfs": rootfs})
+    manifest = _blob(
+        MANIFEST_TYPE,
+        {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": config.descriptor,
+            "layers": [layer.descriptor],
+            "annotations": {CONTAINER: container},
+        },
+    )
+    return CheckpointImage(config, manifest, layer)
+
+
+def head(image: CheckpointImage, name: str) -> bytes:
+    """An image archive up to where the layer's bytes begin; `name` is what the image will be called."""
+    described = image.manifest.descriptor | {"annotations": {"io.containerd.image.name": name}}
+    parts = [
+        _entry("oci-layout", msgspec.json.encode({"imageLayoutVersion": "1.0.0"})),
+        _entry("index.json", msgspec.json.encode({"schemaVersion": 2, "manifests": [described]})),
+        _entry(_path(image.config), image.config.content),
+        _entry(_path(image.manifest), image.manifest.content),
+        _header(_path(image.layer), image.layer.size),
+    ]
+    return b"".join(parts)
+
+
+def tail(image: CheckpointImage) -> bytes:
+    """What follows the layer's bytes: the rest of its last block, and the two empty blocks that end an archive."""
+    return bytes(-image.layer.size % BLOCK + 2 * BLOCK)
+
+
+def _blob(media_type: str, content: dict[str, Any]) -> Blob:
+    raw = msgspec.json.encode(content)
+    return Blob(media_type, hashlib.sha256(raw).hexdigest(), len(raw), raw)
+
+
+def _path(blob: Blob) -> str:
+    return f"blobs/sha256/{blob.digest}"
+
+
+def _entry(name: str, content: bytes) -> bytes:
+    return _header(name, len(content)) + content + bytes(-len(content) % BLOCK)
+
+
+def _header(name: str, size: int) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = size, 0o600
+    return entry.tobuf(tarfile.GNU_FORMAT)  # sizes beyond 8 GiB in base 256, which USTAR has not

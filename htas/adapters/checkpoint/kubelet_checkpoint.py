@@ -1,0 +1,102 @@
+"""The method kubelet-checkpoint: the kubelet dumps, the archive becomes an image, the target's runtime restores it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
+from htas.adapters.checkpoint.failures import StepFailedError, dump_failure
+from htas.adapters.checkpoint.kubelet import DumpRefusedError, Kubelets
+from htas.adapters.checkpoint.methods import Delivered, Dump
+from htas.adapters.checkpoint.objects import Objects
+from htas.model.migrations import MigrationRecord
+from htas.model.policy import MigrationMethod
+
+
+class Copies(Protocol):
+    """A transfer: how an archive on the source's node becomes an image that the target can restore."""
+
+    pull_policy: str
+    pull_secret: str
+
+    def complaint(self, node: str, words: str) -> str:
+        """What a kubelet said of a dump that failed, with the reason where the node tells it."""
+        ...
+
+    def image_of(self, record: MigrationRecord, container: str) -> str: ...
+
+    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
+        """Bring one archive to the target; returns its sha256 and its size in bytes."""
+        ...
+
+    def clean_source(self, record: MigrationRecord, containers: Sequence[str]) -> None: ...
+
+    def clean_target(self, record: MigrationRecord) -> None: ...
+
+    def forget(self, node: str, move: str) -> None: ...
+
+    def sweep(self, node: str, keep: Sequence[str]) -> None: ...
+
+
+class KubeletCheckpoint:
+    """Implements Method."""
+
+    name = MigrationMethod.KUBELET_CHECKPOINT
+
+    def __init__(
+        self, objects: Objects, kubelets: Kubelets, copies: Copies, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._objects = objects
+        self._kubelets = kubelets
+        self._copies = copies
+        self._clock = clock
+
+    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
+        namespace, _, pod = record.pod.partition("/")
+        address, until = self._objects.address(record.source), time.monotonic() + within_s
+        dumped_at = self._clock()
+        archives = []
+        for container in containers_of(source):
+            left_s = until - time.monotonic()
+            try:
+                archives.append(self._kubelets.checkpoint(record.source, address, namespace, pod, container, left_s))
+            except DumpRefusedError as error:
+                raise dump_failure(self._copies.complaint(record.source, str(error))) from error
+        return Dump(" ".join(archives), dumped_at)
+
+    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
+        until = time.monotonic() + within_s
+        containers = containers_of(source)
+        sent = [
+            self._copies.deliver(record, container, archive, until - time.monotonic())
+            for container, archive in zip(containers, record.archive.split(), strict=True)
+        ]
+        images = tuple(self._copies.image_of(record, container) for container in containers)
+        return Delivered(images, tuple(digest for digest, _ in sent), sum(size for _, size in sent))
+
+    def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
+        images = record.image.split()
+        twin = twin_of(source, record, images, self._copies.pull_policy, self._copies.pull_secret)
+        self._objects.create(twin)
+        name: str = twin["metadata"]["name"]
+        return name
+
+    def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
+        """Both nodes are tried, whichever of them is away."""
+        failed: StepFailedError | None = None
+        try:
+            self._copies.clean_source(record, containers_of(source) if source is not None else ())
+        except StepFailedError as error:
+            failed = error
+        if not keep_image:
+            self._copies.clean_target(record)
+        if failed is not None:
+            raise failed
+
+    def forget(self, node: str, move: str) -> None:
+        self._copies.forget(node, move)
+
+    def sweep(self, node: str, keep: Sequence[str]) -> None:
+        self._copies.sweep(node, keep)

@@ -1,0 +1,57 @@
+"""What a method of moving pods has to do; the engine does the rest, the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from htas.adapters.checkpoint.documents import Json
+from htas.model.migrations import MigrationRecord
+from htas.model.policy import MigrationMethod
+
+
+class Dump(msgspec.Struct, frozen=True):
+    """Where a checkpoint lies on the source's node; several paths are separated by blanks."""
+
+    archive: str
+    dumped_at: float
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """A checkpoint at its target: the images to restore from, in the order of the containers, and what they weigh."""
+
+    images: tuple[str, ...]
+    digests: tuple[str, ...] = ()
+    size: int = 0
+
+
+class Method(Protocol):
+    """The steps that differ. Each raises StepFailedError, or what the API server answers; each may be repeated."""
+
+    name: MigrationMethod
+
+    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
+        """Write the pod's processes down on its node; they run on."""
+        ...
+
+    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
+        """Bring the checkpoint to where the target can restore it."""
+        ...
+
+    def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
+        """Have the twin made, unless it is there; returns its name."""
+        ...
+
+    def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
+        """Remove what the present attempt has left on both nodes; `keep_image`: the twin lives of it."""
+        ...
+
+    def forget(self, node: str, move: str) -> None:
+        """Remove the images of a move from a node where its twin runs no more."""
+        ...
+
+    def sweep(self, node: str, keep: Sequence[str]) -> None:
+        """Remove what moves have left on a node, but for those whose ids are given."""
+        ...

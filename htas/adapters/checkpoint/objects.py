@@ -1,0 +1,92 @@
+"""The pods and nodes of moves on the API server."""
+
+from __future__ import annotations
+
+import msgspec
+
+from htas.adapters.checkpoint.documents import RESTORED, Json
+from htas.adapters.kubernetes.api import ApiServer, part
+from htas.model.pods import MOVING
+from htas.ports import ConflictError, NotFoundError
+
+CONFLICTS = 10
+"""How often a pod is read again when somebody else changed it meanwhile (its kubelet does, all the time)."""
+
+
+class Objects:
+    """Reads and changes; raises what ApiServer raises."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+
+    def pod(self, namespace: str, name: str) -> Json | None:
+        """None: there is no pod of that name."""
+        try:
+            found: Json = msgspec.json.decode(self._api.get(_path(namespace, name)))
+        except NotFoundError:
+            return None
+        return found
+
+    def create(self, pod: Json) -> None:
+        """A pod; one of its name that is there already is taken for it."""
+        try:
+            self._api.post(f"/api/v1/namespaces/{part(pod['metadata']['namespace'])}/pods", pod)
+        except ConflictError:
+            return
+
+    def patch(self, pod: Json, patch: Json) -> Json:
+        """Change a pod if it is still as it was read; ConflictError: it is not."""
+        as_read = {"uid": pod["metadata"]["uid"], "resourceVersion": pod["metadata"]["resourceVersion"]}
+        changed = {**patch, "metadata": {**patch["metadata"], **as_read}}
+        meta = pod["metadata"]
+        found: Json = msgspec.json.decode(self._api.patch(_path(meta["namespace"], meta["name"]), changed))
+        return found
+
+    def delete(self, pod: Json) -> None:
+        """Remove a pod at once; gone already is done."""
+        meta = pod["metadata"]
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
+        try:
+            self._api.delete(_path(meta["namespace"], meta["name"]), body)
+        except (NotFoundError, ConflictError):  # another pod bears its name by now
+            return
+
+    def moving(self) -> list[Json]:
+        """Sources and twins of moves that are under way."""
+        return self._labelled(MOVING)
+
+    def restored(self) -> list[Json]:
+        return self._labelled(RESTORED)
+
+    def _labelled(self, label: str) -> list[Json]:
+        found: list[Json] = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": label}))["items"]
+        return found
+
+    def unbound_beside(self, pod: Json | None) -> bool:
+        """Whether a pod of the same owner waits for a node."""
+        owners = {each["uid"] for each in (pod or {}).get("metadata", {}).get("ownerReferences") or ()}
+        if pod is None or not owners:
+            return False
+        path = f"/api/v1/namespaces/{part(pod['metadata']['namespace'])}/pods"
+        found = msgspec.json.decode(self._api.get(path, {"fieldSelector": "spec.nodeName="}))["items"]
+        return any(owners & {own["uid"] for own in each["metadata"].get("ownerReferences") or ()} for each in found)
+
+    def node(self, name: str) -> Json | None:
+        try:
+            found: Json = msgspec.json.decode(self._api.get(f"/api/v1/nodes/{part(name)}"))
+        except NotFoundError:
+            return None
+        return found
+
+    def address(self, node: str) -> str:
+        """The node's InternalIP; raises NotFoundError where it is gone or has none."""
+        found = self.node(node)
+        addresses = (found or {}).get("status", {}).get("addresses") or ()
+        for each in addresses:
+            if each["type"] == "InternalIP":
+                return str(each["address"])
+        raise NotFoundError(f"node {node} {'has no InternalIP' if found is not None else 'is gone'}")
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{part(namespace)}/pods/{part(name)}"

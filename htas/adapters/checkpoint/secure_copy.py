@@ -1,0 +1,130 @@
+"""Archives from node to node by ssh: read on the source, wrapped into an image on the way, imported at the target.
+
+The memory of a process is in an archive. It is never written where HTAS itself runs, its files are of mode 0600, and
+each is removed as soon as the next one is there.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Sequence
+
+from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.checkpoint.image import checkpoint_image, head, tail
+from htas.adapters.checkpoint.shell import CommandFailedError, Shell
+from htas.model.migrations import Failure, MigrationRecord
+
+ARCHIVES = "/var/lib/kubelet/checkpoints"
+CERTIFICATE = "/var/lib/kubelet/pki/kubelet.crt"
+REPOSITORY = "localhost/htas-checkpoint"
+"""What the names of checkpoint images begin with: whatever is so called on a node is ours."""
+LOOK_S = 20.0
+"""For a command that looks or removes, and moves no bytes."""
+IMPORT = "trap '' HUP; ctr -n k8s.io images import --local - >/dev/null"
+"""Where the connection breaks, it reads the end of the file and tidies up, instead of being killed."""
+_FOUND = re.compile(r"([0-9a-f]{64}) -? ?([0-9]+)")
+PINNED = "io.cri-containerd.pinned=pinned"
+"""Without it the kubelet may take the image for unused: the restored container says that it runs its base image."""
+
+
+class SecureCopies:
+    """Moves archives by ssh. `address_of(node)` may raise what the API server answers."""
+
+    pull_policy, pull_secret = "Never", ""
+
+    def __init__(self, shell: Shell, address_of: Callable[[str], str]) -> None:
+        self._shell = shell
+        self._address_of = address_of
+
+    def certificate(self, node: str) -> str:
+        """The certificate that a kubelet has signed for itself, read from the node: its ssh key vouches for it."""
+        return self._at(node, f"cat {CERTIFICATE}", Failure.CHECKPOINT_FAILED)
+
+    def complaint(self, node: str, words: str) -> str:
+        """What a kubelet said of a dump that failed, and the end of the log that it names."""
+        match = re.search(r"path=\s*(/\S+?\.log)", words)
+        if match is None:
+            return words
+        try:
+            log = self._at(node, f"grep -i error {shlex.quote(match[1])} | tail -n 5", Failure.CHECKPOINT_FAILED)
+        except StepFailedError:
+            return words
+        return log or words
+
+    def image_of(self, record: MigrationRecord, container: str) -> str:
+        return f"{REPOSITORY}/{container.lower()}:{record.id}-{record.attempt}"
+
+    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
+        """Bring an archive to the target as an image; returns its sha256 and size. Raises StepFailedError.
+
+        containerd refuses an image of which the layer has another digest than its manifest says, and the manifest says
+        what the source's own node has found.
+        """
+        name = self.image_of(record, container)
+
+        def around(announced: str) -> tuple[bytes, bytes]:
+            digest, size = _announced(announced)
+            image = checkpoint_image(container, digest, size)
+            return head(image, name), tail(image)
+
+        path = shlex.quote(archive)
+        streamed = self._shell.stream(
+            self._address_of(record.source),
+            f"echo $(sha256sum < {path}) $(stat -c %s {path}) && exec cat {path}",
+            self._address_of(record.target),
+            f"{IMPORT} && ctr -n k8s.io images label {name} {PINNED}",
+            around,
+            within_s,
+        )
+        digest, size = _announced(streamed.announced)
+        if (streamed.digest, streamed.size) != (digest, size):
+            what = f"{archive}: {size} bytes of sha256 {digest[:12]}… were announced, {streamed.size} others came"
+            raise StepFailedError(Failure.DIGEST_WRONG, what)
+        return digest, size
+
+    def clean_source(self, record: MigrationRecord, containers: Collection[str]) -> None:
+        """Remove the archives of a move; raises StepFailedError while its source cannot be reached."""
+        namespace, _, pod = record.pod.partition("/")
+        known = [shlex.quote(path) for path in record.archive.split()]
+        removing = [f"rm -f {' '.join(known)}"] if known else []
+        for container in containers:  # a kubelet may have written one that we were never told of
+            pattern = shlex.quote(f"checkpoint-{pod}_{namespace}-{container}-*.tar")
+            since = int(record.started_at) - 1
+            removing.append(f"find {ARCHIVES} -name {pattern} -newermt @{since} -delete 2>/dev/null")
+        self._at(record.source, "; ".join([*removing, "true"]))
+
+    def clean_target(self, record: MigrationRecord) -> None:
+        """Remove what a move has brought to its target; raises StepFailedError while that cannot be reached."""
+        self.forget(record.target, record.id)
+
+    def forget(self, node: str, move: str) -> None:
+        """Remove the images of a move that is over, once the pod they were restored for runs no more."""
+        self._at(node, _forgetting(f"{REPOSITORY}/.*:{move}-"))
+
+    def sweep(self, node: str, keep: Sequence[str]) -> None:
+        """Remove whatever moves have left on a node, but for those of which the ids are given."""
+        kept = "|".join([*keep, "no-move"])
+        self._at(node, _forgetting(f"{REPOSITORY}/", f":({kept})-"))
+
+    def _at(self, node: str, command: str, otherwise: Failure = Failure.TRANSFER_FAILED) -> str:
+        try:
+            return self._shell.run(self._address_of(node), command, LOOK_S)
+        except CommandFailedError as error:
+            raise copy_failure(f"{node}: {shortened(error.said) or error}", otherwise) from error
+
+
+def _announced(line: str) -> tuple[str, int]:
+    """The digest and the size that the source's node has found; raises StepFailedError where it found none."""
+    match = _FOUND.fullmatch(line.strip())
+    if match is None:
+        raise StepFailedError(Failure.TRANSFER_FAILED, f"the archive cannot be read: {shortened(line)}")
+    return match[1], int(match[2])
+
+
+def _forgetting(pattern: str, but: str = "$^") -> str:
+    """Remove images by their names. Each has a second name, by its id: removing one name alone frees nothing."""
+    listing = "ctr -n k8s.io images ls"
+    ours = f'$1 ~ "^{pattern}" && $1 !~ "{but}" {{ours[$3]}} {{all[$1] = $3}}'
+    names = f"{listing} | awk '{ours} END {{for (name in all) if (all[name] in ours) print name}}'"
+    return f'names=$({names}) && {{ [ -z "$names" ] || ctr -n k8s.io images rm $names >/dev/null; }}'

@@ -1,0 +1,27 @@
+"""`htas agent`: beside a kubelet, for moves by way of a registry."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from threading import Thread
+
+from htas.adapters.checkpoint.agent import Agent, agent_server
+from htas.adapters.checkpoint.oci_registry import OciRegistry
+from htas.config.serving import LoggingSetting
+from htas.daemon.logs import set_up_logs
+from htas.ports import PermanentError
+
+
+def serve(listen: str, token_file: Path, registry: OciRegistry, directory: Path) -> None:
+    """Serve until SIGTERM or SIGINT; raises PermanentError where it cannot listen."""
+    set_up_logs(LoggingSetting())
+    host, _, port = listen.rpartition(":")
+    try:
+        server = agent_server(Agent(registry, directory), token_file, host.strip("[]"), int(port))
+    except (OSError, ValueError) as error:
+        raise PermanentError(f"{listen}: cannot listen: {error}") from error
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, lambda *_: Thread(target=server.shutdown).start())
+    with server:
+        server.serve_forever()

@@ -1,0 +1,96 @@
+"""Where operators ask for moves: who may, whether this daemon is the one to ask, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from htas.daemon.asking import RequestRefusedError, check_token
+from htas.execution.moves_seen import repeated_s, step_seconds
+from htas.execution.requested_moves import MoveRequest, RequestedMoves
+from htas.model.migrations import MigrationRecord
+from htas.model.policy import MigrationMethod
+
+Json = dict[str, Any]
+
+
+class Wish(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of POST /api/migrate; `method` null: that of the pod's node group."""
+
+    pod: str
+    node: str
+    method: MigrationMethod | None = None
+
+
+@dataclass(slots=True)
+class MoveDesk:
+    """Open while this daemon leads. Without a token no move is taken."""
+
+    token_file: Path | None = None
+    requests: RequestedMoves | None = None
+
+    def ask(self, authorization: str, body: bytes) -> Json:
+        """Take a request; raises RequestRefusedError."""
+        self._check(authorization)
+        requests = self._open()
+        try:
+            wish = msgspec.json.decode(body, type=Wish)
+        except msgspec.DecodeError as error:
+            raise RequestRefusedError(
+                400, f'the body is not {{"pod": "namespace/name", "node": "name"}}: {error}'
+            ) from error
+        if wish.pod.count("/") != 1 or not all(wish.pod.split("/")) or not wish.node:
+            raise RequestRefusedError(
+                400, f"{wish.pod!r} to {wish.node!r}: write namespace/name of a pod and the name of a node"
+            )
+        if wish.method is MigrationMethod.EVICT:
+            raise RequestRefusedError(400, "method: evict keeps no progress; kubectl delete pod does as much")
+        return described(requests.ask(wish.pod, wish.node, wish.method), None)
+
+    def state(self, request_id: str) -> Json:
+        """What became of a request; raises RequestRefusedError."""
+        found = self._open().state(request_id)
+        if found is None:
+            raise RequestRefusedError(
+                404, f"{request_id}: no such request; the last hundred are remembered, until a daemon ends"
+            )
+        return described(*found)
+
+    def _open(self) -> RequestedMoves:
+        if self.requests is None:
+            raise RequestRefusedError(503, "this daemon does not lead; ask the one that does (the lease names it)")
+        return self.requests
+
+    def _check(self, authorization: str) -> None:
+        if self.token_file is None:
+            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
+        check_token(self.token_file, authorization)
+
+
+def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
+    """A request as people and programs read it. `state` is Asked, Refused, or that of its move."""
+    state = "Refused" if request.is_refused else "Asked"
+    told: Json = {"id": request.id, "pod": request.pod, "node": request.target, "state": state}
+    if request.method is not None:
+        told["method"] = request.method.value
+    if request.is_refused:
+        return {**told, "reason": request.refusal, "detail": request.detail, "isOver": True}
+    if move is None:
+        return {**told, "isOver": False}
+    told |= {
+        "method": move.method,
+        "state": move.state.value,
+        "isOver": move.is_over,
+        "from": move.source,
+        "twin": move.twin,
+        "attempt": move.attempt,
+        "archiveBytes": move.archive_bytes,
+        "seconds": step_seconds(move),
+        "reason": move.reason,
+        "detail": move.detail,
+    }
+    again = repeated_s(move)
+    return told if again is None else {**told, "repeatedSeconds": again}

@@ -1,0 +1,122 @@
+"""What became of moves: told once each, learned from, and held against the nodes that pods could not leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from htas.model.migrations import Failure, MigrationRecord, MigrationState
+from htas.model.move_times import MoveTimes
+from htas.model.policy import Timeouts
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import FailedMove
+from htas.ports import MigrationPort
+
+STEPS = {
+    "checkpoint": (MigrationState.PREPARED, MigrationState.CHECKPOINTED),
+    "copy": (MigrationState.CHECKPOINTED, MigrationState.TRANSFERRED),
+    "restore": (MigrationState.TRANSFERRED, MigrationState.RESTORED),
+    "switch": (MigrationState.RESTORED, MigrationState.SWITCHED),
+    "end": (MigrationState.SWITCHED, MigrationState.DONE),
+    "total": (MigrationState.PREPARED, MigrationState.DONE),
+}
+"""What people call the time between two states of the attempt that succeeded."""
+REMEMBERED = 1000
+"""Ids of moves that were told: ten times as many as the port remembers itself."""
+
+
+def step_seconds(move: MigrationRecord) -> dict[str, float]:
+    """How long each step of the last attempt took, as far as it came."""
+    taken = {step: move.took(*edge) for step, edge in STEPS.items()}
+    return {step: seconds for step, seconds in taken.items() if seconds is not None}
+
+
+def repeated_s(move: MigrationRecord) -> float | None:
+    """What the restored process does again: from the dump to its restart. None: it came to neither."""
+    restored = move.reached.get(MigrationState.RESTORED)
+    return None if move.dumped_at is None or restored is None else restored - move.dumped_at
+
+
+def told(move: MigrationRecord) -> str:
+    """A move that is over, in one line."""
+    tries = "1 attempt" if move.attempt == 1 else f"{move.attempt} attempts"
+    if move.state is MigrationState.ROLLED_BACK:
+        where = f"it stays on {move.source}"
+        if move.reason in (Failure.SOURCE_ENDED, Failure.SOURCE_LOST):
+            where = "nothing was left to move"
+        return f"to {move.target} rolled back after {tries}: {move.reason}: {move.detail}; {where}"
+    steps = step_seconds(move)
+    total = steps.pop("total", 0.0)
+    parts = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in steps.items())
+    line = f"from {move.source} to {move.target} in {total:.1f} s ({parts})"
+    if move.archive_bytes:
+        line += f", {move.archive_bytes / 2**20:.1f} MiB"
+    again = repeated_s(move)
+    if again is not None:
+        line += f", {again:.1f} s of work repeated"
+    return line if move.attempt == 1 else f"{line}, after {tries}"
+
+
+@dataclass(slots=True)
+class MovesSeen:
+    """Looks at the port's records once a cycle. What it keeps is on record in the newest cycle, too."""
+
+    migration: MigrationPort
+    timeouts: Timeouts
+    times: dict[str, MoveTimes] = field(default_factory=dict)
+    _told: dict[str, None] = field(default_factory=dict)
+    _rolled_back: dict[str, MigrationRecord] = field(default_factory=dict)
+    """By pod: the last move of it, where that was taken back."""
+    _failed: dict[str, tuple[FailedMove, float]] = field(default_factory=dict)
+    _known_until: float = 0.0
+
+    def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[FailedMove], at: float) -> None:
+        """Go on from what an earlier daemon had on record: moves that ended before `at` have been told."""
+        self.times = {**times, **self.times}
+        self._known_until = at
+        for each in failed:
+            self._failed.setdefault(each.node, (each, self.timeouts.backoff_initial_s))
+
+    def look(self) -> list[Outcome]:
+        """Moves that have ended since the last look."""
+        outcomes = []
+        for move in self.migration.records():
+            ended_at = move.ended_at
+            if ended_at is None:
+                self._rolled_back.pop(move.pod, None)
+            elif move.id not in self._told:
+                self._told[move.id] = None
+                if ended_at > self._known_until:
+                    outcomes.append(self._ended(move))
+        while len(self._told) > REMEMBERED:
+            del self._told[next(iter(self._told))]
+        while len(self._rolled_back) > REMEMBERED:
+            del self._rolled_back[next(iter(self._rolled_back))]
+        return outcomes
+
+    def _ended(self, move: MigrationRecord) -> Outcome:
+        if move.state is MigrationState.DONE:
+            self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
+            self._rolled_back.pop(move.pod, None)
+            self._failed.pop(move.source, None)
+            return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)
+        self._rolled_back[move.pod] = move
+        return Outcome("moved", move.pod, OutcomeStatus.FAILED, told(move), move)
+
+    def failure(self, pod: str, uid: str, since: float) -> str | None:
+        """Why a pod's move, begun at or after an instant, was taken back; None: none was."""
+        move = self._rolled_back.get(pod)
+        if move is None or move.uid != uid or move.started_at < since:
+            return None
+        return f"{move.reason}: {move.detail}" if move.detail else move.reason
+
+    def leave_alone(self, node: str, pod: str, why: str, now: float) -> None:
+        """Let a node be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours are)."""
+        known = self._failed.get(node)
+        length = self.timeouts.backoff_initial_s
+        if known is not None:
+            length = min(2 * known[1], self.timeouts.backoff_max_s)
+        self._failed[node] = FailedMove(node, pod, why, now + length), length
+
+    def failed(self, now: float) -> tuple[FailedMove, ...]:
+        return tuple(failed for failed, _ in self._failed.values() if now < failed.until)

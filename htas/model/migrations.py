@@ -1,0 +1,284 @@
+"""Moves of running pods: their states, what is known of each, and why one is refused or taken back.
+
+A move keeps a pod's progress: its source runs on until the restored process is seen running at the target (HTAS
+paper 4.2). An eviction has no states: nothing of it needs to be found again after a crash, nor can be taken back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+
+import msgspec
+
+MIGRATION = "htas.io/migration"
+"""The annotation that journals a move: on the source until it has switched, on the twin from then on."""
+
+
+ENDED_KEPT = 100
+"""So many moves that are over are remembered for those who ask how they ended."""
+
+
+class MigrationState(StrEnum):
+    PREPARED = "Prepared"
+    """Journalled: nothing was done yet, or whatever a failed attempt had made is gone again."""
+    CHECKPOINTED = "Checkpointed"
+    """The process is written down on the source's node, where it runs on."""
+    TRANSFERRED = "Transferred"
+    """The checkpoint is where the target can restore it, and its digest is right."""
+    RESTORED = "Restored"
+    """Every container of the twin was seen running: the container's state says so, not the pod's phase."""
+    SWITCHED = "Switched"
+    """The twin has the source's place with its controller; the source is to be deleted."""
+    DONE = "Done"
+    """The source is gone, and so is everything that the move had made on the way. Final."""
+    ROLLED_BACK = "RolledBack"
+    """The source runs where it ran, and nothing is left of the move. Final."""
+
+
+FINAL = frozenset({MigrationState.DONE, MigrationState.ROLLED_BACK})
+
+TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
+    MigrationState.PREPARED: frozenset(
+        {
+            MigrationState.PREPARED,
+            MigrationState.CHECKPOINTED,
+            MigrationState.TRANSFERRED,
+            MigrationState.RESTORED,
+            MigrationState.ROLLED_BACK,
+        }
+    ),
+    MigrationState.CHECKPOINTED: frozenset(
+        {
+            MigrationState.PREPARED,
+            MigrationState.TRANSFERRED,
+            MigrationState.RESTORED,
+            MigrationState.ROLLED_BACK,
+        }
+    ),
+    MigrationState.TRANSFERRED: frozenset(
+        {MigrationState.PREPARED, MigrationState.RESTORED, MigrationState.ROLLED_BACK}
+    ),
+    MigrationState.RESTORED: frozenset({MigrationState.PREPARED, MigrationState.SWITCHED, MigrationState.ROLLED_BACK}),
+    MigrationState.SWITCHED: frozenset({MigrationState.DONE, MigrationState.ROLLED_BACK}),
+    MigrationState.DONE: frozenset(),
+    MigrationState.ROLLED_BACK: frozenset(),
+}
+"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's,
+skips what it does not have; none may switch what was not seen running."""
+
+
+class Refusal(StrEnum):
+    """Why a pod is not moved at all: known beforehand, and nothing was touched."""
+
+    NOT_RUNNING = "NotRunning"
+    KEEPS_ITS_NAME = "MustKeepItsName"
+    """A StatefulSet's pod: a twin cannot bear the name that its identity consists of."""
+    OWNER_UNKNOWN = "OwnerNotSupported"
+    """A controller of which it was not shown that it takes a twin for its own."""
+    SEVERAL_CONTAINERS = "SeveralContainers"
+    """They would be checkpointed one after the other, not at one instant (unless migration.severalContainers)."""
+    SIDECAR = "RestartableInitContainer"
+    EMPTY_DIR = "EmptyDirWouldBeLost"
+    """It would be restored with the directory empty, or not at all where a file of it is open."""
+    HOST_PATH = "HostPath"
+    LOCAL_VOLUME = "LocalVolume"
+    READ_WRITE_ONCE = "ReadWriteOnceVolume"
+    """Its volume can be attached to one node, and the source needs it until the twin runs."""
+    DEVICE = "Device"
+    """CRIU does not dump the state of a GPU or another device."""
+    HOST_NAMESPACE = "HostNamespace"
+    """It shares the network, processes or IPC of its node."""
+    SOURCE_CANNOT_CHECKPOINT = "SourceRuntimeCannotCheckpoint"
+    TARGET_CANNOT_RESTORE = "TargetRuntimeCannotRestore"
+    TARGET_NOT_READY = "TargetNotReady"
+    """It is gone, not Ready, or cordoned."""
+    NO_ROOM = "NoRoomAtTarget"
+    BASE_IMAGE_UNKNOWN = "BaseImageNotOnTarget"
+    """Restoring looks the base image up under its own name; it is not on the target."""
+    NOT_CONFIGURED = "MethodNotConfigured"
+    OPTED_OUT = "OptedOut"
+
+
+class Failure(StrEnum):
+    """Why an attempt failed, and so why a move was taken back after the last one."""
+
+    CHECKPOINT_FAILED = "CheckpointFailed"
+    OPEN_CONNECTION = "OpenTCPConnection"
+    FILE_LOCK = "FileLock"
+    WATCHES_FILES = "InotifyWatch"
+    NO_SPACE = "NoSpaceLeft"
+    TRANSFER_FAILED = "TransferFailed"
+    DIGEST_WRONG = "DigestWrong"
+    RESTORE_FAILED = "RestoreFailed"
+    TARGET_LOST = "TargetLost"
+    SOURCE_ENDED = "SourceEnded"
+    """The pod ended, or was deleted, before its twin ran: there is nothing left to move."""
+    SOURCE_LOST = "SourceNodeLost"
+    SWITCH_FAILED = "SwitchFailed"
+    COMMAND_FAILED = "CommandFailed"
+    DEADLINE = "DeadlineExceeded"
+    REFUSED = "Refused"
+    """Something that forbids it came to be while it was under way."""
+    INTERRUPTED = "Interrupted"
+    """The daemon that carried it out died, and the step could not be taken up again."""
+
+
+class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A move as journalled and as told. Sizes are bytes, times seconds since the epoch.
+
+    `reached` has the instant of each state in the present attempt; `dumped_at` is when the checkpoint was asked for:
+    what the source did after that is done again. `archive` is the path on the source's node, `image` the reference
+    under which the target finds it. `detail` is the text of the reason, as the one who said it put it.
+    """
+
+    id: str
+    pod: str
+    uid: str
+    source: str
+    target: str
+    method: str
+    state: MigrationState
+    started_at: float
+    attempt: int = 1
+    reached: Mapping[str, float] = {}
+    dumped_at: float | None = None
+    twin: str = ""
+    archive: str = ""
+    digest: str = ""
+    image: str = ""
+    archive_bytes: int = 0
+    memory_bytes: int = 0
+    """What the pod asked for: what the size of its archive was guessed from."""
+    reason: str = ""
+    """A Failure: of the last attempt, or of the move if it was taken back."""
+    detail: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def ended_at(self) -> float | None:
+        """When it ended, either way; None: it is under way."""
+        return self.reached.get(self.state) if self.is_over else None
+
+    def advanced(self, state: MigrationState, at: float, **changes: object) -> MigrationRecord:
+        """The record one edge further, with whatever became known on the way; raises ValueError for a false edge.
+
+        Back to Prepared it is the next attempt: the times of the last one, its archive and its image are dropped.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"move {self.id} of {self.pod} cannot go from {self.state} to {state}")
+        if state is MigrationState.PREPARED:
+            fresh = {"attempt": self.attempt + 1, "reached": {state.value: at}, "dumped_at": None}
+            fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0}
+            return msgspec.structs.replace(self, state=state, **{**fresh, **changes})
+        return msgspec.structs.replace(self, state=state, reached={**self.reached, state.value: at}, **changes)
+
+    def took(self, before: MigrationState, after: MigrationState) -> float | None:
+        """Seconds between two states of the last attempt; None where one was not reached."""
+        began, ended = self.reached.get(before), self.reached.get(after)
+        return None if began is None or ended is None else ended - began
+
+
+class Transfer(StrEnum):
+    SCP = "scp"
+    """The archive is copied from node to node, and imported there."""
+    REGISTRY = "registry"
+    """The agent on the source's node pushes it as an image; the target's kubelet pulls it."""
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """How long each step of an attempt may take. A cut page file would make CRIU spin without an end."""
+
+    checkpoint_s: float = 120.0
+    transfer_s: float = 600.0
+    restore_s: float = 120.0
+    switch_s: float = 60.0
+
+
+class SecureCopy(msgspec.Struct, frozen=True):
+    """How archives are copied from node to node by ssh. Keys are files: a Secret, mounted."""
+
+    user: str = "root"
+    port: int = 22
+    identity_file: str = ""
+    known_hosts_file: str = ""
+    """The nodes' host keys: one that is not in it is not talked to."""
+
+
+class ImageRegistry(msgspec.Struct, frozen=True):
+    """Where checkpoint images are pushed to, and pulled from by the target's kubelet."""
+
+    url: str = ""
+    """As HTAS and its agent reach it: `https://registry.example:5000`."""
+    pull_from: str = ""
+    """As kubelets name it, with a path: `registry.example:5000/htas`; empty: the host of `url` and /htas."""
+    credentials_file: str = ""
+    """`user:password` on one line, in a file that others cannot read; empty: none are sent."""
+    pull_secret: str = ""
+    """The imagePullSecret of twins, in their namespace; empty: none."""
+    ca_file: str = ""
+    agent_port: int = 10270
+    """Where the agent on each node listens."""
+    agent_token_file: str = ""
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """The operator's own executables (docs/migration.md has their contract)."""
+
+    checkpoint: str = ""
+    transfer: str = ""
+    restore: str = ""
+    abort: str = ""
+
+
+class MigrationSettings(msgspec.Struct, frozen=True):
+    """How pods are moved where the method is not the provider's own: the section `migration` of the configuration."""
+
+    transfer: Transfer = Transfer.SCP
+    attempts: int = 3
+    """How often a move is tried before it is taken back (HTAS paper 4.2)."""
+    at_once: int = 10
+    """Moves under way at one time: they share disks and the network."""
+    deadlines: Deadlines = Deadlines()
+    several_containers: bool = False
+    """Whether pods of several containers are moved; their checkpoints are not of one instant."""
+    kubelet_port: int = 10250
+    kubelet_ca_file: str = ""
+    """Who signed the kubelets' certificates; empty: each node's own, as the cluster's CA approved it."""
+    secure_copy: SecureCopy = SecureCopy()
+    registry: ImageRegistry = ImageRegistry()
+    commands: Commands = Commands()
+
+
+Versions = tuple[tuple[str, tuple[int, int], tuple[int, int] | None], ...]
+_VERSION = re.compile(r"^(?P<name>[a-z-]+)://v?(?P<major>\d+)\.(?P<minor>\d+)")
+CHECKPOINTS: Versions = (("containerd", (2, 0), None),)
+RESTORES: Versions = (("containerd", (2, 2), (2, 4)),)
+"""From this version, below that one, a runtime restores a pod created from a checkpoint image. Before 2.2 containerd
+always pulls the base image by its id, and fails; from 2.4 on it has no restore by create."""
+
+
+def can_checkpoint(runtime: str) -> bool:
+    """Whether a kubelet with this containerRuntimeVersion (`containerd://2.3.7`) checkpoints containers."""
+    return _within(runtime, CHECKPOINTS)
+
+
+def can_restore(runtime: str) -> bool:
+    """Whether a kubelet with this containerRuntimeVersion restores a pod from a checkpoint image."""
+    return _within(runtime, RESTORES)
+
+
+@cache
+def _within(runtime: str, versions: Versions) -> bool:
+    match = _VERSION.match(runtime)
+    if match is None:
+        return False
+    version = int(match["major"]), int(match["minor"])
+    return any(
+        name == match["name"] and version >= first and (end is None or version < end) for name, first, end in versions
+    )

@@ -1,0 +1,103 @@
+"""What cannot be moved with its progress, as far as it is known before anything is touched.
+
+Sources: what CRIU and the kubelet were seen to refuse or to lose without a word (docs/migration.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
+from htas.model.nodes import HOSTNAME_LABEL, Node
+from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.policy import MigrationMethod
+from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
+
+TAKE_A_TWIN = frozenset({"Job", "ReplicaSet", "ReplicationController"})
+"""Controllers that were seen to take a twin for the pod it replaces."""
+SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+
+WORDS = {
+    Refusal.SIDECAR: "it has a restartable init container",
+    Refusal.EMPTY_DIR: "its emptyDir would be empty at the target",
+    Refusal.HOST_PATH: "it uses a path of its node",
+    Refusal.READ_WRITE_ONCE: "its ephemeral volume is bound to its name",
+    Refusal.LOCAL_VOLUME: "it has a volume of a kind that nobody tried",
+    Refusal.DEVICE: "it uses a device, whose state cannot be dumped",
+    Refusal.HOST_NAMESPACE: "it shares a namespace of its node",
+}
+"""Of the refusals that a pod's manifest is enough for."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBook:
+    """Claims by key and volumes by name."""
+
+    claims: Mapping[str, VolumeClaim] = field(default_factory=dict)
+    persistent: Mapping[str, PersistentVolume] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, volumes: Volumes) -> VolumeBook:
+        return cls({each.key: each for each in volumes.claims}, {each.name: each for each in volumes.persistent})
+
+
+def refusal(
+    pod: Pod, method: MigrationMethod, settings: MigrationSettings, volumes: VolumeBook
+) -> tuple[Refusal, str] | None:
+    """Why a pod cannot be moved by a method that keeps its progress, and in words; None: nothing speaks against it.
+
+    Simulated nodes (method `checkpoint`) lose nothing but the name.
+    """
+    owner = pod.owner.kind if pod.owner is not None else None
+    if pod.disruption.get(MAY_MIGRATE) == "false":
+        return Refusal.OPTED_OUT, f'it opted out with {MAY_MIGRATE}="false"'
+    if owner == "StatefulSet":
+        return Refusal.KEEPS_ITS_NAME, "a StatefulSet's pod must keep its name"
+    if method is MigrationMethod.CHECKPOINT:
+        return None
+    if owner is not None and owner not in TAKE_A_TWIN:
+        return Refusal.OWNER_UNKNOWN, f"a {owner} is not known to take another pod for its own"
+    if pod.containers > 1 and not settings.several_containers:
+        return (
+            Refusal.SEVERAL_CONTAINERS,
+            "its containers cannot be dumped at one instant (migration.severalContainers)",
+        )
+    for reason in pod.obstacles:
+        return reason, WORDS[reason]
+    return _of_volumes(pod, volumes)
+
+
+def _of_volumes(pod: Pod, volumes: VolumeBook) -> tuple[Refusal, str] | None:
+    for name in pod.constraints.claims:
+        claim = volumes.claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            return Refusal.READ_WRITE_ONCE, f"its claim {name} is not known"
+        if not SHARED & set(claim.access_modes):
+            return Refusal.READ_WRITE_ONCE, f"its volume {name} can be attached to one node at a time"
+        volume = volumes.persistent.get(claim.volume or "")
+        if volume is not None and _is_local(volume):
+            return Refusal.LOCAL_VOLUME, f"its volume {name} is on its node"
+    return None
+
+
+def _is_local(volume: PersistentVolume) -> bool:
+    terms = volume.node_affinity or ()
+    return any(each.key == HOSTNAME_LABEL for term in terms for each in term.expressions)
+
+
+def source_refusal(node: Node, method: MigrationMethod) -> tuple[Refusal, str] | None:
+    """Why nothing can be moved away from a node; None: it can."""
+    if method is not MigrationMethod.KUBELET_CHECKPOINT or can_checkpoint(node.runtime):
+        return None
+    return Refusal.SOURCE_CANNOT_CHECKPOINT, f"{node.runtime or 'its runtime'} does not checkpoint"
+
+
+def target_refusal(node: Node, method: MigrationMethod) -> tuple[Refusal, str] | None:
+    """Why nothing can be moved to a node; None: it can."""
+    if not node.is_ready or node.is_unschedulable:
+        return Refusal.TARGET_NOT_READY, f"node {node.name} is not Ready, or cordoned"
+    if method is not MigrationMethod.KUBELET_CHECKPOINT or can_restore(node.runtime):
+        return None
+    what = node.runtime or "the runtime"
+    return Refusal.TARGET_CANNOT_RESTORE, f"{what} of node {node.name} does not restore (containerd 2.2 and 2.3 do)"

@@ -1,0 +1,78 @@
+"""Moves by way of an OCI registry: the agent on the source's node pushes, the target's kubelet pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from htas.model.migrations import Failure, ImageRegistry, MigrationState, Transfer
+from tests.real.conftest import Tell
+from tests.real.counting import bare_pod, container, counts, goes_on, last, longest_pause, pod
+from tests.real.harness import eventually
+from tests.real.moving import World, impatient, over
+from tools.testenv.real_nodes import ARCHIVES, NAMES, REGISTRY
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def by_registry(world: World, tmp_path: Path) -> Iterator[dict[str, object]]:
+    """A registry, and the settings by which moves go through it; the agents are the test's to start."""
+    (tmp_path / "token").write_text("let-me\n")
+    certificates = [world.nodes.on(node, "cat /var/lib/kubelet/pki/kubelet.crt") for node in NAMES]
+    (tmp_path / "kubelets.crt").write_text("".join(certificates))
+    with world.nodes.registry() as url:
+        setting = ImageRegistry(url, f"{REGISTRY}/htas", agent_token_file=str(tmp_path / "token"))
+        yield {
+            "transfer": Transfer.REGISTRY,
+            "registry": setting,
+            "kubelet_ca_file": str(tmp_path / "kubelets.crt"),
+            "deadlines": impatient(),
+        }
+
+
+def tags(world: World) -> list[str]:
+    found = urllib3.request("GET", f"http://{REGISTRY}/v2/htas/tags/list").json()
+    return list(found.get("tags") or ())
+
+
+@pytest.mark.parametrize("megabytes", [1, 100])
+def test_a_pod_moves_through_the_registry_and_its_image_goes_with_it(
+    megabytes: int, world: World, by_registry: dict[str, object], tmp_path: Path, tell: Tell
+) -> None:
+    world.counting(bare_pod("lone", "real-a", container(megabytes)))
+    before = last(world.cluster, "lone")
+    with world.nodes.agents(tmp_path / "token", f"http://{REGISTRY}"), world.engine(**by_registry) as engine:
+        engine.start(world.model_of("lone"), "real-b")
+        (record,) = over(engine)
+        assert record.state is MigrationState.DONE, record
+        steps = [
+            record.reached[state] - record.started_at for state in ("Checkpointed", "Transferred", "Restored", "Done")
+        ]
+        tell(f"registry, {record.archive_bytes / 1e6:.1f} MB: dumped, pushed, restored, done after {steps} s")
+        assert not world.nodes.files("real-a", ARCHIVES)
+        assert len(tags(world)) == 1, "the restored pod restarts from its image"
+        told = counts(world.cluster, record.twin)
+        assert {each.process for each in told} == {before.process}
+        assert goes_on(world.cluster, record.twin)
+        tell(f"registry, {megabytes} MB: longest pause in the count {longest_pause(told):.2f} s")
+        world.cluster.kubectl("delete", "pod", record.twin, "--grace-period=0", "--force")
+        eventually(lambda: not tags(world), 30, "the image goes with its pod")
+
+
+def test_without_an_agent_the_move_is_taken_back(world: World, by_registry: dict[str, object]) -> None:
+    world.counting(bare_pod("lone", "real-a", container()))
+    with world.engine(**by_registry) as engine:
+        engine.start(world.model_of("lone"), "real-b")
+        (record,) = over(engine)
+        assert (record.state, record.reason, record.attempt) == (
+            MigrationState.ROLLED_BACK,
+            Failure.TRANSFER_FAILED,
+            3,
+        ), record
+        assert goes_on(world.cluster, "lone")
+        assert pod(world.cluster, "lone")["spec"]["nodeName"] == "real-a"
+        assert not tags(world)

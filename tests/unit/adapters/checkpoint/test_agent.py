@@ -1,0 +1,215 @@
+"""The agent on a node: whom it obeys, what it pushes, and what it will not touch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+import urllib3
+
+from htas.adapters.checkpoint.agent import Agent, Clean, Push, Pushed, agent_server
+from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.oci_registry import OciRegistry
+from htas.adapters.checkpoint.registry_copies import RegistryCopies
+from htas.model.migrations import Failure, ImageRegistry
+from htas.ports import NotFoundError, PermanentError
+from tests.unit.adapters.checkpoint.pods import a_record
+
+ARCHIVE = "checkpoint-train-x_default-main-2026-11-21T10:00:00Z.tar"
+CONTENT = b"pages" * 3000
+
+
+class Registry(ThreadingHTTPServer):
+    """An OCI registry in memory: as much of the distribution protocol as there is here, digests verified."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _RegistryHandler)
+        self.blobs: dict[str, bytes] = {}
+        self.manifests: dict[str, bytes] = {}
+        self.authorizations: set[str | None] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _RegistryHandler(BaseHTTPRequestHandler):
+    server: Registry
+
+    def _handle(self) -> None:
+        self.server.authorizations.add(self.headers.get("Authorization"))
+        path, _, query = self.path.partition("?")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        name = path.rpartition("/")[2]
+        match self.command, path.removeprefix("/v2/htas/").partition("/")[0]:
+            case "POST", "blobs":
+                self._answer(202, location="/v2/htas/upload/1?state=x")
+            case "PUT", "upload":
+                digest = query.partition("digest=")[2]
+                is_right = digest == f"sha256:{hashlib.sha256(body).hexdigest()}"
+                if is_right:
+                    self.server.blobs[digest] = body
+                self._answer(201 if is_right else 400)
+            case "PUT", "manifests":
+                self.server.manifests[name] = body
+                self._answer(201)
+            case "GET", "tags":
+                self._answer(200, json.dumps({"tags": list(self.server.manifests)}).encode())
+            case "GET", "manifests" if name in self.server.manifests:
+                found = self.server.manifests[name]
+                self._answer(200, found, digest=f"sha256:{hashlib.sha256(found).hexdigest()}")
+            case "DELETE", "manifests":
+                kept = {
+                    tag: raw
+                    for tag, raw in self.server.manifests.items()
+                    if hashlib.sha256(raw).hexdigest() not in name
+                }
+                self.server.manifests = kept
+                self._answer(202)
+            case "DELETE" | "HEAD", "blobs" if name in self.server.blobs:
+                if self.command == "DELETE":
+                    del self.server.blobs[name]
+                self._answer(200)
+            case _:
+                self._answer(404)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 # the library's own names
+
+    def _answer(self, code: int, body: bytes = b"", location: str = "", digest: str = "") -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        if location:
+            self.send_header("Location", location)
+        if digest:
+            self.send_header("Docker-Content-Digest", digest)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> Path:
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    (directory / ARCHIVE).write_bytes(CONTENT)
+    return directory
+
+
+@pytest.fixture
+def agent(registry: Registry, archives: Path) -> Agent:
+    return Agent(OciRegistry(registry.url, "htas"), archives)
+
+
+@pytest.fixture
+def copies(registry: Registry, agent: Agent, tmp_path: Path) -> Iterator[RegistryCopies]:
+    """The transfer, and the agent as it listens."""
+    (tmp_path / "token").write_text("let-me\n")
+    with agent_server(agent, tmp_path / "token", "127.0.0.1", 0) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        setting = ImageRegistry(
+            registry.url,
+            "registry.example/htas",
+            agent_port=server.server_address[1],
+            agent_token_file=str(tmp_path / "token"),
+        )
+        yield RegistryCopies(setting, lambda node: "127.0.0.1")
+        server.shutdown()
+
+
+def test_an_archive_is_pushed_as_an_image_of_one_layer(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    digest, size = copies.deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
+    assert (digest, size) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    ((tag, raw),) = registry.manifests.items()
+    assert copies.image_of(a_record(), "main") == f"registry.example/htas:{tag}"
+    manifest: Any = json.loads(raw)
+    assert registry.blobs[manifest["layers"][0]["digest"]] == CONTENT
+    assert manifest["annotations"] == {"org.criu.checkpoint.container.name": "main"}
+
+
+def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    for move, target in (("m1", "b"), ("m2", "b"), ("m3", "c")):
+        (archives / ARCHIVE).write_text(f"the memory of {move}")
+        copies.deliver(a_record(id=move, target=target), "main", str(archives / ARCHIVE), 20.0)
+    copies.sweep("b", ["m2"])
+    assert sorted(tag.split("-")[1] for tag in registry.manifests) == ["m2", "m3"]
+    copies.forget("b", "m2")
+    copies.forget("b", "m2")
+    assert [tag.split("-")[1] for tag in registry.manifests] == ["m3"]
+
+
+def test_archives_of_the_pod_are_removed_and_no_others(copies: RegistryCopies, archives: Path) -> None:
+    others = ("checkpoint-other_default-main-2026-11-21T10:00:00Z.tar", "checkpoint-train-x_default-notes.txt")
+    for name in others:
+        (archives / name).write_text("kept")
+    old = archives / ARCHIVE.replace("10:00", "09:00")
+    old.write_text("from before the move")
+    os.utime(old, (500.0, 500.0))
+    copies.clean_source(a_record(), ["main"])
+    assert {path.name for path in archives.iterdir()} == {*others, old.name}
+
+
+def test_who_does_not_know_the_token_is_not_obeyed(
+    copies: RegistryCopies, registry: Registry, archives: Path, tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{copies.agent_port}/push"
+    order = msgspec.json.encode(Push(str(archives / ARCHIVE), "main", "t"))
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        assert urllib3.request("POST", url, body=order, headers=headers, retries=False).status == 401
+    assert not registry.manifests
+
+
+@pytest.mark.parametrize("path", ["/etc/shadow", "{}/../{}", "{}/notes.tar", "relative.tar"])
+def test_nothing_but_an_archive_is_pushed(path: str, agent: Agent, archives: Path) -> None:
+    with pytest.raises(PermanentError, match="no checkpoint archive"):
+        agent.push(Push(path.format(archives, ARCHIVE), "main", "t"))
+
+
+def test_a_link_is_not_followed(agent: Agent, archives: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    link = archives / ARCHIVE.replace("10:00", "11:00")
+    link.symlink_to(tmp_path / "secret")
+    with pytest.raises(NotFoundError):
+        agent.push(Push(str(link), "main", "t"))
+
+
+def test_an_archive_that_is_gone_fails_the_attempt(copies: RegistryCopies, archives: Path) -> None:
+    (archives / ARCHIVE).unlink()
+    with pytest.raises(StepFailedError, match="No such file") as failed:
+        copies.deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
+    assert failed.value.reason is Failure.TRANSFER_FAILED
+
+
+def test_credentials_go_to_the_registry(registry: Registry, archives: Path, tmp_path: Path) -> None:
+    (tmp_path / "credentials").write_text("htas:secret\n")
+    there = OciRegistry(registry.url, "htas", str(tmp_path / "credentials"))
+    pushed = Agent(there, archives).push(Push(str(archives / ARCHIVE), "main", "t"))
+    assert pushed == Pushed(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    assert registry.authorizations == {"Basic aHRhczpzZWNyZXQ="}
+
+
+def test_cleaning_an_empty_directory_is_done(agent: Agent, archives: Path) -> None:
+    agent.clean(Clean("default", "nobody", 0.0))
+    assert (archives / ARCHIVE).exists()
