@@ -11,6 +11,7 @@ import pytest
 
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchState
+from htas.model.migrations import MigrationSettings, Refusal
 from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import CleaningRules, Fallback, Limits, MigrationMethod, NewPods, NodeGroup, Policy
@@ -18,6 +19,7 @@ from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, S
 from htas.model.reasons import Cancelled
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
+from htas.ports import HTASError, MoveRefusedError, PermanentError
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tests.builders import labels_are, make_node, make_pod, make_policy
 from tests.stories.play import GIB, Story, job, service
@@ -197,6 +199,46 @@ def test_a_job_that_is_moved_keeps_its_progress() -> None:
     story = Full(nodes("a", "b"), {"one-1": "a", "train-1": "b"}, arrivals, told).play(400)
     assert (story.on("b"), story.world.ledger.migrations, story.world.ledger.work_lost_s) == ({"three"}, 1, 0.0)
     assert story.world.ledger.finished_tasks == ["default/train"]
+    story.assert_whole()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        pytest.param(
+            "migrate",
+            MoveRefusedError(Refusal.DEVICE, "it uses a GPU"),
+            ["evicted (Device), goes to a"],
+            id="refused when it was asked for",
+        ),
+        pytest.param(
+            "checkpoint",
+            PermanentError("criu: cannot dump"),
+            ["to a", "evicted, goes to a"],
+            id="taken back after its attempts",
+        ),
+    ],
+)
+def test_a_job_that_cannot_be_moved_is_evicted_to_its_slot(call: str, error: HTASError, told: list[str]) -> None:
+    arrivals = [web("one", 2000), job("train", runs_s=300, cpu_m=2000), web("three", 3000, at_s=60, priority=10)]
+    found = Foretold({"train-1": "a"}, {"three-1": "b"}, CHECKPOINT)
+    story = Full(nodes("a", "b"), {"one-1": "a", "train-1": "b"}, arrivals, found)
+    story.world.migration.faults.arrange(call, error)
+    story.play(200)
+    assert (story.on("a"), story.on("b"), story.all_run()) == ({"one", "train"}, {"three"}, True)
+    assert story.told("move") == told
+    assert story.world.ledger.evictions == 1
+    story.assert_whole()
+
+
+def test_no_more_moves_are_begun_than_may_be_under_way_at_once() -> None:
+    arrivals = [*(job(f"train-{i}", runs_s=600, cpu_m=1000) for i in range(3)), web("big", 4000, at_s=60, priority=10)]
+    names = [f"train-{i}-1" for i in range(3)]
+    found = Foretold(dict.fromkeys(names, "b"), {"big-1": "a"}, CHECKPOINT)
+    story = Full(nodes("a", "b"), dict.fromkeys(names, "a"), arrivals, found, migration=MigrationSettings(at_once=1))
+    story.play(300)
+    assert (story.on("a"), story.world.ledger.migrations) == ({"big"}, 3)
+    assert max(len(result.snapshot.moves) for result in story.seen) == 1
     story.assert_whole()
 
 

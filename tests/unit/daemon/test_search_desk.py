@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import urllib3
@@ -22,15 +23,16 @@ Answer = tuple[int, dict[str, object] | str]
 class Asked:
     """The server of a daemon, which leads once `desk` is open for it."""
 
-    def __init__(self) -> None:
-        self.desk = SearchDesk()
+    def __init__(self, token_file: Path | None = None) -> None:
+        self.desk = SearchDesk(token_file)
         self.metrics = Metrics()
         self._server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, MoveDesk(), self.desk)
         self._server.start()
 
-    def __call__(self, method: str) -> Answer:
+    def __call__(self, method: str, token: str = "") -> Answer:
         url = f"http://127.0.0.1:{self._server.port}{PATH}"
-        answer = urllib3.request(method, url, timeout=10.0)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = urllib3.request(method, url, headers=headers, timeout=10.0)
         text = answer.data.decode()
         is_json = answer.headers.get("content-type") == "application/json"
         return answer.status, json.loads(text) if is_json else text
@@ -54,6 +56,20 @@ def ask() -> Iterator[Asked]:
 def test_only_the_daemon_that_leads_is_asked(ask: Asked) -> None:
     assert ask("POST") == (503, "this daemon does not lead; ask the one that does\n")
     assert ask("GET")[0] == 503
+
+
+def test_where_moves_need_a_token_so_do_searches_but_looking_does_not(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("let-me\n")
+    ask = Asked(token)
+    ask.open_for(Full(nodes("a"), {"one-1": "a"}, [web("one", 2000)], None))
+    try:
+        assert ask("POST") == (401, "show the token of http.tokenFile (Authorization: Bearer …)\n")
+        assert ask("POST", "another")[0] == 401
+        assert ask("GET")[0] == 404
+        assert ask("POST", "let-me")[0] == 202
+    finally:
+        ask.stop()
 
 
 def test_a_search_is_asked_for_made_and_told(ask: Asked) -> None:

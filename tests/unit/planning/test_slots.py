@@ -43,6 +43,15 @@ def test_another_pod_of_the_same_owner_and_shape_fills_it() -> None:
     assert (done.is_complete, done.moved, done.seated) == (True, 1, 0)
 
 
+def test_a_twin_fills_it_when_its_source_is_gone_whatever_its_name_and_owner() -> None:
+    bare = msgspec.structs.replace(MOVED, owner=None)
+    twin = running(make_pod("web-1-twin", "2", uid="u5", owner=None, twin_of="u1"), "b")
+    under_way = after(opened(Slot(bare, "b", "a", "checkpoint")), bare, twin)
+    assert [slot.twin for slot in under_way.slots] == ["u5"]
+    done = after(under_way, msgspec.structs.replace(twin, twin_of=""))
+    assert (done.is_complete, done.moved) == (True, 1)
+
+
 def test_one_pod_fills_one_slot_only() -> None:
     other = Slot(running(make_pod("web-9", "2", uid="u9"), "a"), "b", "a", "evict")
     once = after(opened(SLOT, other), running(AGAIN, "b"))
