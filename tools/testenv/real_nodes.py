@@ -86,7 +86,7 @@ class RealNodes:
             for node in NAMES:
                 with (self.directory / "log" / f"agent-{node}.log").open("ab") as log:
                     listen = ["--listen", f"{self.address(node)}:10270"]
-                    command = [*self._enter(node), htas, *options, *listen]
+                    command = [*self._enter(node), "--no-fork", htas, *options, *listen]
                     processes.append(subprocess.Popen(command, stdout=log, stderr=log))
                 eventually(
                     lambda node=node: _answers(f"{self.address(node)}:10270"), 30, f"the agent of {node} listens"
