@@ -160,6 +160,107 @@ WITHOUT_A_CORE = (
     " && rm /tmp/cut/checkpoint/core-1.img && tar --force-local -cf $f -C /tmp/cut . && rm -rf /tmp/cut"
 )
 READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
+KILL_READER = READER.format("kill -9 ${p#/proc/}")
+SPOIL_WHILE_READ))
+    assert record.reason == Failure.DIGEST_WRONG, record
+
+
+def test_a_checkpoint_without_one_of_its_files_is_not_restored(world: World, tell: Tell) -> None:
+    def spoil(point: str) -> None:
+        if point == "move.checkpointed":
+            world.nodes.on("real-a", f"cd {ARCHIVES} && for f in *.tar; do {WITHOUT_A_CORE}; done")
+
+    record = rolled_back(world, container(), nullcontext(), spoil)
+    assert record.reason == Failure.RESTORE_FAILED, record
+    tell(f"a checkpoint without core-1.img: {record.detail}")
+
+
+def test_the_targets_containerd_is_stopped(world: World) -> None:
+    record = rolled_back(world, container(), world.nodes.without_containerd("real-b"))
+    assert record.reason in (Failure.TRANSFER_FAILED, Failure.TARGET_LOST), record
+
+
+def test_the_target_is_gone(world: World) -> None:
+    def lose(point: str) -> None:
+        if point == "move.checkpointed" and world.nodes.runs("real-b"):
+            world.nodes.kill("real-b")
+
+    record = rolled_back(world, container(), nullcontext(), lose)
+    assert record.reason in (Failure.TRANSFER_FAILED, Failure.TARGET_LOST), record
+
+
+def test_no_disk_space_on_the_source(world: World) -> None:
+    record = rolled_back(world, container(1), world.nodes.without_space("real-a", ARCHIVES, "400k"))
+    assert record.reason in (Failure.NO_SPACE, Failure.CHECKPOINT_FAILED), record
+
+
+def test_no_disk_space_on_the_target(world: World) -> None:
+    record = rolled_back(world, container(10), world.nodes.without_space("real-b", CONTENT, "1m", "ingest"))
+    assert record.reason == Failure.NO_SPACE, record
+
+
+def test_a_source_that_ends_meanwhile_is_not_moved_again(world: World) -> None:
+    def end(point: str) -> None:
+        if point == "move.transferred":
+            world.cluster.kubectl("delete", "pod", "lone", "--grace-period=0", "--force")
+
+    world.counting(bare_pod("lone", "real-a", container()))
+    with world.engine(deadlines=impatient(), reached=end) as engine:
+        engine.start(world.model_of("lone"), "real-b")
+        (record,) = over(engine)
+        assert (record.state, record.reason, record.attempt) == (
+            MigrationState.ROLLED_BACK,
+            Failure.SOURCE_ENDED,
+            1,
+        )
+        eventually(lambda: not world.cluster.pods(), 20, "no twin is left")
+        eventually(world.is_clean, 20, "nothing is left on the nodes")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"volumes": [{"name": "scratch", "emptyDir": {}}]}, Refusal.EMPTY_DIR),
+        ({"volumes": [{"name": "host", "hostPath": {"path": "/tmp"}}]}, Refusal.HOST_PATH),
+        ({"hostNetwork": True}, Refusal.HOST_NAMESPACE),
+    ],
+)
+def test_what_would_be_lost_is_refused_before_anything_is_touched(
+    change: dict[str, object], reason: Refusal, world: World
+) -> None:
+    manifest = bare_pod("lone", "real-a", container())
+    manifest["spec"] |= change
+    world.counting(manifest)
+    with world.engine() as engine:
+        with pytest.raises(MoveRefusedError) as caught:
+            engine.start(world.model_of("lone"), "real-b")
+        assert caught.value.reason is reason
+        assert not engine.records()
+
+
+def test_a_replica_sets_source_is_its_own_again_after_a_failed_switch(world: World) -> None:
+    """The twin is gone just before it takes over: the next attempt moves the pod all the same."""
+    cut = []
+
+    def lose_twin(point: str) -> None:
+        if point == "move.source-first-to-go" and not cut:
+            cut.append(point)
+            world.cluster.kubectl("delete", "pod", "-l", "htas.io/twin-of", "--grace-period=0", "--force")
+
+    world.counting(replica_set("steady", "real-a", container()))
+    with world.engine(deadlines=impatient(), reached=lose_twin) as engine:
+        engine.start(world.model_of("steady"), "real-b")
+        (record,) = over(engine)
+    assert cut, "the switch was disturbed"
+    assert (record.state, record.attempt) == (MigrationState.DONE, 2), record
+    assert world.model_of("steady").node == "real-b"
+
+
+WITHOUT_A_CORE = (
+    "rm -rf /tmp/cut && mkdir /tmp/cut && tar --force-local -xf $f -C /tmp/cut"
+    " && rm /tmp/cut/checkpoint/core-1.img && tar --force-local -cf $f -C /tmp/cut . && rm -rf /tmp/cut"
+)
+READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
 KILL_WITHOUT_A_CORE = (
     "rm -rf /tmp/cut && mkdir /tmp/cut && tar --force-local -xf $f -C /tmp/cut"
     " && rm /tmp/cut/checkpoint/core-1.img && tar --force-local -cf $f -C /tmp/cut . && rm -rf /tmp/cut"
