@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +85,8 @@ class Shell:
         """Send what a command on one node prints to a command on another.
 
         The first line that is read announces what follows; `around` tells by it what is sent before and after. Nothing
-        is written down or hashed on the way: that is for the ends. Raises StepFailedError where either end fails or time is up.
+        is written down or hashed on the way: that is for the ends. Raises StepFailedError where either end fails or
+        time is up.
         """
         with self._open(source, reading) as reader, self._open(target, writing) as writer:
             alarm = Timer(max(0.1, within_s), _kill, [(reader, writer)])
@@ -144,7 +146,9 @@ def _said(process: subprocess.Popen[bytes]) -> str:
     with suppress(subprocess.TimeoutExpired):
         process.wait(PATIENCE_S)
     _kill([process])
-    return process.stderr.read().decode("utf-8", "replace").strip() if process.stderr is not None else ""
+    assert process.stderr is not None
+    os.set_blocking(process.stderr.fileno(), False)  # a child that it left behind may hold it open for long
+    return (process.stderr.read() or b"").decode("utf-8", "replace").strip()
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
