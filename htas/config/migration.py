@@ -79,10 +79,6 @@ class MigrationSetting(Section):
     transfer: Transfer = Field(default=Transfer.SCP, description="scp: from node to node; registry: as an image.")
     attempts: Count = Field(default=3, ge=1, le=20, description="Then the move is taken back; 3 (paper 4.2).")
     at_once: Count = Field(default=10, ge=1, description="Moves under way at one time; they share disks and network.")
-    allow_tcp: Switch = Field(
-        default=False,
-        description="true: the nodes' CRIU closes open TCP connections (tcp-close).",
-    )
     several_containers: Switch = Field(
         default=False, description="true: pods of several containers move, though not dumped at one instant."
     )
@@ -104,7 +100,6 @@ class MigrationSetting(Section):
             attempts=self.attempts,
             at_once=self.at_once,
             deadlines=self.deadlines.model(),
-            allow_tcp=self.allow_tcp,
             several_containers=self.several_containers,
             kubelet_port=self.kubelet.port,
             kubelet_ca_file=beside(self.kubelet.ca_file),

@@ -245,8 +245,6 @@ class MigrationSettings(msgspec.Struct, frozen=True):
     at_once: int = 10
     """Moves under way at one time: they share disks and the network."""
     deadlines: Deadlines = Deadlines()
-    allow_tcp: bool = False
-    """Whether the nodes' CRIU may close open TCP connections (`tcp-close`) instead of refusing the dump."""
     several_containers: bool = False
     """Whether pods of several containers are moved; their checkpoints are not of one instant."""
     kubelet_port: int = 10250
