@@ -131,7 +131,7 @@ def as_model(found: Json) -> Pod:
     )
 
 
-def over(engine: CheckpointMigration, within_s: float = 120.0, count: int = 1) -> list[MigrationRecord]:
+def over(engine: CheckpointMigration, within_s: float = 200.0, count: int = 1) -> list[MigrationRecord]:
     """Wait until so many moves are over; returns them."""
     look = lambda: [each for each in engine.records() if each.is_over]  # noqa: E731 # said twice below
     eventually(lambda: len(look()) >= count, within_s, f"{count} moves are over: {engine.records()}")
