@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
 from htas.adapters.checkpoint.engine import CheckpointMigration
+from htas.adapters.checkpoint.methods import Method
+from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
@@ -67,14 +68,17 @@ class World:
 
     @contextmanager
     def engine(
-        self, kubeconfig: Path | None = None, reached: Callable[[str], None] = lambda point: None, **changes: object
+        self,
+        reached: Callable[[str], None] = lambda point: None,
+        method: Callable[[Callable[[str], str]], Method] | None = None,
+        **changes: object,
     ) -> Iterator[CheckpointMigration]:
-        """The port as a leading daemon has it, with the credentials of a kubeconfig."""
+        """The port as a leading daemon has it; `method` makes another than kubelet-checkpoint."""
         settings = self.settings(**changes)
-        access = load_access(kubeconfig or self.cluster.kubeconfig, None, 32)
+        access = load_access(self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
-        method = kubelet_checkpoint(settings, access, api)
-        engine = CheckpointMigration(api, method, settings, sweepable=lambda: NAMES, reached=reached)
+        chosen = method(Objects(api).address) if method is not None else kubelet_checkpoint(settings, access, api)
+        engine = CheckpointMigration(api, chosen, settings, sweepable=lambda: NAMES, reached=reached)
         engine.run()
         try:
             yield engine
@@ -127,7 +131,7 @@ def as_model(found: Json) -> Pod:
     )
 
 
-def over(engine: CheckpointMigration, within_s: float = 120.0, count: int = 1) -> list[MigrationRecord]:
+def over(engine: CheckpointMigration, within_s: float = 200.0, count: int = 1) -> list[MigrationRecord]:
     """Wait until so many moves are over; returns them."""
     look = lambda: [each for each in engine.records() if each.is_over]  # noqa: E731 # said twice below
     eventually(lambda: len(look()) >= count, within_s, f"{count} moves are over: {engine.records()}")

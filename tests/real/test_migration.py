@@ -25,7 +25,7 @@ from tests.real.counting import (
 from tests.real.harness import PODS, Json, Watcher, eventually
 from tests.real.moving import World, as_model, over
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(360)  # 500 MB, on a machine that others use
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 

@@ -67,10 +67,7 @@ def test_an_archive_that_changes_on_its_way_is_refused_by_its_digest(world: Worl
 def test_a_checkpoint_without_one_of_its_files_is_not_restored(world: World, tell: Tell) -> None:
     def spoil(point: str) -> None:
         if point == "move.checkpointed":
-            world.nodes.on(
-                "real-a",
-                f"cd {ARCHIVES} && for f in *.tar; do tar --force-local --delete -f $f checkpoint/core-1.img; done",
-            )
+            world.nodes.on("real-a", f"cd {ARCHIVES} && for f in *.tar; do {WITHOUT_A_CORE}; done")
 
     record = rolled_back(world, container(), nullcontext(), spoil)
     assert record.reason == Failure.RESTORE_FAILED, record
@@ -158,6 +155,10 @@ def test_a_replica_sets_source_is_its_own_again_after_a_failed_switch(world: Wor
     assert world.model_of("steady").node == "real-b"
 
 
+WITHOUT_A_CORE = (
+    "rm -rf /tmp/cut && mkdir /tmp/cut && tar --force-local -xf $f -C /tmp/cut"
+    " && rm /tmp/cut/checkpoint/core-1.img && tar --force-local -cf $f -C /tmp/cut . && rm -rf /tmp/cut"
+)
 READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
 KILL_READER = READER.format("kill -9 ${p#/proc/}")
 SPOIL_WHILE_READ = READER.format(

@@ -86,7 +86,7 @@ class RealNodes:
             for node in NAMES:
                 with (self.directory / "log" / f"agent-{node}.log").open("ab") as log:
                     listen = ["--listen", f"{self.address(node)}:10270"]
-                    command = [*self._enter(node), htas, *options, *listen]
+                    command = [*self._enter(node, "--mount", "--net"), htas, *options, *listen]
                     processes.append(subprocess.Popen(command, stdout=log, stderr=log))
                 eventually(
                     lambda node=node: _answers(f"{self.address(node)}:10270"), 30, f"the agent of {node} listens"
@@ -116,8 +116,10 @@ class RealNodes:
             env=path,
         )
 
-    def _enter(self, node: str) -> list[str]:
-        return ["nsenter", "--target", str(self._first_process(node)), "--mount", "--net", "--pid", "--uts", "--ipc"]
+    def _enter(self, node: str, *spaces: str) -> list[str]:
+        """Without its PID namespace nsenter becomes the command, and who kills it kills that."""
+        chosen = spaces or ("--mount", "--net", "--uts", "--ipc", "--pid")
+        return ["nsenter", "--target", str(self._first_process(node)), *chosen]
 
     @property
     def _prefix(self) -> str:

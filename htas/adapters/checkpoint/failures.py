@@ -40,7 +40,7 @@ def dump_failure(words: str) -> StepFailedError:
     return StepFailedError(Failure.CHECKPOINT_FAILED, shortened(words))
 
 
-_DAMAGE = ("content digest", "unexpected commit digest", "digest mismatch", "tar: invalid")
+_DAMAGE = ("content digest", "unexpected commit digest", "digest mismatch")
 """Words of containerd for an image that is not what its manifest says."""
 
 

@@ -35,15 +35,24 @@ class Leftovers:
         with self._lock:
             self._unswept.add(node)
 
+    def restored(self, node: str, move: str) -> None:
+        """Know of a pod that was restored just now, however soon it ends."""
+        with self._lock:
+            self._living.add((node, move))
+
     def look(self, under_way: Sequence[str]) -> None:
         """Remove what can be removed now: at first on all nodes, since an earlier process may have been killed."""
+        with self._lock:
+            before = set(self._living)
         pods = self._objects.restored()
         living = {
             (pod["spec"]["nodeName"], restored_image_labels(pod) or "")
             for pod in pods
             if not has_ended(pod) and pod["spec"].get("nodeName")
         }
-        gone, self._living = self._living - living, living
+        gone = before - living
+        with self._lock:  # what was restored while the pods were listed stays known
+            self._living = (self._living - gone) | living
         for node, move in gone:
             if move not in under_way:
                 self._try(node, lambda node=node, move=move: self._method.forget(node, move))  # type: ignore[misc] # both are bound here

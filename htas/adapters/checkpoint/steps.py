@@ -160,6 +160,7 @@ class Steps:
         if source is not None:
             self._objects.delete(source)
         self._reached("move.source-deleted")
+        self._leftovers.restored(record.target, record.id)
         self._clean(record, source, keep_image=True)
         done = record.advanced(MigrationState.DONE, self._clock())
         for _ in range(CONFLICTS):

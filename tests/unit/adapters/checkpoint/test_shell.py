@@ -1,0 +1,120 @@
+"""Commands on nodes and streams between them, with an ssh that runs them here; and what the copies make of them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.image import checkpoint_image, head, tail
+from htas.adapters.checkpoint.secure_copy import SecureCopies
+from htas.adapters.checkpoint.shell import CommandFailedError, Shell
+from htas.model.migrations import Failure, SecureCopy
+from tests.unit.adapters.checkpoint.pods import a_record
+
+SSH = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\nfor last; do :; done\nexec sh -c "$last"\n'
+CTR = """#!/bin/sh
+case "$*" in
+  *import*) cat > "$(dirname "$0")/imported";;
+  *" ls") echo "REF TYPE DIGEST"; cat "$(dirname "$0")/images";;
+  *" rm "*) printf '%s\n' "$*" >> "$(dirname "$0")/removed";;
+esac
+"""
+
+
+@pytest.fixture
+def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with an ssh and a ctr, first on PATH."""
+    for name, text in (("ssh", SSH), ("ctr", CTR)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path
+
+
+@pytest.fixture
+def shell(bin_: Path) -> Shell:
+    return Shell(SecureCopy("mover", 2222, "/keys/id", "/keys/known"))
+
+
+def streamed(shell: Shell, reading: str, writing: str, within_s: float = 20.0) -> int:
+    return shell.stream(
+        "a", reading, "b", writing, lambda line: (f"<{line.strip()}>".encode(), b"<end>"), within_s
+    ).size
+
+
+def test_host_keys_are_pinned_and_nobody_is_asked(shell: Shell, bin_: Path) -> None:
+    assert shell.run("192.0.2.1", "echo done", 10.0) == "done\n"
+    asked = (bin_ / "asked").read_text()
+    for option in ("StrictHostKeyChecking=yes", "UserKnownHostsFile=/keys/known", "BatchMode=yes", "-i /keys/id"):
+        assert option in asked
+    assert "-p 2222 -l mover 192.0.2.1" in asked
+
+
+def test_a_command_that_fails_says_why(shell: Shell) -> None:
+    with pytest.raises(CommandFailedError, match="exit code 3: too bad") as failed:
+        shell.run("a", "echo too bad >&2; exit 3", 10.0)
+    assert failed.value.code == 3
+
+
+def test_a_command_that_takes_too_long_is_given_up(shell: Shell) -> None:
+    with pytest.raises(StepFailedError) as failed:
+        shell.run("a", "exec sleep 60", 0.3)
+    assert failed.value.reason is Failure.DEADLINE
+
+
+def test_a_stream_goes_between_a_head_and_a_tail(shell: Shell, tmp_path: Path) -> None:
+    size = streamed(shell, "echo first; head -c 3000000 /dev/zero", f"cat > {tmp_path}/got")
+    assert size == 3_000_000
+    assert (tmp_path / "got").read_bytes() == b"<first>" + bytes(3_000_000) + b"<end>"
+
+
+@pytest.mark.parametrize(
+    ("reading", "writing", "reason"),
+    [
+        ("exit 1", "cat >/dev/null", Failure.TRANSFER_FAILED),
+        ("echo x; head -c 500000 /dev/zero; kill -9 $$", "cat >/dev/null", Failure.TRANSFER_FAILED),
+        ("echo x; head -c 9000000 /dev/zero", "echo No space left on device >&2; exit 1", Failure.NO_SPACE),
+        ("echo x; echo y", "cat >/dev/null; echo content digest sha256:1: not found >&2; exit 1", Failure.DIGEST_WRONG),
+    ],
+)
+def test_a_stream_that_breaks_off_fails_by_what_its_ends_say(
+    reading: str, writing: str, reason: Failure, shell: Shell
+) -> None:
+    with pytest.raises(StepFailedError) as failed:
+        streamed(shell, reading, writing)
+    assert failed.value.reason is reason, str(failed.value)
+
+
+def test_a_stream_that_stands_still_is_given_up(shell: Shell) -> None:
+    began = time.monotonic()
+    with pytest.raises(StepFailedError) as failed:
+        streamed(shell, "echo x; exec sleep 60", "exec cat", 0.3)
+    assert failed.value.reason is Failure.DEADLINE
+    assert time.monotonic() - began < 20
+
+
+def test_an_archive_arrives_as_an_image(shell: Shell, bin_: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "checkpoint.tar"
+    archive.write_bytes(b"memory" * 1000)
+    copies = SecureCopies(shell, lambda node: node)
+    digest, size = copies.deliver(a_record(), "main", str(archive), 20.0)
+    assert (digest, size) == (hashlib.sha256(archive.read_bytes()).hexdigest(), 6000)
+    image = checkpoint_image("main", digest, size)
+    name = copies.image_of(a_record(), "main")
+    assert (bin_ / "imported").read_bytes() == head(image, name) + archive.read_bytes() + tail(image)
+
+
+def test_both_names_of_a_moves_images_are_removed_and_no_others(shell: Shell, bin_: Path) -> None:
+    ours = {"localhost/htas-checkpoint/main:m1-1": "sha256:a", "sha256:id-a": "sha256:a"}
+    others = {"localhost/htas-checkpoint/main:m2-1": "sha256:b", "app:1": "sha256:c"}
+    (bin_ / "images").write_text("".join(f"{name} type {digest}\n" for name, digest in (ours | others).items()))
+    copies = SecureCopies(shell, lambda node: node)
+    copies.forget("b", "m1")
+    assert set((bin_ / "removed").read_text().split()[4:]) == set(ours)
+    (bin_ / "removed").unlink()
+    copies.sweep("b", ["m1"])
+    assert set((bin_ / "removed").read_text().split()[4:]) == {"localhost/htas-checkpoint/main:m2-1"}
