@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
+from htas.model.policy import CleaningRules, Consolidation, MigrationMethod, NodeGroup, Policy
+from htas.model.snapshot import Memory
+from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Workload
-from tests.builders import labels_are, make_flavour, make_policy
+from tests.builders import NOW, labels_are, make_flavour, make_pod, make_policy, make_snapshot, owned_node, ready_claim
+from tests.builders import running as running_pod
 from tests.stories.play import Story, service
 
 MOVES = {"htas.io/migrate": "true"}
@@ -67,6 +70,29 @@ def test_two_machines_become_eight_that_cost_less() -> None:
     assert [node.flavour for node in story.world.cluster.observe().nodes] == ["small"] * 8
     assert len(running(story)) == 32
     story.assert_whole()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "method", "bought"),
+    [
+        pytest.param("containerd://2.3.1", MigrationMethod.KUBELET_CHECKPOINT, ["small"] * 8, id="what restores"),
+        pytest.param("containerd://2.4.0", MigrationMethod.KUBELET_CHECKPOINT, [], id="what only checkpoints"),
+        pytest.param("", MigrationMethod.CHECKPOINT, ["small"] * 8, id="by the provider's own means"),
+    ],
+)
+def test_replacements_restore_what_the_nodes_of_their_group_do(
+    runtime: str, method: MigrationMethod, bought: list[str]
+) -> None:
+    """A plan of one moment: nothing is known of machines that are still to be bought but whose image they will have."""
+    there = [owned_node(f"n{i}", flavour="large", cpu="8", memory="16Gi", runtime=runtime) for i in range(2)]
+    pods = [running_pod(make_pod(f"web-{i}", "500m", "1Gi", disruption=MOVES), f"n{i % 2}", 3600.0) for i in range(32)]
+    [group] = policy().groups
+    group = msgspec.structs.replace(group, cleaning=msgspec.structs.replace(group.cleaning, migration=method))
+    snapshot = make_snapshot(
+        there, pods, claims=tuple(ready_claim(node) for node in there), memory=Memory(queue_empty_since=NOW - 3600)
+    )
+    made = plan(snapshot, make_policy([group], (LARGE, CHEAP)), NOW)
+    assert [launch.flavour for launch in made.launch] == bought
 
 
 def test_replacements_are_ready_before_anything_is_emptied() -> None:

@@ -219,7 +219,9 @@ class Consolidator:
         """How many pods move when the replacements are there, each node emptied as it will be; None: it fails."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         with sim.fork():
-            machines = [offer.node(rescheduler.policy, f"replacement-{i}") for i, offer in enumerate(offers)]
+            runtime = nodes[0].node.runtime  # nodes of one group are made of one image: they restore what those do
+            bare = (offer.node(rescheduler.policy, f"replacement-{i}") for i, offer in enumerate(offers))
+            machines = [msgspec.structs.replace(machine, runtime=runtime) for machine in bare]
             rows = sim.add_nodes(machines)
             room = Pool(offers[0].group.name, slice(rows.start, rows.stop))
             placer = Placer(rescheduler.policy, [*rescheduler.placer.pools, room])
