@@ -97,7 +97,7 @@ def policies(draw: Any) -> Policy:
     method = draw(st.sampled_from(list(MigrationMethod)))
     rules = CleaningRules(migration=method)
     limits = Limits(max_nodes=draw(st.sampled_from([None, 1, 7])))
-    way = {"autoscaling": draw(st.sampled_from(list(AutoscalingAlgorithm))), "mix_budget_s": 0.1}
+    way = {"autoscaling": draw(st.sampled_from(list(AutoscalingAlgorithm))), "mix_budget_s": 0.05}
     groups = [NodeGroup("services", Workload.SERVICE, cleaning=rules, **way), batch_group(cleaning=rules, **way)]
     flavours = [msgspec.structs.replace(f, zones=("x", "y"), labels={"disk": "ssd"}) for f in NECTAR]
     return make_policy(groups, flavours, limits=limits)

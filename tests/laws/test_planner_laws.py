@@ -21,7 +21,7 @@ from htas.planning.planner import plan
 from tests.builders import NOW
 from tests.laws.strategies import policies, snapshots
 
-Law = settings(max_examples=120, deadline=None, derandomize=True)
+Law = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 def placements(snapshot: ClusterSnapshot, made: Plan) -> dict[str, list[Pod]]:

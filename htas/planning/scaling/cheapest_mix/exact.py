@@ -7,7 +7,7 @@ that no larger set of the same cost makes superfluous.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -33,7 +33,7 @@ def prove(
 ) -> tuple[Counts, bool]:
     """(the best mix, whether it is proved to be). `prices ÷ unit` are what items are worth, from a valid cut."""
     sizes = tuple(int(count) + 1 for count in instance.counts.tolist())
-    costs, kinds = _cheapest(instance, sizes, effort)
+    costs, kinds = cheapest_machines(instance, sizes, effort)
     worth = _sums(prices.astype(np.float64) / unit, sizes)
     target = cost_of(mix)
     gap = target - float((prices * instance.counts).sum()) / unit
@@ -56,13 +56,19 @@ def _sums(each: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     return total
 
 
-def _cheapest(instance: Instance, sizes: tuple[int, ...], effort: Effort) -> tuple[Ints, Ints]:
-    """For every set the least cost of one machine that holds it, and its kind."""
+def longest_level(levels: Sequence[Sequence[int]]) -> Ints:
+    """The highest level in every set; `levels` are by item, for none of it, one, two … of it."""
+    longest: Ints = np.zeros(1, dtype=np.int64)
+    for by_count in levels:
+        longest = np.maximum(longest[:, None], np.array(by_count, dtype=np.int64)[None, :]).ravel()
+    return longest
+
+
+def cheapest_machines(instance: Instance, sizes: tuple[int, ...], effort: Effort) -> tuple[Ints, Ints]:
+    """For every set the least cost of one machine that holds it (`NONE`: none does), and its kind."""
     asked = [_sums(instance.requests[:, r], sizes) for r in range(instance.requests.shape[1])]
-    longest = np.zeros(1, dtype=np.int64)
-    for level, size in zip(instance.levels.tolist(), sizes, strict=True):
-        longest = np.maximum(longest[:, None], np.where(np.arange(size) > 0, level, 0)[None, :]).ravel()
-    holds = np.array(instance.holds, dtype=np.int64)[longest]
+    levels = [[0, *[level] * (size - 1)] for level, size in zip(instance.levels.tolist(), sizes, strict=True)]
+    holds = np.array(instance.holds, dtype=np.int64)[longest_level(levels)]
     costs: Ints = np.full(prod(sizes), NONE, dtype=np.int64)
     kinds: Ints = np.zeros(prod(sizes), dtype=np.int64)
     for kind in np.argsort(instance.prices, kind="stable").tolist():

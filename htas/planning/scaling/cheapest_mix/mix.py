@@ -24,6 +24,7 @@ from htas.planning.scaling.cheapest_mix.finish import (
 from htas.planning.scaling.cheapest_mix.generation import Generated, generate
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, Pattern
 from htas.planning.scaling.cheapest_mix.pricing import Pricer
+from htas.planning.scaling.cheapest_mix.shapes import optimum
 
 GOOD = 5e-4
 """Searching on is not worth it where a mix is proved within so much of the best."""
@@ -31,6 +32,8 @@ SEARCH, LITTLE_SEARCH = 0.3, 0.05
 """CP-SAT's own measure of work for one choice among patterns: of the whole, and of a part looked at again."""
 PROOF = 1.5
 """The same for the last choice where there is little work."""
+DYNAMIC, LITTLE_DYNAMIC = 0.8, 0.05
+"""The share of the effort that dynamic programming may take: for the whole, and for a part looked at again."""
 PODS_AGAIN = (40, 80, 24, 120)
 """So many pods, about, are looked at again at a time."""
 MACHINES_AGAIN = 4
@@ -55,6 +58,9 @@ def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -
 
     `hints` are machines of another way to buy: good patterns at least.
     """
+    optimal = optimum(instance, DYNAMIC, effort)
+    if optimal is not None:
+        return Mix(optimal, cost_of(optimal), cost_of(optimal), is_proved=True)
     generated = generate(instance, hints, effort)
     is_whole = bool(hints) and covers(instance, hints) and within_limits(instance, hints)
     search = _Search(instance, tidied(instance, hints) if is_whole else None, generated, effort)
@@ -70,6 +76,9 @@ def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, e
 
     `rooms` are (capacity, how many) of nodes that cost nothing: what they could hold at most is taken off every cut.
     """
+    optimal = optimum(instance, LITTLE_DYNAMIC, effort) if not rooms else None
+    if optimal is not None:
+        return cost_of(optimal)
     generated = generate(instance, (), effort)
     pricer = Pricer.of(instance)
     cuts = [less_rooms(cut, instance, rooms) for cut in (*generated.cuts[-6:], *resource_cuts(instance, pricer))]
@@ -155,6 +164,9 @@ class _Search:
         if not left.any():
             return {}
         part, kept = self.instance.part(left, _less(self.instance.limits, kept_mix))
+        optimal = optimum(part, LITTLE_DYNAMIC, self.effort)
+        if optimal is not None:
+            return widened(optimal, kept, len(left))
         generated = generate(part, (), self.effort)
         mix = choose(part, generated.patterns, {}, LITTLE_SEARCH, self.effort)
         self.pool.update(dict.fromkeys(widened(dict.fromkeys(generated.patterns, 1), kept, len(left))))

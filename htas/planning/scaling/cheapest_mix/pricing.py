@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ STEPS = 3500
 GAIN = 1e-7
 """A pattern is worth taking in when it gains so much of its machine's cost: below, floating point speaks."""
 BIG = np.int64(2**31)
+FEW_FILLINGS = 2**11
 ENOUGH = 2e-4
 """A knapsack proved so near is left; what is proved counts."""
 
@@ -158,6 +160,9 @@ class Pricer:
     def exact(self, number: int, prices: Ints, effort: Effort) -> tuple[Ints, int]:
         """(the best pattern found, what no pattern of the column exceeds), in whole prices."""
         items = np.flatnonzero((self.most[number] > 0) & (prices > 0)).tolist()
+        if prod(int(self.most[number, item]) + 1 for item in items) <= FEW_FILLINGS:
+            effort.spend(0.2)
+            return self._tried(number, prices, items)
         effort.spend(2.0 + 0.15 * len(items))
         model = cp_model.CpModel()
         amounts = [model.new_int_var(0, int(self.most[number, item]), "") for item in items]
@@ -178,6 +183,17 @@ class Pricer:
         value = int((counts * prices).sum())
         # Within the gap CP-SAT says OPTIMAL too, so its bound is taken; values are far below 2^53, hence exact.
         return counts, max(value, int(np.ceil(solver.best_objective_bound)))
+
+    def _tried(self, number: int, prices: Ints, items: list[int]) -> tuple[Ints, int]:
+        """The same by trying every filling: setting CP-SAT up takes longer for a handful of pods."""
+        sizes = [int(self.most[number, item]) + 1 for item in items]
+        fillings: Ints = np.indices(sizes).reshape(len(items), -1).T
+        fits = (fillings @ self.requests[items] <= self.free[number]).all(axis=1)
+        worths = np.where(fits, fillings @ prices[items], -1)
+        best = int(worths.argmax())
+        counts: Ints = np.zeros(len(prices), dtype=np.int64)
+        counts[items] = fillings[best]
+        return counts, int(worths[best])
 
 
 def _fluid(prices: Ints, most: Ints, use: Floats) -> int:
