@@ -20,7 +20,7 @@ from htas.planning.priority.overflow import OverflowSearch
 from htas.planning.priority.problem import Counts, Problem, load
 from htas.planning.priority.stages import Stage, searched_kinds, slice_of, stays_put
 
-_FIRST_STEPS = 400
+_FIRST_STEPS = 150
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
 _ATTEMPTS = 5
 _PATTERNS_PER_S = 60_000
