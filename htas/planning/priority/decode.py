@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import MigrationMethod, NodeGroup, Policy
 from htas.model.rearrangement import Seat, Shift
 from htas.planning.opening import Opening
 from htas.planning.priority.problem import Counts, Problem
@@ -104,7 +104,16 @@ def written(opening: Opening, policy: Policy, steps: list[Step]) -> tuple[tuple[
             if target is not None and target not in opening.coming:
                 seats.append(Seat(step.pod.key, step.pod.uid, target))
             continue
-        group = policy.group(nodes[step.source].group)
-        method = group.cleaning.migration if group is not None and target is not None else MigrationMethod.EVICT
-        shifts.append(Shift(step.pod.key, step.pod.uid, nodes[step.source].name, target, method.value))
+        source = nodes[step.source]
+        method = MigrationMethod.EVICT if target is None else _method(step.pod, policy.group(source.group))
+        shifts.append(Shift(step.pod.key, step.pod.uid, source.name, target, method.value))
     return tuple(sorted(shifts, key=lambda shift: shift.pod)), tuple(sorted(seats, key=lambda seat: seat.pod))
+
+
+def _method(pod: Pod, group: NodeGroup | None) -> MigrationMethod:
+    """How a pod is moved: its group's method, if that can take it.
+
+    A StatefulSet's pod keeps its name, so its successor cannot stand beside it: it is evicted and made anew.
+    """
+    is_named = pod.owner is not None and pod.owner.kind == "StatefulSet"
+    return MigrationMethod.EVICT if group is None or is_named else group.cleaning.migration

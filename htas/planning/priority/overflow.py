@@ -79,7 +79,7 @@ class OverflowSearch:
         self._slack: Floats = np.repeat(slack[:, None], self._attempts, axis=1)
 
     def _free_at(self, at: Numbers) -> Ints:
-        """What a placement leaves free, in integers: the slack is in floating point, where 1e-9 of a node is nothing."""
+        """What a placement leaves free, in integers (the slack is in floating point)."""
         pods = at[self._nodes :]
         inside = pods < self._nodes
         free = self._room.copy()
@@ -155,7 +155,9 @@ class OverflowSearch:
         worth = total[np.arange(len(here)), partner]
         found, first = np.unique(attempt, return_index=True)
         # The row worth most of each attempt: rows of an attempt follow one another.
-        rows = np.array([low + worth[low:high].argmax() for low, high in zip(first, [*first[1:], len(here)], strict=True)])
+        rows = np.array(
+            [low + worth[low:high].argmax() for low, high in zip(first, [*first[1:], len(here)], strict=True)]
+        )
         may = worth[rows] > -_FORBIDDEN / 2
         rows, found = rows[may], found[may]
         if not len(rows):
@@ -182,7 +184,9 @@ class OverflowSearch:
         drawn[self._nodes] = True
         return np.flatnonzero(drawn[self._at].any(axis=0))
 
-    def _judge(self, nodes: Numbers, on_node: Bools, attempt: Numbers, here: Numbers, others: Numbers) -> NDArray[np.float32]:
+    def _judge(
+        self, nodes: Numbers, on_node: Bools, attempt: Numbers, here: Numbers, others: Numbers
+    ) -> NDArray[np.float32]:
         """By (attempt, item of its node) and other item: how much less overflow an exchange leaves."""
         at = self._at[:, others]
         attempts = np.arange(len(at))[:, None]
@@ -201,7 +205,9 @@ class OverflowSearch:
         worse = before + (_REFUSED * refused + _FORBIDDEN * on_node).astype(np.float32)
         total -= worse[attempt]
         positions = at[attempt]
-        own_tabu = self._tabu.ravel().take(positions + ((attempt * len(self._start) + here) * (self._nodes + 1))[:, None])
+        own_tabu = self._tabu.ravel().take(
+            positions + ((attempt * len(self._start) + here) * (self._nodes + 1))[:, None]
+        )
         total -= np.float32(_REFUSED) * (own_tabu > self._step)
         if self._stays.any():
             total[self._stays[here][:, None] & (positions == self._nodes)] -= _FORBIDDEN
