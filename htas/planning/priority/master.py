@@ -174,7 +174,10 @@ class Master:
                 chosen = self._find(group, x[:, node])
                 if chosen is not None:
                     self._offer(rows, g, np.array([chosen]))
-        prices, penalties = rows.solve()
+        solved = rows.solve(self._clock.left(deadline))
+        if solved is None:
+            return self._floor()
+        prices, penalties = solved
         is_exact = True
         while True:
             reduced = self._reduced(prices, penalties)
@@ -185,7 +188,10 @@ class Master:
             is_done = (not news and is_exact) or self.bound < rows.value + _CLOSE
             if is_done or self._floor() <= enough or self._clock.is_over(deadline):
                 return self._floor()
-            exact_prices, exact_penalties = rows.solve()
+            solved = rows.solve(self._clock.left(deadline))
+            if solved is None:
+                return self._floor()
+            exact_prices, exact_penalties = solved
             # Prices half-way to the best ones known swing less; once they bring no column, the exact ones decide.
             is_exact = not news
             half = 1.0 if is_exact else 0.6

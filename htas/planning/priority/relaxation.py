@@ -42,9 +42,20 @@ class Relaxation:
             if amount:
                 row.SetCoefficient(variable, float(amount))
 
-    def solve(self) -> tuple[Floats, Floats]:
-        """Prices of kinds and penalties of floors, none negative."""
-        self._solver.Solve()
+    def solve(self, seconds: float) -> tuple[Floats, Floats] | None:
+        """Prices of kinds and penalties of floors, none negative; None where it is not solved within so many seconds.
+
+        Started from the last solution the simplex algorithm sometimes loses its footing (status abnormal): then it is
+        started afresh.
+        """
+        self._solver.SetTimeLimit(max(1, int(seconds * 1000)))
+        parameters = pywraplp.MPSolverParameters()
+        for way in (parameters.INCREMENTALITY_ON, parameters.INCREMENTALITY_OFF):
+            parameters.SetIntegerParam(parameters.INCREMENTALITY, way)
+            if self._solver.Solve(parameters) == pywraplp.Solver.OPTIMAL:
+                break
+        else:
+            return None
         self.value = self._objective.Value()
         self.share = np.array([row.dual_value() for row in self._groups])
         prices = np.maximum([row.dual_value() for row in self._kinds], 0.0)

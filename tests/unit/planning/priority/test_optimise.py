@@ -7,9 +7,20 @@ import pytest
 from htas.model.constraints import Constraints, HostPort
 from htas.model.nodes import Node
 from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Owner, Pod
+from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.planning.priority import Budget, optimise
-from tests.builders import NOW, budget, make_node, make_pod, make_policy, make_snapshot, no_schedule, running
+from tests.builders import (
+    NOW,
+    budget,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    no_schedule,
+    owned_node,
+    running,
+)
 
 OPTED_IN = {MAY_MIGRATE: "true"}
 
@@ -95,6 +106,16 @@ def test_a_bare_pod_is_evicted_for_more_important_work_but_never_moved() -> None
     nodes = [make_node("a", "4", "4Gi"), make_node("b", "4", "2560Mi")]
     found = optimised(nodes, pods)
     assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/bare", None)]
+
+
+@pytest.mark.parametrize(("owner", "method"), [("ReplicaSet", "checkpoint"), ("StatefulSet", "evict")])
+def test_a_pod_is_moved_by_its_group_s_method_unless_it_must_keep_its_name(owner: str, method: str) -> None:
+    group = NodeGroup("any", cleaning=CleaningRules(migration=MigrationMethod.CHECKPOINT))
+    nodes = [owned_node("a", cpu="4", memory="4Gi"), owned_node("b", cpu="4", memory="4Gi")]
+    owned = Owner(owner, "shop", "shop-uid", 2)
+    pods = [pod("shop-0", "2Gi", "a", owner=owned), pod("shop-1", "2Gi", "b", owner=owned), pod("three", "3Gi")]
+    found = optimise(make_snapshot(nodes, pods), make_policy([group]), NOW, Budget(5.0), lambda: 0.0)
+    assert [(shift.target is not None, shift.method) for shift in found.shifts] == [(True, method)]
 
 
 def test_nothing_moves_to_a_tainted_or_closed_node() -> None:
