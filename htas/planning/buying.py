@@ -42,8 +42,8 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
     buying.unplaced = _patient(situation, ahead)
     there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
-    wanted = [*demands, *ahead.short] if has_need else demands
-    buying.purchase = purchase(opening.sim, policy, snapshot, wanted, opening.placer)
+    expected = ahead.short if has_need else ()
+    buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer, expected)
     for demand in demands:
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)

@@ -222,11 +222,12 @@ class Simulation:
 
 
 def pods_by_row(assignments: Iterable[tuple[PodClass, int, int]]) -> dict[int, list[Pod]]:
-    """Which waiting pods go to which row: members of a class are handed out in order."""
+    """Which waiting pods go to which row: members of a class are handed out in order; empty rows are left out."""
     taken: dict[int, int] = {}
     result: dict[int, list[Pod]] = {}
     for cls, row, count in assignments:
         start = taken.get(id(cls), 0)
         taken[id(cls)] = start + count
-        result.setdefault(row, []).extend(cls.pods[start : start + count])
+        if pods := cls.pods[start : start + count]:
+            result.setdefault(row, []).extend(pods)
     return result

@@ -53,7 +53,10 @@ def look_ahead(
     running: Mapping[int, Sequence[Pod]],
     demands: Sequence[Demand],
 ) -> Ahead:
-    """Judge the waiting demands and the work expected; what is expected stays in the simulation where it has room."""
+    """Judge the waiting demands and the work expected. The simulation is left as it was.
+
+    What does not exist yet must not keep room from what waits: nobody is evicted, or left waiting, for expected work.
+    """
     expected = expected_work(book, policy, pods, sim.now)
     with sim.fork():
         _end_what_ends(sim, book, policy, running)
@@ -64,9 +67,10 @@ def look_ahead(
                 if count:
                     waits.append(Wait(demand, count))
         short = _without_room(sim, placer, expected)
-    mark = len(sim.log)
-    _without_room(sim, placer, expected)
-    kept = frozenset(sim.table.nodes[row].name for _, row, _ in sim.assignments(mark))
+    with sim.fork():
+        mark = len(sim.log)
+        _without_room(sim, placer, expected)
+        kept = frozenset(sim.table.nodes[row].name for _, row, _ in sim.assignments(mark))
     missing, all_of_it = (sum(demand.count for demand in each) for each in (short, expected))
     return Ahead(tuple(waits), tuple(short), missing > SHORT * all_of_it, kept)
 

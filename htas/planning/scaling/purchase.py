@@ -43,25 +43,56 @@ class Purchase:
 
 
 def purchase(
-    sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands: Sequence[Demand], placer: Placer
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    expected: Sequence[Demand] = (),
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
+
+    `expected` is work that has not come yet: it is bought for beside the demands, and only where all of these get
+    their room and another machine could still be bought for what comes otherwise than expected.
 
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
-    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
-    chosen = attempt(sim, policy, snapshot, demands, placer, offers)
-    if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups) and chosen.machines:
-        rental = Rental(policy, [demand.cls for demand in demands])
-        mixed = attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental)
-        chosen = min(chosen, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
-    for demand, left in zip(demands, chosen.left, strict=True):
+    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected)])
+    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers)
+    if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
+        chosen = _chosen(sim, policy, snapshot, demands, placer, offers)
+    for demand, left in zip(demands, chosen.left, strict=False):
         demand.count = left.count
     bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
+    work_that_waits = {id(demand.cls) for demand in demands}
     for cls, row, count in chosen.elsewhere:
-        sim.place(cls, row, count)
+        if id(cls) in work_that_waits:
+            sim.place(cls, row, count)
     return Purchase(bought, tuple(offers), chosen.allowance)
+
+
+def _chosen(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    offers: Sequence[Offer],
+) -> Attempt:
+    """The better of the greedy's way and the cheapest mix's, where a group asks for that."""
+    greedy = attempt(sim, policy, snapshot, demands, placer, offers)
+    is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
+    if not is_mixing or not greedy.machines:
+        return greedy
+    rental = Rental(policy, [demand.cls for demand in demands])
+    mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental)
+    return min(greedy, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
+
+
+def _leaves_room(chosen: Attempt) -> bool:
+    """Whether after all machines one more of each kind bought could be had: none takes the last place of a limit."""
+    return all(chosen.allowance.bound(machine.offer).count > 0 for machine in chosen.machines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,15 @@ import pytest
 
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Workload
 from htas.model.reasons import Kept, Unplaced
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,
     batch_group,
     make_job,
+    make_node,
+    make_pod,
     make_policy,
     make_snapshot,
     owned_node,
@@ -117,3 +119,47 @@ def test_who_has_waited_too_long_is_placed_before_longer_jobs() -> None:
         snapshot = make_snapshot([node], [long, short], claims=(ready_claim(node),))
         made = plan(snapshot, make_policy([batch_group()]), NOW)
         assert [bind.pod for bind in made.bind] == [want]
+
+
+JOBS = tuple(
+    running(make_job(f"j{i}", 3600, cpu="500m", memory="64Mi", created_at=NOW - 15 - 30 * i), "full", since_s=10)
+    for i in range(4)
+)
+"""One every half minute: four more are expected."""
+
+
+@pytest.mark.parametrize("look_ahead_s", [0.0, 120.0])
+def test_nobody_else_leaves_because_of_work_that_is_only_expected(look_ahead_s: float) -> None:
+    """The pod of importance 100 needs the room of the lesser one; expected jobs would fit the rest of that node."""
+    nodes = [make_node("full", "4", "8Gi"), make_node("half", "4", "8Gi")]
+    pods = [
+        running(make_pod("big", "2", "1Gi", priority=1000), "full", 3600),
+        running(make_pod("low", "2", "1Gi"), "half", 3600),
+        make_pod("high", "3", "1Gi", priority=100),
+        *JOBS,
+    ]
+    policy = make_policy(
+        limits=Limits(max_nodes=0), look_ahead_s=look_ahead_s, fallback=Fallback(mode=FallbackMode.PREEMPT)
+    )
+    made = plan(make_snapshot(nodes, pods), policy, NOW)
+    assert [(item.pod, item.beneficiary) for item in made.preempt] == [("default/low", "default/high")]
+
+
+@pytest.mark.parametrize(
+    ("most", "want"),
+    [
+        pytest.param(1, {"svc": ("default/svc",)}, id="the last machine allowed goes to the pod that waits"),
+        pytest.param(2, {"svc": ("default/svc",)}, id="none is left for what comes otherwise: none is bought ahead"),
+        pytest.param(9, {"svc": ("default/svc",), "batch": ()}, id="with room in the limit, one is bought ahead"),
+    ],
+)
+def test_what_waits_is_bought_for_before_what_is_expected(most: int, want: dict[str, tuple[str, ...]]) -> None:
+    pods = [
+        running(make_pod("big", "2", "1Gi"), "full", 3600),
+        make_pod("svc", "1", "1Gi", created_at=NOW - 100),
+        *JOBS,
+    ]
+    groups = [NodeGroup("batch", Workload.BATCH), NodeGroup("svc", Workload.SERVICE)]
+    policy = make_policy(groups, limits=Limits(max_nodes=most))
+    made = plan(make_snapshot([make_node("full", "4", "8Gi")], pods), policy, NOW)
+    assert {launch.group: launch.pods for launch in made.launch} == want
