@@ -25,8 +25,10 @@ _FIRST_STEPS = 150
 _ATTEMPTS = 5
 _PATTERNS_PER_S = 250_000
 _MOST_PATTERNS = 800_000
-_HALVES_PER_S = 300_000
-_MOST_HALVES = 1_500_000
+_HALVES_PER_S = 400_000
+_MOST_HALVES = 4_000_000
+_MOST_ROOM = 2000
+"""Nodes × resources: with more, patterns are too many however alike the nodes are."""
 _MOST_COLUMNS = 3000
 _COLUMNS_PER_S = 2000
 """Branch and bound looks at the clock seldom: with 12,000 columns and 2 s it took 38 s, with these it ends in time."""
@@ -180,11 +182,11 @@ class Search:
 
     def _by_patterns(self, stage: Stage, bound: int, deadline: float) -> int:
         """The bound by node patterns; what they find is taken. Where there are too many patterns: the bound given."""
-        part = slice_of(self._problem, stage, self.x)
         left = self._clock.left(deadline)
-        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * left))
-        if part.program.room.size > 2000:
+        if not left or self._problem.capacity.size > _MOST_ROOM:
             return bound
+        part = slice_of(self._problem, stage, self.x)
+        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * left))
         master = Master.of(part.program, limit, self._clock)
         if master is None:
             return bound
@@ -219,13 +221,16 @@ class Search:
 
     def _improve_by_neighbourhoods(self, stage: Stage, bound: int, deadline: float, patience: int) -> None:
         """A few nodes at a time are solved by themselves, all others left as they are."""
-        failures = 0
-        while failures < patience and not self._clock.is_over(deadline):
+        failures, longest = 0, 0.0
+        # On 1,000 nodes one takes 0.2 s: one that would end late is not begun.
+        while failures < patience and self._clock.left(deadline) > longest:
+            began = self._clock.now()
             value = stage.value(self._problem, self.x)
             nodes = self._neighbourhood(stage)
             if value >= bound or nodes is None:
                 return
             failures = 0 if self._solve_on(stage, nodes, value, deadline) else failures + 1
+            longest = max(longest, self._clock.now() - began)
 
     def _neighbourhood(self, stage: Stage) -> Ints | None:
         """The node of a pod that is away, its home, and others drawn among those with pods that are away."""
@@ -258,5 +263,5 @@ class Search:
         until = min(deadline, self._clock.now() + 0.3)
         if master.tighten(part.part(self.x), until, value - rest) <= value - rest:
             return False
-        found = master.solve(part.part(self.x), value + 1 - rest, until, 3000)
+        found = master.solve(part.part(self.x), value + 1 - rest, until, self._most_columns(deadline))
         return found.x is not None and self._accept(stage, part.whole(self.x, found.x))
