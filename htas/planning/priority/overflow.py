@@ -128,7 +128,7 @@ class OverflowSearch:
     def repair(self, steps: int, deadline: float) -> bool:
         """Exchange pods until nothing overflows in one of the attempts; False if that was not reached."""
         for step in range(steps):
-            over = (self._slack[:, :, : self._nodes] < -_EPSILON).any(axis=0)
+            over = np.any(self._slack[:, :, : self._nodes] < -_EPSILON, axis=0)
             done = np.flatnonzero(~over.any(axis=1))
             if len(done):
                 is_valid = bool((self._free_at(self._at[done[0]]) >= 0).all())

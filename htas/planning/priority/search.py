@@ -27,7 +27,7 @@ _PATTERNS_PER_S = 250_000
 _MOST_PATTERNS = 800_000
 _HALVES_PER_S = 400_000
 _MOST_HALVES = 4_000_000
-_MOST_ROOM = 2000
+_MOST_ROOM = 1000
 """Nodes × resources: with more, patterns are too many however alike the nodes are."""
 _MOST_COLUMNS = 3000
 _COLUMNS_PER_S = 2000
