@@ -23,7 +23,8 @@ from htas.planning.priority.stages import Stage, searched_kinds, slice_of, stays
 _FIRST_STEPS = 150
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
 _ATTEMPTS = 5
-_PATTERNS_PER_S = 250_000
+_FOR_PATTERNS = 0.75
+_PATTERNS_PER_S = 300_000
 _MOST_PATTERNS = 800_000
 _HALVES_PER_S = 400_000
 _MOST_HALVES = 4_000_000
@@ -86,8 +87,8 @@ class Search:
         attempt = 0
         while not self._is_reached(stage, reached) and not self._clock.is_over(deadline):
             # Patterns and exchanges by turns: each starts from what the other has found, the latter with more steps.
-            half = self._clock.now() + self._clock.left(deadline) / 2
-            bound = self._by_patterns(stage, reached.placed_bound, half)
+            most = self._clock.now() + _FOR_PATTERNS * self._clock.left(deadline)
+            bound = self._by_patterns(stage, reached.placed_bound, most)
             reached.placed_bound = min(reached.placed_bound, bound)
             attempt += 1
             self._add_by_exchanges(stage, reached, _FIRST_STEPS * 8**attempt, deadline, attempt)
