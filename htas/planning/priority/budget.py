@@ -49,6 +49,10 @@ class Clock:
     def left(self, deadline: float) -> float:
         return max(0.0, deadline - self.now())
 
+    def stopwatch_left(self, deadline: float) -> float | None:
+        """What a solver with a stopwatch of its own may use; None (no limit) where work is counted instead."""
+        return None if self.budget.is_deterministic else self.left(deadline)
+
 
 _STAYING = 0.25
 """Of a tier's share, what its second stage has: what is not placed is worse than what moves."""

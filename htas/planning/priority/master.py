@@ -176,7 +176,7 @@ class Master:
                 chosen = self._find(group, x[:, node])
                 if chosen is not None:
                     self._offer(rows, g, np.array([chosen]))
-        solved = rows.solve(self._clock.left(deadline))
+        solved = rows.solve(self._clock.stopwatch_left(deadline))
         if solved is None:
             return self._floor()
         prices, penalties = solved
@@ -191,7 +191,7 @@ class Master:
             is_done = (not news and is_exact) or self.bound < rows.value + _CLOSE
             if is_done or self._floor() <= enough or self._clock.is_over(deadline):
                 return self._floor()
-            solved = rows.solve(self._clock.left(deadline))
+            solved = rows.solve(self._clock.stopwatch_left(deadline))
             if solved is None:
                 return self._floor()
             exact_prices, exact_penalties = solved
