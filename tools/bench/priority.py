@@ -45,14 +45,15 @@ def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wa
         answer = Document(instance, seconds, WORKERS).run()
         placed, placing, staying = answer.placed, answer.is_placing_proven, answer.is_staying_proven
         node_of, bound = answer.node_of, None
+        took, took_cpu = perf_counter() - began, process_time() - began_cpu
     else:
         elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
         found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, WORKERS), elapsed)
+        took, took_cpu = perf_counter() - began, process_time() - began_cpu
         placed = tuple(tier.placed_after for tier in found.tiers)
         placing = all(tier.is_placing_proven for tier in found.tiers)
         staying = all(tier.is_staying_proven for tier in found.tiers)
         node_of, bound = after(instance, found), found.tiers[-1].placed_bound
-    took, took_cpu = perf_counter() - began, process_time() - began_cpu
     return {
         "nodes": instance.cell.nodes,
         "pods_per_node": instance.cell.pods_per_node,

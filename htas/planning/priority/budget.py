@@ -49,9 +49,17 @@ class Clock:
     def left(self, deadline: float) -> float:
         return max(0.0, deadline - self.now())
 
+    def stopwatch_left(self, deadline: float) -> float | None:
+        """What a solver with a stopwatch of its own may use; None (no limit) where work is counted instead."""
+        return None if self.budget.is_deterministic else self.left(deadline)
+
+
+_STAYING = 0.25
+"""Of a tier's share, what its second stage has: what is not placed is worse than what moves."""
+
 
 class Shares:
-    """get_timeout of the document: α·T/tiers for each tier, halved between its two stages, and what is unused.
+    """get_timeout of the document: α·T/tiers for each tier, and what is unused. Of a tier's share placing has 3/4.
 
     A stage that ends early leaves its rest to those after it; the last one may use all that is left.
     """
@@ -61,10 +69,10 @@ class Shares:
         self._clock = clock
         # What building the problem took, replaying the answer will take again: 1 s each on 1,000 nodes.
         self._end = max(0.0, budget.seconds - clock.now())
-        self._stage_s = budget.share * budget.seconds / max(tiers, 1) / 2
-        self._stages = 2 * tiers
+        share = budget.share * budget.seconds / max(tiers, 1)
+        self._reserved = [share * part for _ in range(tiers) for part in (_STAYING, 1 - _STAYING)]
 
     def deadline(self) -> float:
         """When the stage that begins now must end: what is reserved for the stages after it stays theirs."""
-        self._stages -= 1
-        return max(self._clock.now(), self._end - self._stage_s * self._stages)
+        self._reserved.pop()
+        return max(self._clock.now(), self._end - sum(self._reserved))

@@ -27,7 +27,7 @@ def steps_of(problem: Problem, opening: Opening, x: Counts) -> list[Step]:
     """Who changes: of interchangeable pods as many stay as can; of those that leave, the youngest."""
     steps: list[Step] = []
     row_of = opening.sim.table.row_of
-    for k in range(problem.kinds):
+    for k in np.flatnonzero((x != problem.home).any(axis=1)).tolist():
         stays = np.minimum(x[k], problem.home[k])
         targets = np.repeat(np.array(problem.rows), x[k] - stays).tolist()
         if problem.is_running[k]:

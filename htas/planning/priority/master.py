@@ -24,6 +24,8 @@ from htas.planning.priority.relaxation import Relaxation
 
 _CLOSE = 0.02
 """Prices this close to the best ones leave out nearly as many columns."""
+_COLUMNS_AT_ONCE = 24
+"""Columns that one pricing of all patterns adds to the relaxation: one by one, 32 like nodes took 500 pricings."""
 Floats = NDArray[np.float64]
 
 
@@ -174,21 +176,22 @@ class Master:
                 chosen = self._find(group, x[:, node])
                 if chosen is not None:
                     self._offer(rows, g, np.array([chosen]))
-        solved = rows.solve(self._clock.left(deadline))
+        solved = rows.solve(self._clock.stopwatch_left(deadline))
         if solved is None:
             return self._floor()
         prices, penalties = solved
         is_exact = True
+        most = -(-_COLUMNS_AT_ONCE // len(self._groups))
         while True:
             reduced = self._reduced(prices, penalties)
             bound = self._lagrangian(prices, penalties, reduced)
             if bound < self.bound:
                 self.bound, self._prices, self._penalties = bound, prices, penalties
-            news = sum(self._offer(rows, g, _best(values, rows.share[g])) for g, values in enumerate(reduced))
+            news = sum(self._offer(rows, g, _best(values, rows.share[g], most)) for g, values in enumerate(reduced))
             is_done = (not news and is_exact) or self.bound < rows.value + _CLOSE
             if is_done or self._floor() <= enough or self._clock.is_over(deadline):
                 return self._floor()
-            solved = rows.solve(self._clock.left(deadline))
+            solved = rows.solve(self._clock.stopwatch_left(deadline))
             if solved is None:
                 return self._floor()
             exact_prices, exact_penalties = solved
@@ -203,7 +206,10 @@ class Master:
 
     def _find(self, group: _Group, counts: Ints) -> int | None:
         """Which of a group's columns a node's content is."""
-        found = np.flatnonzero((self.patterns[group.patterns] == counts).all(axis=1))
+        found = np.arange(len(group.patterns))
+        for kind in np.flatnonzero(counts):
+            found = found[self.patterns[group.patterns[found], kind] == counts[kind]]
+        found = found[self.patterns[group.patterns[found]].sum(axis=1) == counts.sum()]
         return int(found[0]) if len(found) else None
 
     def _offer(self, rows: Relaxation, g: int, chosen: NDArray[np.int64]) -> int:
@@ -269,7 +275,9 @@ class Master:
         return next((i for i, node in enumerate(nodes) if not x[:, node].any()), 0)
 
 
-def _best(values: Floats, share: float) -> NDArray[np.int64]:
-    """The column worth most, if it is worth more than what the node is worth now."""
-    best = int(values.argmax())
-    return np.array([best]) if values[best] > share + 1e-7 else np.zeros(0, dtype=np.int64)
+def _best(values: Floats, share: float, most: int) -> NDArray[np.int64]:
+    """The columns worth most, of those worth more than what the node is worth now."""
+    better = np.flatnonzero(values > share + 1e-7)
+    if len(better) > most:
+        better = better[np.argpartition(-values[better], most)[:most]]
+    return better

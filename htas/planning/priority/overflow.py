@@ -111,7 +111,9 @@ class OverflowSearch:
         more = np.minimum(slack, 0.0).sum(axis=0)[None] - after
         if self._allowed is not None:
             more = np.where(self._allowed[waiting][:, :nodes], more, _FORBIDDEN)
-        best = np.argsort(more, axis=None, kind="stable")[: self._attempts]
+        few = min(self._attempts, more.size)
+        best = np.argpartition(more, few - 1, axis=None)[:few]
+        best = best[np.argsort(more.flat[best], kind="stable")]
         best = np.resize(best[more.flat[best] <= max(float(more.flat[best[0]]), _FORBIDDEN / 2)], self._attempts)
         attempts = np.arange(self._attempts)
         self._change(attempts, waiting[best // nodes], np.full(self._attempts, nodes), best % nodes)
@@ -126,7 +128,7 @@ class OverflowSearch:
     def repair(self, steps: int, deadline: float) -> bool:
         """Exchange pods until nothing overflows in one of the attempts; False if that was not reached."""
         for step in range(steps):
-            over = (self._slack[:, :, : self._nodes] < -_EPSILON).any(axis=0)
+            over = np.any(self._slack[:, :, : self._nodes] < -_EPSILON, axis=0)
             done = np.flatnonzero(~over.any(axis=1))
             if len(done):
                 is_valid = bool((self._free_at(self._at[done[0]]) >= 0).all())

@@ -42,13 +42,14 @@ class Relaxation:
             if amount:
                 row.SetCoefficient(variable, float(amount))
 
-    def solve(self, seconds: float) -> tuple[Floats, Floats] | None:
-        """Prices of kinds and penalties of floors, none negative; None where it is not solved within so many seconds.
+    def solve(self, seconds: float | None) -> tuple[Floats, Floats] | None:
+        """Prices of kinds and penalties of floors, none negative; None where it is not solved (or not in time).
 
         Started from the last solution the simplex algorithm sometimes loses its footing (status abnormal): then it is
         started afresh.
         """
-        self._solver.SetTimeLimit(max(1, int(seconds * 1000)))
+        if seconds is not None:
+            self._solver.SetTimeLimit(max(1, int(seconds * 1000)))
         parameters = pywraplp.MPSolverParameters()
         for way in (parameters.INCREMENTALITY_ON, parameters.INCREMENTALITY_OFF):
             parameters.SetIntegerParam(parameters.INCREMENTALITY, way)

@@ -23,10 +23,13 @@ from htas.planning.priority.stages import Stage, searched_kinds, slice_of, stays
 _FIRST_STEPS = 150
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
 _ATTEMPTS = 5
-_PATTERNS_PER_S = 250_000
+_FOR_PATTERNS = 0.75
+_PATTERNS_PER_S = 300_000
 _MOST_PATTERNS = 800_000
-_HALVES_PER_S = 300_000
-_MOST_HALVES = 1_500_000
+_HALVES_PER_S = 400_000
+_MOST_HALVES = 4_000_000
+_MOST_ROOM = 1000
+"""Nodes × resources: with more, patterns are too many however alike the nodes are."""
 _MOST_COLUMNS = 3000
 _COLUMNS_PER_S = 2000
 """Branch and bound looks at the clock seldom: with 12,000 columns and 2 s it took 38 s, with these it ends in time."""
@@ -84,8 +87,8 @@ class Search:
         attempt = 0
         while not self._is_reached(stage, reached) and not self._clock.is_over(deadline):
             # Patterns and exchanges by turns: each starts from what the other has found, the latter with more steps.
-            half = self._clock.now() + self._clock.left(deadline) / 2
-            bound = self._by_patterns(stage, reached.placed_bound, half)
+            most = self._clock.now() + _FOR_PATTERNS * self._clock.left(deadline)
+            bound = self._by_patterns(stage, reached.placed_bound, most)
             reached.placed_bound = min(reached.placed_bound, bound)
             attempt += 1
             self._add_by_exchanges(stage, reached, _FIRST_STEPS * 8**attempt, deadline, attempt)
@@ -180,11 +183,11 @@ class Search:
 
     def _by_patterns(self, stage: Stage, bound: int, deadline: float) -> int:
         """The bound by node patterns; what they find is taken. Where there are too many patterns: the bound given."""
-        part = slice_of(self._problem, stage, self.x)
         left = self._clock.left(deadline)
-        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * left))
-        if part.program.room.size > 2000:
+        if not left or self._problem.capacity.size > _MOST_ROOM:
             return bound
+        part = slice_of(self._problem, stage, self.x)
+        limit = min(_MOST_PATTERNS, int(_PATTERNS_PER_S * left))
         master = Master.of(part.program, limit, self._clock)
         if master is None:
             return bound
@@ -219,13 +222,16 @@ class Search:
 
     def _improve_by_neighbourhoods(self, stage: Stage, bound: int, deadline: float, patience: int) -> None:
         """A few nodes at a time are solved by themselves, all others left as they are."""
-        failures = 0
-        while failures < patience and not self._clock.is_over(deadline):
+        failures, longest = 0, 0.0
+        # On 1,000 nodes one takes 0.2 s: one that would end late is not begun.
+        while failures < patience and self._clock.left(deadline) > longest:
+            began = self._clock.now()
             value = stage.value(self._problem, self.x)
             nodes = self._neighbourhood(stage)
             if value >= bound or nodes is None:
                 return
             failures = 0 if self._solve_on(stage, nodes, value, deadline) else failures + 1
+            longest = max(longest, self._clock.now() - began)
 
     def _neighbourhood(self, stage: Stage) -> Ints | None:
         """The node of a pod that is away, its home, and others drawn among those with pods that are away."""
@@ -258,5 +264,5 @@ class Search:
         until = min(deadline, self._clock.now() + 0.3)
         if master.tighten(part.part(self.x), until, value - rest) <= value - rest:
             return False
-        found = master.solve(part.part(self.x), value + 1 - rest, until, 3000)
+        found = master.solve(part.part(self.x), value + 1 - rest, until, self._most_columns(deadline))
         return found.x is not None and self._accept(stage, part.whole(self.x, found.x))
