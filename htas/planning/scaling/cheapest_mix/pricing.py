@@ -187,7 +187,7 @@ class Pricer:
     def _tried(self, number: int, prices: Ints, items: list[int]) -> tuple[Ints, int]:
         """The same by trying every filling: setting CP-SAT up takes longer for a handful of pods."""
         sizes = [int(self.most[number, item]) + 1 for item in items]
-        fillings: Ints = np.indices(sizes).reshape(len(items), -1).T
+        fillings: Ints = np.indices(sizes).reshape(len(items), prod(sizes)).T
         fits = (fillings @ self.requests[items] <= self.free[number]).all(axis=1)
         worths = np.where(fits, fillings @ prices[items], -1)
         best = int(worths.argmax())
