@@ -20,8 +20,8 @@ SEARCH = 0.05
 """CP-SAT's own measure of work for one knapsack: nearly all end long before."""
 
 
-STEPS = 3500
-"""Of effort, for one of CP-SAT's units of work: they take three to four seconds where the models are small."""
+STEPS = 4500
+"""Of effort, for one of CP-SAT's units of work: they take three to five seconds where the models are small."""
 GAIN = 1e-7
 """A pattern is worth taking in when it gains so much of its machine's cost: below, floating point speaks."""
 BIG = np.int64(2**31)
