@@ -21,7 +21,7 @@ from htas.planning.planner import plan
 from tests.builders import NOW, budget, make_job, make_node, make_pod, make_policy, make_snapshot, running
 from tests.laws.strategies import CONSTRAINTS, ZONE
 
-Law = settings(max_examples=200, deadline=None, derandomize=True)
+Law = settings(max_examples=120, deadline=None, derandomize=True)
 PRIORITIES = (-5, 0, 10, 1000, 2_000_000_000)
 
 

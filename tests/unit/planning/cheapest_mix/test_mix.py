@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from htas.planning.scaling.cheapest_mix.finish import covers
-from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit
+from htas.planning.scaling.cheapest_mix.exact import prove
+from htas.planning.scaling.cheapest_mix.finish import cost_of, covers
+from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, pattern_of
 from htas.planning.scaling.cheapest_mix.mix import bound_of, cheapest
+from htas.planning.scaling.cheapest_mix.pricing import Pricer
 
 GIB = 1024
 
@@ -88,6 +90,59 @@ def test_a_handful_of_pods_is_bought_for_as_brute_force_would(seed: int) -> None
     assert mix is not None
     assert covers(work, mix.counts)
     assert mix.cost == least_by_brute_force(work)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_patterns_and_the_proof_over_all_sets_find_what_brute_force_finds(seed: int) -> None:
+    """The way to the optimum where shapes are many: column generation, then a choice among all that could be held."""
+    work = random_work(Random(seed), 8, levels=1 + seed % 3)
+    alone = {
+        min((pattern_of(work, kind, one) for kind in held_by), key=lambda pattern: pattern.cost): int(count)
+        for one, count, held_by in (
+            (np.eye(len(work.counts), dtype=np.int64)[i], work.counts[i], np.flatnonzero(work.most[:, i]).tolist())
+            for i in range(len(work.counts))
+        )
+    }
+    best, is_proved = prove(work, alone, np.zeros_like(work.counts), 1.0, 5.0, Effort(2000))
+    assert is_proved
+    assert covers(work, best)
+    assert cost_of(best) == least_by_brute_force(work)
+    plenty = work.within((Limit((1,) * len(work.prices), 100),))  # limits rule dynamic programming out
+    mix = cheapest(plenty, {}, Effort(2000))
+    assert mix is not None
+    assert mix.bound <= least_by_brute_force(work) <= mix.cost
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_lengths_of_few_shapes_are_mixed_optimally(seed: int) -> None:
+    """Seven pods, six lengths, two shapes: against brute force."""
+    random = Random(seed)
+    shapes = [(random.randint(1, 6), random.randint(1, 12)) for _ in range(2)]
+    items = [(*shapes[i % 2], 1, random.randrange(6)) for i in range(7)]
+    work = instance(items, [(6, 12, 70), (9, 16, 95), (16, 32, 180)], tuple(60 * (level + 2) for level in range(6)))
+    mix = cheapest(work, {}, Effort(2000))
+    assert mix is not None
+    assert mix.is_proved
+    assert covers(work, mix.counts)
+    assert mix.cost == least_by_brute_force(work)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_knapsack_tried_filling_by_filling_is_worth_what_no_bound_is_below(seed: int) -> None:
+    random = Random(seed)
+    work = random_work(random, 8, levels=1 + seed % 3)
+    pricer = Pricer.of(work)
+    prices = np.array([random.randint(0, 50) for _ in work.counts], dtype=np.int64)
+    for number in range(len(pricer.columns)):
+        most = pricer.most[number].tolist()
+        worths = [
+            int(np.array(held) @ prices)
+            for held in product(*(range(count + 1) for count in most))
+            if (np.array(held) @ work.requests <= pricer.free[number]).all()
+        ]
+        counts, bound = pricer.exact(number, prices, Effort(100))
+        assert bound == max(worths) == int(counts @ prices)
+        assert bound <= pricer.fluid_most(number, prices)
 
 
 @pytest.mark.parametrize("seed", range(10))
