@@ -43,18 +43,25 @@ class Purchase:
 
 
 def purchase(
-    sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, demands: Sequence[Demand], placer: Placer
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    steady: Sequence[Demand] = (),
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
+
+    `steady` is work that will fill what is left of the machines: they are chosen for it, and not bought for it.
 
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
-    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in demands])
-    chosen = attempt(sim, policy, snapshot, demands, placer, offers)
+    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *steady)])
+    chosen = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
     if any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups) and chosen.machines:
         rental = Rental(policy, [demand.cls for demand in demands])
-        mixed = attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental)
+        mixed = attempt(sim, policy, snapshot, demands, placer, offers, chosen.machines, rental, steady)
         chosen = min(chosen, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
     for demand, left in zip(demands, chosen.left, strict=True):
         demand.count = left.count
@@ -91,12 +98,13 @@ def attempt(
     offers: Sequence[Offer],
     hints: Sequence[Machine] = (),
     mix: Rental | None = None,
+    steady: Sequence[Demand] = (),
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)
     left = [Demand(demand.cls, demand.count) for demand in demands]
     with sim.fork():
-        shopper = Shopper(sim, policy, offers, allowance, placer)
+        shopper = Shopper(sim, policy, offers, allowance, placer, steady)
         mark = len(sim.log)
         if mix is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
@@ -109,7 +117,7 @@ def attempt(
         for machine in machines:
             sim.open(machine.row)
     machines = [machine for machine in machines if machine.contents]
-    right_size(sim, machines, offers, allowance)
+    right_size(sim, machines, offers, allowance, shopper.worth)
     return Attempt(machines, elsewhere, left, allowance)
 
 
