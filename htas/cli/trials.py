@@ -9,7 +9,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.contenders import Contender
+from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
 from htas.experiments.workloads.patterns import with_movable_services
 from htas.model.flavours import Billing
@@ -22,8 +22,6 @@ from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
 
-ACQUISITION_LAG_S = 120.0
-"""From asking for a machine to a Ready node: "a few minutes" (HTAS paper 3.1.2 (2))."""
 SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0
 """Between two samples; the second where work arrives for more than a day."""
 GIVE_UP_S = 4 * 3600.0

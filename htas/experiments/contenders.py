@@ -12,11 +12,13 @@ from htas.config.places import config_file
 from htas.experiments.baselines import cluster_autoscaler, coca, default_kubernetes, karpenter, stratus
 from htas.experiments.baselines.draft import Planner
 from htas.model.flavours import Catalogue
-from htas.model.policy import Policy
+from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.stages import EVENT_STAGES, Stage
 from htas.planning.planner import plan
 from htas.ports import HTASError
 
+ACQUISITION_LAG_S = 120.0
+"""From asking for a machine to a Ready node: "a few minutes" (HTAS paper 3.1.2 (2))."""
 AT_ONCE = frozenset({Stage.SCHEDULING})
 """Pods are placed as they come; buying keeps its cycle."""
 
@@ -38,6 +40,9 @@ class Contender:
 
 
 HTAS, HTAS_DEFAULT = "htas", "htas-default"
+HTAS_MIX, HTAS_DEFAULT_MIX = "htas-mix", "htas-default-mix"
+MIX_BUDGET_S = 0.2
+"""Searched about so long for each purchase: those of the paper's patterns are of some twenty pods."""
 
 
 def contenders() -> dict[str, Contender]:
@@ -48,6 +53,8 @@ def contenders() -> dict[str, Contender]:
     ours = (
         Contender(HTAS, "HTAS, paper's cycles", paper, plan),
         Contender(HTAS_DEFAULT, "HTAS", default, plan),
+        Contender(HTAS_MIX, "HTAS, paper's cycles, cheapest mix", with_cheapest_mix(paper), plan),
+        Contender(HTAS_DEFAULT_MIX, "HTAS, cheapest mix", with_cheapest_mix(default), plan),
     )
     return {each.name: each for each in (*ours, *(make(catalogue) for make in _BASELINES.values()))}
 
@@ -58,6 +65,16 @@ def _with_workers(policy: Policy) -> Policy:
     By itself it keeps none, and the first work would wait for the first machine.
     """
     groups = tuple(msgspec.structs.replace(group, min_nodes=1) for group in policy.groups)
+    return msgspec.structs.replace(policy, groups=groups)
+
+
+def with_cheapest_mix(policy: Policy) -> Policy:
+    """The same policy with purchases by the cheapest mix."""
+    algorithm = AutoscalingAlgorithm.CHEAPEST_MIX
+    groups = tuple(
+        msgspec.structs.replace(group, autoscaling=algorithm, mix_budget_s=MIX_BUDGET_S, startup_s=ACQUISITION_LAG_S)
+        for group in policy.groups
+    )
     return msgspec.structs.replace(policy, groups=groups)
 
 

@@ -10,9 +10,18 @@ import msgspec
 
 from htas.config.loader import load_catalogue
 from htas.config.places import config_file
-from htas.experiments.contenders import HTAS, HTAS_DEFAULT, Contender, contender, contenders
+from htas.experiments.contenders import (
+    HTAS,
+    HTAS_DEFAULT,
+    HTAS_DEFAULT_MIX,
+    HTAS_MIX,
+    Contender,
+    contender,
+    contenders,
+    with_cheapest_mix,
+)
 from htas.experiments.workloads import openb, patterns, table
-from htas.model.policy import NodeGroup, Packing, PackingAlgorithm, Policy
+from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
 from htas.ports import HTASError
 from htas.sandbox.workload import Workload
 
@@ -88,11 +97,11 @@ def contender_of(design_name: str, name: str) -> Contender:
     return {PAPER: contenders, ABLATION: ablations, TRACE: on_trace}[design_name]()[name]
 
 
-# The ablation: HTAS with one of its parts switched off.
+# The ablation: HTAS with one of its parts switched off, or one more switched on.
 
 
 def ablations() -> dict[str, Contender]:
-    """HTAS in the paper's cycles and by default, whole and with one part switched off at a time."""
+    """HTAS in the paper's cycles and by default, as it is and with one part switched at a time."""
     made = {}
     for base in (HTAS, HTAS_DEFAULT):
         whole = contender(base)
@@ -145,6 +154,22 @@ def _without_cleaner(policy: Policy) -> Policy:
     )
 
 
+def _without_look_ahead(policy: Policy) -> Policy:
+    """Machines are bought for work that waits already."""
+    return msgspec.structs.replace(policy, look_ahead_s=0.0)
+
+
+def _with_consolidation(policy: Policy) -> Policy:
+    """Sets of nodes are replaced by cheaper ones. Jobs of minutes: looked at every two, not every fifteen."""
+    rules = Consolidation(enabled=True, after_s=120.0, cool_down_s=120.0)
+    return _each_group(
+        policy,
+        lambda group: msgspec.structs.replace(
+            group, cleaning=msgspec.structs.replace(group.cleaning, consolidation=rules)
+        ),
+    )
+
+
 def _each_group(policy: Policy, change: Callable[[NodeGroup], NodeGroup]) -> Policy:
     return msgspec.structs.replace(policy, groups=tuple(map(change, policy.groups)))
 
@@ -155,6 +180,9 @@ _SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
     "no-zero-bin": ("without the 0-bin", _without_zero_bin),
     "no-rescheduling": ("without rescheduling", _without_rescheduling),
     "no-cleaner": ("without the cleaner", _without_cleaner),
+    "no-look-ahead": ("without looking ahead", _without_look_ahead),
+    "cheapest-mix": ("with the cheapest mix", with_cheapest_mix),
+    "consolidation": ("with consolidation", _with_consolidation),
 }
 
 
@@ -173,7 +201,7 @@ def on_trace() -> dict[str, Contender]:
         for name, each in there.items()
         if name not in ("default-kubernetes", "coca")
     }
-    for name in (HTAS, HTAS_DEFAULT):
+    for name in (HTAS, HTAS_DEFAULT, HTAS_MIX, HTAS_DEFAULT_MIX):
         made[name] = replace(made[name], policy=_on_demand(made[name].policy))
     return made
 

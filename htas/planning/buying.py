@@ -14,6 +14,7 @@ from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.look_ahead import Ahead, look_ahead
 from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
+from htas.planning.scaling.steady import steady_work
 from htas.planning.situation import Situation
 
 
@@ -42,8 +43,9 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
     buying.unplaced = _patient(situation, ahead)
     there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
-    expected = ahead.short if has_need else ()
-    buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer, expected)
+    ahead_of_need = ahead.short if has_need else ()
+    steady = steady_work(opening.book, policy, snapshot.cluster.pods, situation.now) if has_need else ()
+    buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer, ahead_of_need, steady)
     for demand in demands:
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)

@@ -218,21 +218,35 @@ def _count_running(
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
         rows.append(row)
         running.setdefault(row, []).append(pod)
-        target, method = targets.get(pod.key, (None, ""))
-        if pod.uid in arrived or (pod.is_terminating and method == MigrationMethod.EVICT):
+        target, method = targets.get(pod.key, (None, "")) if targets else (None, "")
+        if target is not None and (pod.uid in arrived or (pod.is_terminating and method == MigrationMethod.EVICT)):
             target = None  # its twin holds that room already, or its replacement waits for it
-        for at in {row} if target is None else {row, target}:
-            if at != row:
-                rows.append(at)
-            if pod.kind is WorkKind.BATCH and not pod.is_daemon:
-                run_until[at] = max(run_until[at], now + remaining_s(pod, policy, now))
-    for cls, rows in rows_of.values():
-        if len(rows) == 1:  # every class where run lengths are all different
-            sim.place_many(cls, np.array(rows), np.array([1]), is_work=False)
+        if target is not None and target != row:
+            rows.append(target)
+        if pod.kind is WorkKind.BATCH and not pod.is_daemon:
+            until = now + remaining_s(pod, policy, now)
+            for at in (row,) if target is None else (row, target):
+                run_until[at] = max(run_until[at], until)
+    _count(sim, rows_of.values())
+    return running
+
+
+def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -> None:
+    """Count running pods of each class on rows. They are no decisions: the log that takes decisions back is empty.
+
+    Where run lengths are all different every pod is a class of its own: those without wishes about others go together.
+    """
+    alone: list[PodClass] = []
+    rows_alone: list[int] = []
+    for cls, rows in rows_of:
+        if len(rows) == 1 and not cls.watches and not cls.is_dynamic:
+            alone.append(cls)
+            rows_alone.append(rows[0])
             continue
         distinct, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
         sim.place_many(cls, distinct, counts, is_work=False)
-    return running
+    if alone:
+        np.subtract.at(sim.table.free.T, np.array(rows_alone), np.array([cls.requests for cls in alone]))
 
 
 def _daemon_classes(pods: Iterable[Pod], book: ClassBook) -> list[PodClass]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from htas.cli.trials import ACQUISITION_LAG_S, Trial, billed_until, run
-from htas.experiments.contenders import Contender, contenders
+from htas.cli.trials import Trial, billed_until, run
+from htas.experiments.contenders import ACQUISITION_LAG_S, Contender, contenders
 from htas.experiments.results import RunResult
 from htas.experiments.workloads.patterns import Pattern, Shape, workload
 from htas.model.flavours import Billing

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 POLICIES: Mapping[str, str] = {
     "htas": "HTAS (paper's cycles)",
     "htas-default": "HTAS (default)",
+    "htas-mix": "HTAS (paper's cycles, cheapest mix)",
+    "htas-default-mix": "HTAS (default, cheapest mix)",
     "default-kubernetes": "default Kubernetes",
     "cluster-autoscaler": "Cluster Autoscaler",
     "coca": "COCA",
@@ -27,10 +29,11 @@ PARTS: Mapping[str, str] = {
     "no-zero-bin": "no 0-bin",
     "no-rescheduling": "no rescheduling",
     "no-cleaner": "no cleaner",
-    "no-cheapest-mix": "greedy purchase instead of the cheapest mix",
-    "no-consolidation": "no consolidation",
+    "no-look-ahead": "no look-ahead",
+    "cheapest-mix": "the cheapest mix instead of the greedy purchase",
+    "consolidation": "consolidation as well",
 }
-"""What an ablation leaves out: `htas/no-bundling`."""
+"""What an ablation leaves out or adds: `htas/no-bundling`, `htas/cheapest-mix`."""
 
 
 def policy_title(name: str) -> str:

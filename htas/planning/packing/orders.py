@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from htas.model.pods import WorkKind
 from htas.model.policy import Packing, PackingAlgorithm, Scoring
 from htas.planning.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
 from htas.planning.scoring import node_scores
@@ -52,6 +53,8 @@ class TimeBinBestFit:
     is_stable: bool = True
 
     def keys(self, sim: Simulation, cls: PodClass, rows: Ints) -> tuple[Ints, ...]:
+        if cls.kind is WorkKind.SERVICE:  # it has no end, and so no bin: in a group for all work it goes where it fits
+            return BestFit().keys(sim, cls, rows)
         own = sim.bin_of(cls.run_length_s)
         bins = sim.bins(rows)
         rank = np.where(bins >= own, bins - own, _BEYOND + own - bins)

@@ -53,6 +53,11 @@ class Placer:
     def __init__(self, policy: Policy, pools: Sequence[Pool]) -> None:
         self.pools = tuple(pools)
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
+        self._taken = {
+            kind: tuple(pool for pool in self.pools if pool.group not in closed)
+            for kind in WorkKind
+            for closed in ({group.name for group in policy.groups if not group.workload.takes(kind)},)
+        }
 
     def place(self, sim: Simulation, cls: PodClass, count: int) -> int:
         """Place up to `count` pods of a class; returns how many found room."""
@@ -60,7 +65,9 @@ class Placer:
         # Spread and affinity may open a pool again once a later one has taken a pod: then once more around.
         while before < placed < count and (before < 0 or cls.is_dynamic):
             before = placed
-            for pool in self.pools:
+            for pool in self._taken[cls.kind] if cls.is_ours else self.pools:
+                if placed == count:
+                    break
                 placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls))
         return placed
 

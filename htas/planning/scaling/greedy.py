@@ -19,6 +19,7 @@ from htas.planning.packing.placing import Placer, fill
 from htas.planning.scaling.cost_efficiency import Demand, Unit, score
 from htas.planning.scaling.limits import UNLIMITED, Allowance
 from htas.planning.scaling.offers import Offer
+from htas.planning.scaling.steady import worth_when_full
 from htas.planning.simulation import Simulation
 
 
@@ -66,7 +67,13 @@ class Shopper:
     """Adds machines to a simulation until the demands it is given are placed, or nothing may be bought."""
 
     def __init__(
-        self, sim: Simulation, policy: Policy, offers: Sequence[Offer], allowance: Allowance, placer: Placer
+        self,
+        sim: Simulation,
+        policy: Policy,
+        offers: Sequence[Offer],
+        allowance: Allowance,
+        placer: Placer,
+        steady: Sequence[Demand] = (),
     ) -> None:
         self.sim = sim
         self.placer = placer
@@ -75,6 +82,8 @@ class Shopper:
         self.allowance = allowance
         self.batches: list[Batch] = []
         self._unit = Unit.of(policy.catalogue)
+        self._steady = tuple(steady)
+        self._worth: dict[tuple[str, str], float] = {}
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
 
@@ -83,6 +92,13 @@ class Shopper:
         for part in self._parts(demands):
             self._use_what_is_bought(part)
             self._buy_for_part(part)
+
+    def worth(self, offer: Offer) -> float:
+        """The score of a machine once work that comes steadily has filled it; 0: no such work comes."""
+        kind = offer.group.name, offer.flavour.name
+        if kind not in self._worth:
+            self._worth[kind] = worth_when_full(offer, self._steady, self._unit)
+        return self._worth[kind]
 
     def add(self, offer: Offer, count: int) -> range:
         """Add machines of an offer, counted against the limits."""
@@ -155,7 +171,8 @@ class Shopper:
                 continue
             kind = offer.group.name, offer.flavour.name
             if kind not in scores:
-                scores[kind] = score(offer, left, self._unit) * _coverage(offer, total, allowed)
+                alone = score(offer, left, self._unit)
+                scores[kind] = max(alone, self.worth(offer) if alone else 0.0) * _coverage(offer, total, allowed)
             if scores[kind] > 0:
                 rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "")
                 if best is None or rank < best[0]:

@@ -82,13 +82,10 @@ def expected_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: flo
     They are of classes of their own, whose pods nobody has.
     """
     window = policy.look_ahead_s
-    late = [pod for pod in pods if pod.created_at > now - window and _is_new_batch(pod)]
-    parts = [0] * PARTS
-    for pod in late:
-        parts[min(PARTS - 1, max(0, int((now - pod.created_at) / window * PARTS)))] += 1
+    late = [pod for pod in pods if pod.created_at > now - window and is_new_batch(pod)]
     late.sort(key=lambda pod: (-pod.created_at, pod.key))
     demands: dict[int, Demand] = {}
-    for pod in late[: PARTS * sorted(parts)[1]]:
+    for pod in late[: PARTS * steady_part(late, window, now)]:
         cls = book.class_of(pod)
         if id(cls) not in demands:
             demands[id(cls)] = Demand(replace(cls, pods=[]), 0)
@@ -96,7 +93,15 @@ def expected_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: flo
     return sorted(demands.values(), key=lambda demand: (-demand.cls.run_length_s, demand.cls.example.key))
 
 
-def _is_new_batch(pod: Pod) -> bool:
+def steady_part(late: Iterable[Pod], window: float, now: float) -> int:
+    """How many pods count for each of the parts of a window: as many as came in the last but one by their number."""
+    parts = [0] * PARTS
+    for pod in late:
+        parts[min(PARTS - 1, max(0, int((now - pod.created_at) / window * PARTS)))] += 1
+    return sorted(parts)[1]
+
+
+def is_new_batch(pod: Pod) -> bool:
     """Whether a pod is batch work that has come, and not a copy of a pod that is being moved."""
     return pod.kind is WorkKind.BATCH and not pod.is_daemon and not pod.twin_of
 

@@ -79,17 +79,17 @@ def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
 def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
     """What each flavour really offers: remembered, or read from its first complete Ready node by name."""
     learned = dict(snapshot.learned)
+    flavours = {flavour.name: flavour for flavour in catalogue.flavours}
     for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
-        flavour = catalogue.named(node.flavour)
-        if flavour is None or flavour.name in learned or node.claim is None or not node.is_ready:
+        name = node.flavour
+        if name is None or name in learned or name not in flavours or node.claim is None or not node.is_ready:
             continue
-        if offers_what_it_promised(node.allocatable, flavour):
-            learned[flavour.name] = node.allocatable
-    found = {name: catalogue.named(name) for name in learned}
+        if offers_what_it_promised(node.allocatable, flavours[name]):
+            learned[name] = node.allocatable
     return {
         name: allocatable
         for name, allocatable in learned.items()
-        if (flavour := found[name]) is not None and offers_what_it_promised(allocatable, flavour)
+        if name in flavours and offers_what_it_promised(allocatable, flavours[name])
     }
 
 

@@ -49,19 +49,21 @@ def purchase(
     demands: Sequence[Demand],
     placer: Placer,
     expected: Sequence[Demand] = (),
+    steady: Sequence[Demand] = (),
 ) -> Purchase:
     """Buy for demands (in placing order), whose counts are reduced to what stays without room.
 
     `expected` is work that has not come yet: it is bought for beside the demands, and only where all of these get
-    their room and another machine could still be bought for what comes otherwise than expected.
+    their room and another machine could still be bought for what comes otherwise than expected. `steady` is work that
+    will fill what is left of the machines: they are chosen for it, and not bought for it.
 
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
-    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected)])
-    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers)
+    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected, *steady)])
+    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
-        chosen = _chosen(sim, policy, snapshot, demands, placer, offers)
+        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)
     for demand, left in zip(demands, chosen.left, strict=False):
         demand.count = left.count
     bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
@@ -79,14 +81,15 @@ def _chosen(
     demands: Sequence[Demand],
     placer: Placer,
     offers: Sequence[Offer],
+    steady: Sequence[Demand],
 ) -> Attempt:
     """The better of the greedy's way and the cheapest mix's, where a group asks for that."""
-    greedy = attempt(sim, policy, snapshot, demands, placer, offers)
+    greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
     is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
     if not is_mixing or not greedy.machines:
         return greedy
     rental = Rental(policy, [demand.cls for demand in demands])
-    mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental)
+    mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental, steady)
     return min(greedy, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
 
 
@@ -122,12 +125,13 @@ def attempt(
     offers: Sequence[Offer],
     hints: Sequence[Machine] = (),
     mix: Rental | None = None,
+    steady: Sequence[Demand] = (),
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
     allowance = Allowance(policy, snapshot)
     left = [Demand(demand.cls, demand.count) for demand in demands]
     with sim.fork():
-        shopper = Shopper(sim, policy, offers, allowance, placer)
+        shopper = Shopper(sim, policy, offers, allowance, placer, steady)
         mark = len(sim.log)
         if mix is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
@@ -140,7 +144,7 @@ def attempt(
         for machine in machines:
             sim.open(machine.row)
     machines = [machine for machine in machines if machine.contents]
-    right_size(sim, machines, offers, allowance)
+    right_size(sim, machines, offers, allowance, shopper.worth)
     return Attempt(machines, elsewhere, left, allowance)
 
 

@@ -6,7 +6,7 @@ flavour of the same group and zone would hold just what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from htas.planning.packing.orders import BestFit
 from htas.planning.packing.placing import fill
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer
+from htas.planning.scaling.steady import NEARLY_AS_GOOD
 from htas.planning.simulation import Simulation
 
 Contents = list[tuple[PodClass, int]]
@@ -93,17 +94,27 @@ def _add(contents: Contents, cls: PodClass, count: int) -> None:
     contents.append((cls, count))
 
 
-def right_size(sim: Simulation, machines: Sequence[Machine], offers: Sequence[Offer], allowance: Allowance) -> None:
-    """Give each machine the cheapest flavour that holds what it holds. `offers` are cheapest first."""
+def right_size(
+    sim: Simulation,
+    machines: Sequence[Machine],
+    offers: Sequence[Offer],
+    allowance: Allowance,
+    worth: Callable[[Offer], float],
+) -> None:
+    """Give each machine the cheapest flavour that holds what it holds. `offers` are cheapest first.
+
+    `worth` is an offer's score once more work has filled it: none much worse is taken, for what it saves now is lost
+    with the next pods.
+    """
     for machine in machines:
         if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
             continue
-        used = machine.used()
+        used, least = machine.used(), NEARLY_AS_GOOD * worth(machine.offer)
         allowance.take(machine.offer, -1)
         for offer in offers:
             if offer.price >= machine.offer.price:
                 break
-            if _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
+            if worth(offer) >= least and _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
                 machine.offer = offer
                 break
         allowance.take(machine.offer, 1)

@@ -56,5 +56,14 @@ def test_what_cannot_be_played_is_told(words: tuple[str, ...], message: str) -> 
 
 def test_the_list_names_every_part_of_the_ablation() -> None:
     said = htas_says("experiment", "list").output
-    for part in ("htas/no-bundling", "htas-default/no-time-bins", "htas/no-zero-bin", "no-rescheduling", "no-cleaner"):
+    for part in (
+        "htas/no-bundling",
+        "htas-default/no-time-bins",
+        "htas/no-zero-bin",
+        "no-rescheduling",
+        "no-cleaner",
+        "htas/cheapest-mix",
+        "htas-default/consolidation",
+        "htas-default/no-look-ahead",
+    ):
         assert part in said

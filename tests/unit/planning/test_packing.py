@@ -167,3 +167,10 @@ def test_spread_over_two_pools_takes_turns_between_them() -> None:
     pods = [make_pod(f"p{i}", "10m", "1Mi", labels={"app": "web"}, constraints=even) for i in range(1100)]
     result = plan(make_snapshot(nodes, pods), make_policy(), NOW)
     assert len(result.bind) == 1100
+
+
+def test_a_service_without_an_end_is_bought_for_in_a_group_of_time_bins() -> None:
+    """One group for all work packs by time bins; a service has none and goes where it fits best."""
+    group = batch_group(name="any", workload=Workload.ANY)
+    made = plan(make_snapshot([], [make_pod("web"), make_job("job", 120)]), make_policy([group]), NOW)
+    assert sorted(pod for launch in made.launch for pod in launch.pods) == ["default/job", "default/web"]

@@ -12,7 +12,7 @@ from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
-from htas.model.policy import Limits, NodeGroup, Policy, Workload
+from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
@@ -434,3 +434,35 @@ def test_a_claims_id_is_a_label_and_a_host_name_whatever_cluster_and_group_are_c
     assert len(found) == 63
     assert claim_id(policy, make_snapshot(), "g" * 30, 1) != found
     assert "--" not in claim_id(policy, make_snapshot(), "g" * 21 + "-x", 0)
+
+
+def come(ages_s: list[float]) -> list[Pod]:
+    """A job waits; others like it came so long ago, and run on a node that is full."""
+    there = [running(make_job(f"j{age}", 600, memory="300Mi", created_at=NOW - age), "full", age) for age in ages_s]
+    return [*there, make_job("waits", 600, memory="300Mi")]
+
+
+FULL = make_node("full", "4", "4Gi", pods=4)
+
+
+def test_a_job_that_comes_alone_gets_the_smallest_machine() -> None:
+    assert bought(planned(come([310.0, 320.0, 330.0, 340.0]), nodes=[FULL])) == {"t3.xsmall": 1}
+
+
+def test_where_work_comes_steadily_none_is_bought_that_is_dear_for_its_size() -> None:
+    """Of a t3.xsmall a GiB costs 15 % more, and a tenth of each m3.xsmall stays empty; the next jobs fill the rest."""
+    steadily = come([100.0, 70.0, 40.0, 20.0])
+    assert bought(
+        planned(steadily, make_policy(look_ahead_s=0.0, cycles=Cycles(autoscaling_s=120.0)), nodes=[FULL])
+    ) == {"m3.small": 1}
+
+
+def test_a_burst_is_no_steady_work() -> None:
+    assert bought(planned(come([20.0, 19.0, 18.0, 17.0]), nodes=[FULL])) == {"t3.xsmall": 1}
+
+
+def test_services_of_the_last_hour_tell_what_the_next_ones_need() -> None:
+    web = [running(make_pod(f"w{i}", memory="400Mi", created_at=NOW - 700.0 * (i + 1)), "full") for i in range(4)]
+    waits = make_pod("waits", memory="400Mi")
+    assert bought(planned([*web, waits], nodes=[FULL])) == {"m3.xsmall": 1}
+    assert bought(planned([*web[2:], waits], nodes=[make_node("full", "4", "4Gi", pods=2)])) == {"t3.xsmall": 1}

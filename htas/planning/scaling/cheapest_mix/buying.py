@@ -18,6 +18,7 @@ from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
 from htas.planning.scaling.offers import Offer
 from htas.planning.scaling.rental import Rental
+from htas.planning.scaling.steady import NEARLY_AS_GOOD
 from htas.planning.scaling.trimming import Machine
 
 MOST_ITEMS = 300
@@ -38,12 +39,16 @@ class _Item:
 def buy_mix(shopper: Shopper, demands: Sequence[Demand], hints: Sequence[Machine], rental: Rental) -> None:
     """Buy the cheapest mix for the demands that have no wishes about other pods; their counts become what is left.
 
-    `hints` are the machines that the greedy would buy. Where no mix is found within the limits nothing is bought.
+    `hints` are the machines that the greedy would buy. Where work comes steadily, flavours that are dear once they are
+    full are left to the greedy, for what fits no other. Where no mix is found within the limits nothing is bought.
     """
+    least = NEARLY_AS_GOOD * max(map(shopper.worth, shopper.offers), default=0.0)
     offers = [
         offer
         for offer in shopper.offers
-        if offer.group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX and shopper.allowance.bound(offer).count > 0
+        if shopper.worth(offer) >= least
+        and offer.group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX
+        and shopper.allowance.bound(offer).count > 0
     ]
     wanted = [
         demand
