@@ -12,7 +12,7 @@ Table 7, and on a catalogue of forty whose prices are not linear. The other ways
     python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1,2,3] [--workloads openb] [--trace PODS.csv]
                               [--budget 3] [--csv FILE]
 
-A mix is "proved" by its own bound, "proved twice" where a model that shares nothing with it agrees.
+A mix is "proved" by its own bound, "proved apart" where a model that shares nothing with it agrees.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def measured(name: str, catalogue: str, pods: Pods, flavours: Flavours, seed: in
     took, cpu = perf_counter() - began, process_time() - used
     assert mix is not None
     optimal = proven(work, mix.cost) if len(pods) <= 20 else None
-    told = {True: "proved twice", False: "NOT OPTIMAL", None: "proved" if mix.is_proved else ""}[optimal]
+    told = {True: "proved apart", False: "NOT OPTIMAL", None: "proved" if mix.is_proved else ""}[optimal]
     others = [greedy_cost(work), one_flavour(work), one_claim(work)]
     ratios = [round(cost / mix.bound, 5) for cost in (mix.cost, *others)]
     return Row(name, catalogue, len(pods), seed, *ratios, round(took, 2), round(cpu, 2), told)
