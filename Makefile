@@ -36,7 +36,17 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/kube-build.sh
 	tools/testenv/helm-build.sh
 	tools/testenv/nodes-packages.sh
-	$(BIN)/python -m pytest tests/real
+	$(MAKE) --jobs=2 --output-sync=target test-real-servers test-real-nodes
+
+# Two halves beside each other: most of the time is spent waiting for machines to come and go. Whatever is not named here is
+# in the second half.
+SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py
+
+.PHONY: test-real-servers test-real-nodes
+test-real-servers:
+	$(BIN)/python -m pytest --durations=10 $(SERVERS)
+test-real-nodes:
+	$(BIN)/python -m pytest --durations=10 tests/real $(addprefix --ignore=,$(SERVERS))
 
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict and the import contracts
