@@ -80,14 +80,15 @@ def _ask_optimiser(
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
     if search.is_under_way:
-        told |= {pod.key: _also(item, "a rearrangement is under way") for pod, item in waiting}
+        told |= {pod.key: _also(item, _under_way(snapshot, policy)) for pod, item in waiting}
         return []
     is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
     left = search.left if search.ended_at is not None else {}
     ripe = [(pod, item) for pod, item in waiting if now - pod.created_at >= fallback.after_s]
     asked = [(pod, item) for pod, item in ripe if not (is_same and pod.uid in left)]
     paused_s = 0.0 if search.ended_at is None else search.ended_at + fallback.pause_s - now
-    if asked and paused_s <= 0:
+    # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
+    if asked and paused_s <= 0 and search.ended_at != now:
         result.optimize = tuple(pod.key for pod, _ in asked)
         told |= {pod.key: _also(item, "a better placement of what runs is searched for") for pod, item in asked}
         return []
@@ -99,6 +100,14 @@ def _ask_optimiser(
                 item, f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
             )
     return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
+
+
+def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
+    """What is waited for, and the longest that it may take."""
+    if snapshot.rearrangement is None:
+        return f"a search for a better placement is under way, of {policy.fallback.budget_s:g} s at most"
+    left_s = max(0.0, snapshot.rearrangement.started_at + policy.timeouts.drain_s - snapshot.taken_at)
+    return f"a rearrangement is under way, for {left_s:.0f} s more at most"
 
 
 def _also(item: UnplacedPod, message: str) -> UnplacedPod:

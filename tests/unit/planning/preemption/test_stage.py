@@ -231,6 +231,19 @@ def test_what_the_last_search_left(search: dict[str, object], asked: tuple[str, 
     assert len(plan.preempt) == victims
 
 
+def test_how_long_a_search_is_waited_for_is_told() -> None:
+    message = searched(is_under_way=True).unplaced[0].message
+    assert message.endswith("a search for a better placement is under way, of 10 s at most")
+
+
+def test_the_plan_that_comes_with_an_answer_asks_for_no_other_one() -> None:
+    how = msgspec.structs.replace(OPTIMIZE, fallback=msgspec.structs.replace(OPTIMIZE.fallback, pause_s=0.0))
+    pods = [on("n", "a"), incoming()]
+    plan = planned(ONE, pods, how, search=Search(ended_at=NOW, left={"p": False}))
+    assert (plan.optimize, len(plan.preempt)) == ((), 1)
+    assert planned(ONE, pods, how, search=Search(ended_at=NOW - 1, left={})).optimize == ("default/p",)
+
+
 def test_what_is_proven_is_told() -> None:
     assert "proven: no other placement of what runs would take it in" in searched(left={"p": True}).unplaced[0].message
 
