@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -13,6 +13,7 @@ from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import Ints, PodClass
 from htas.planning.opening import Opening
 from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold, rows_there
 
@@ -123,18 +124,19 @@ def _preempt(
     waiting: _Waiting,
 ) -> None:
     preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
-    hopeless: dict[int, str] = {}
-    """Classes there was no way for: nor is there for the next pod of them, with less room."""
-    for pod, item in waiting:
+    hopeless = _Hopeless()
+    classes_left = {id(opening.book.class_of(pod)) for pod, _ in waiting}
+    for pod, item in _in_turn(waiting, preemptor):
         cls = opening.book.class_of(pod)
-        if len(result.beneficiaries) == MOST_AT_ONCE:
-            told[pod.key] = _also(item, f"{MOST_AT_ONCE} others are preempted for first")
+        if len(result.beneficiaries) == MOST_AT_ONCE or preemptor.looks_left <= 0:
+            told[pod.key] = _also(item, "others are preempted for first")
             continue
-        found = hopeless.get(id(cls)) or preemptor.preempt(pod)
+        found = hopeless.why(cls) or preemptor.preempt(pod, len(classes_left))
+        classes_left.discard(id(cls))
         if isinstance(found, str):
             told[pod.key] = _also(item, found)
             if pod.preempts:
-                hopeless[id(cls)] = found
+                hopeless.note(cls, found)
             continue
         _decide(result, pod, found)
         told[pod.key] = UnplacedPod(
@@ -144,6 +146,38 @@ def _preempt(
         pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
         told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, f"its room on {node} goes to work of higher priority")
     preemptor.restore()
+
+
+def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
+    """The most important first, for half of the work that a plan does; then those whose turn it is.
+
+    So work of high priority that there is no way for does not keep all other work waiting for ever.
+    """
+    for i, each in enumerate(waiting):
+        if not preemptor.has_much_left:
+            yield from preemptor.turned(waiting[i:])
+            return
+        yield each
+
+
+class _Hopeless:
+    """Classes there was no way for: nor is there for the next pod of them, nor for one that asks for more."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, list[tuple[Ints, str]]] = {}
+
+    def note(self, cls: PodClass, why: str) -> None:
+        self._known.setdefault(self._kind(cls), []).append((cls.requests, why))
+
+    def why(self, cls: PodClass) -> str | None:
+        """Why there is no way for a class, as far as that is known."""
+        known = self._known.get(self._kind(cls), ())
+        return next((why for requests, why in known if (requests <= cls.requests).all()), None)
+
+    @staticmethod
+    def _kind(cls: PodClass) -> object:
+        """Spread and affinity tell classes apart; without them what the node is asked for does."""
+        return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
 
 
 def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:

@@ -9,10 +9,11 @@ from htas.model.constraints import PodAffinityTerm
 from htas.model.nodes import ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, Limits
+from htas.model.policy import Fallback, FallbackMode, Limits, Promises
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import Search
 from htas.planning.fallback import MOST_AT_ONCE, circumstances
+from htas.planning.preemption import preemptor
 from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot
 from tests.unit.planning.preemption.world import (
     HIGH,
@@ -120,6 +121,32 @@ def test_a_plan_preempts_for_so_many_and_the_next_goes_on() -> None:
     pods = [on(node.name, f"a-{node.name}") for node in nodes]
     plan = planned(nodes, [*pods, *(incoming(name=f"p{i}") for i in range(MOST_AT_ONCE + 5))])
     assert len(plan.preempt) == MOST_AT_ONCE
+
+
+def test_work_that_there_is_no_way_for_keeps_no_other_work_waiting_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two must leave for each of the large ones, and the budget allows one; looks are few, and spent on them first."""
+    monkeypatch.setattr(preemptor, "MOST_LOOKS", 30)
+    nodes = [machine(f"n{i}") for i in range(10)]
+    pods = [on(node.name, f"{node.name}-{j}", "2", labels={"app": "foo"}) for node in nodes for j in range(2)]
+    large = [incoming("4", HIGH + i, f"large-{i}") for i in range(6)]
+    there = [*pods, *large, incoming("2", MIDDLE, "small")]
+    how = policy(Promises.KEEP)
+    plans = [planned(nodes, there, how, budgets=(budget(1),), generation=turn) for turn in range(10)]
+    reached = [plan for plan in plans if "default/small" in {item.beneficiary for item in plan.preempt}]
+    assert 0 < len(reached) < len(plans)
+    messages = [item.message for plan in plans for item in plan.unplaced if item.pod == "default/small"]
+    assert any(message.endswith("others are preempted for first") for message in messages)
+
+
+def test_where_a_smaller_one_finds_no_way_a_larger_one_is_told_the_same() -> None:
+    pods = [
+        on("n", "a", "2", MIDDLE),
+        on("n", "b", "2", HIGH),
+        incoming("3", HIGH, "small"),
+        incoming("4", HIGH, "large"),
+    ]
+    told = {item.pod: item.message for item in planned(ONE, pods).unplaced}
+    assert told["default/small"] == told["default/large"] != ""
 
 
 # Nominated pods.
