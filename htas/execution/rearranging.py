@@ -22,7 +22,7 @@ from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, NodeGroup, Policy
+from htas.model.policy import MigrationMethod, NodeGroup, Policy, grace_of
 from htas.model.rearrangement import OpenRearrangement, Rearrangement
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
@@ -158,7 +158,7 @@ class Rearranging:
         return self._remembered(pod, outcome, "rearrange.moved")
 
     def _evict(self, pod: Pod, step: Step, group: NodeGroup | None, why: str = "") -> Outcome:
-        grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
+        grace_s = grace_of(pod, group)
         verb = "move" if step.target else "displace"
         message = f"evicted{why}, goes to {step.target}" if step.target else "evicted for more important work"
         outcome = self._done(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)

@@ -164,7 +164,7 @@ class Preemptor:
         known = self._shortlists.get(id(cls))
         if known is None:
             rows = self._residents.promising(cls, self._resolvable(cls))
-            self._spend_looks(LEAST_LOOKS)
+            self.looks_left -= LEAST_LOOKS
             best_half = self._may_look // 2
             if len(rows) > self._may_look:
                 rows = [*rows[:best_half], *self.turned(rows[best_half:])]
