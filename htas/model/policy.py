@@ -247,6 +247,8 @@ class Fallback(msgspec.Struct, frozen=True):
     pause_s: float = 60.0
     """Between the ends of one search and the beginning of the next."""
     new_pods: NewPods = NewPods.PLAN_AROUND
+    patience_s: float = 300.0
+    """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:

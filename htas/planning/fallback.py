@@ -19,9 +19,10 @@ from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold,
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
-    | {Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE}
 )
 """Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
+PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE})
+"""Reasons that may be over in a moment: who has waited for less than `fallback.patience` is not evicted for."""
 MOST_AT_ONCE = 100
 """So many pods are preempted for by one plan, the most important ones; the next goes on from what came of it."""
 
@@ -64,7 +65,13 @@ def _waiting(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplac
     Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
     """
     pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
-    found = [(pods[item.pod], item) for item in unplaced if item.reason in NOTHING_TO_BUY and item.pod in pods]
+    since = snapshot.taken_at - policy.fallback.patience_s
+    found = [
+        (pods[item.pod], item)
+        for item in unplaced
+        if item.pod in pods
+        and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
+    ]
     ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
     there, hopes = rows_there(opening, snapshot), dict[int, bool]()
     for pod, _ in ours:

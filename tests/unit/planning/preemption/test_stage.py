@@ -149,6 +149,16 @@ def test_where_a_smaller_one_finds_no_way_a_larger_one_is_told_the_same() -> Non
     assert told["default/small"] == told["default/large"] != ""
 
 
+@pytest.mark.parametrize(("waited_s", "victims"), [(299.0, 0), (300.0, 1)])
+def test_a_cloud_that_is_away_is_waited_for_before_anybody_is_evicted(waited_s: float, victims: int) -> None:
+    how = make_policy(fallback=Fallback(mode=FallbackMode.PREEMPT))
+    plan = planned(ONE, [on("n", "a"), incoming(created_at=NOW - waited_s)], how, cloud_problem="no answer")
+    assert [item.reason for item in plan.unplaced] == [
+        Unplaced.CLOUD_UNREACHABLE if not victims else Unplaced.NOMINATED
+    ]
+    assert len(plan.preempt) == victims
+
+
 # Nominated pods.
 
 
