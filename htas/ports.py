@@ -244,7 +244,12 @@ class StorePort(Protocol):
         """Write a rearrangement as `put_claim` writes a claim."""
         ...
 
-    def delete_rearrangement(self) -> None: ...
+    def delete_rearrangement(self, version: int) -> None:
+        """Delete the rearrangement whose stored version is `version`; what is gone already is no error.
+
+        Raises ConflictError when another writer was first: another daemon's rearrangement is not ours to forget.
+        """
+        ...
 
     def learned(self) -> dict[str, Resources]:
         """What each flavour was seen to offer."""

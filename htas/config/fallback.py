@@ -42,6 +42,11 @@ class FallbackSetting(Section):
         description="Those that come during a search: plan-around: are placed at once; wait: until it is over.",
     )
 
+    patience: Seconds = Field(
+        default=300.0,
+        description="How long a pod waits for a cloud that is away or has just failed, before others leave for it; 5m.",
+    )
+
     @field_validator("promises")
     @classmethod
     def _has_an_effect(cls, promises: Promises, info: ValidationInfo) -> Promises:
@@ -59,4 +64,5 @@ class FallbackSetting(Section):
             workers=self.workers,
             pause_s=self.pause,
             new_pods=self.new_pods,
+            patience_s=self.patience,
         )

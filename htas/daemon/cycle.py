@@ -169,7 +169,7 @@ class Daemon:
         took = perf_counter() - began
         self._memory = decided.memory
         executed = self._executor.execute(decided, snapshot)
-        self.searching.ended(executed, snapshot.taken_at)
+        self.searching.ended(executed, snapshot)
         outcomes = (*repairs, *taken_up, *executed, *self.searching.ask(decided, snapshot))
         result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
         self._announcing.announce(snapshot, decided, outcomes)

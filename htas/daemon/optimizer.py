@@ -13,7 +13,9 @@ import sys
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from threading import Thread
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Event, Thread, Timer
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -153,14 +155,24 @@ class ProcessOptimizer:
         process.start()
         self._pid = process.pid
         theirs.close()  # so that the end of the process is the end of the pipe
+        within_s = policy.fallback.budget_s + self._starting_s
+        is_late = Event()
+        # A process that does not read would hold the sending for ever: its end is the end of that, too.
+        deadline = Timer(within_s, _end_late, (process, is_late))
+        deadline.daemon = True
+        deadline.start()
         try:
             ours.send_bytes(msgspec.json.encode((snapshot, policy)))
-            return self._reply(ours, policy.fallback.budget_s + self._starting_s)
+            return self._reply(ours, within_s)
         except (EOFError, OSError):
             process.join(1.0)
+            if is_late.is_set():
+                return None, f"no answer within {within_s:g} s"
             return None, f"the optimiser ended without an answer (exit code {process.exitcode})"
         finally:
             self._pid = None
+            deadline.cancel()
+            deadline.join()
             process.kill()
             process.join()
             process.close()
@@ -173,12 +185,19 @@ class ProcessOptimizer:
         return found, problem
 
 
+def _end_late(process: BaseProcess, is_late: Event) -> None:
+    is_late.set()
+    process.kill()
+
+
 def serve(connection: Connection, parent: int) -> None:
     """The search's process: one question, one answer."""
     from htas.planning.priority import optimise
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer
     _end_with(parent)
+    with suppress(OSError):  # where memory runs out, the kernel ends this process and not the daemon (Linux)
+        Path("/proc/self/oom_score_adj").write_text("1000")
     snapshot, policy = msgspec.json.decode(connection.recv_bytes(), type=tuple[ClusterSnapshot, Policy])
     began = monotonic()
     try:

@@ -14,6 +14,7 @@ from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchReport
 from htas.model.plan_document import API_VERSION, instant_text
+from htas.model.policy import FallbackMode
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.reasons import Cancelled
 from htas.model.record import OutcomeStatus
@@ -39,8 +40,8 @@ class SearchDesk:
             self._daemon = daemon
 
     def post(self, authorization: str = "") -> Response:
-        """202 with the search that will be made; 401 without the token, 409 while one is under way, 503 where another
-        daemon leads.
+        """202 with the search that will be made; 401 without the token, 409 while one is under way or with
+        fallback.mode off, 503 where another daemon leads.
         """
         try:
             if self._token_file is not None:
@@ -50,6 +51,8 @@ class SearchDesk:
         daemon = self._leader()
         if daemon is None:
             return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)
+        if daemon.searching.policy.fallback.mode is FallbackMode.OFF:
+            return PlainTextResponse("fallback.mode is off: nothing that runs is rearranged; set it to optimize\n", 409)
         try:
             report = daemon.searching.request()
         except ConflictError as error:

@@ -119,7 +119,7 @@ class Searching:
             opened, outcome = self._rearranging.begin(answer.found, snapshot)
             outcomes.append(outcome)
             if opened is None:
-                self._fact = Search(ended_at=snapshot.taken_at)  # for them nothing is known: the world has changed
+                self._dropped(snapshot)
                 self._tell(state=SearchState.DROPPED, message=outcome.message)
             else:
                 snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
@@ -140,13 +140,13 @@ class Searching:
         who = "it was asked for" if is_requested else f"{len(plan.optimize)} pods wait and nothing can be bought"
         return [Outcome("search", SUBJECT, OutcomeStatus.DONE, who)]
 
-    def ended(self, outcomes: Iterable[Outcome], at: float) -> None:
+    def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:
         """Note what became of the rearrangement under way, by a cycle's outcomes."""
         for outcome in outcomes:
             if outcome.status is OutcomeStatus.DONE and outcome.verb == "rearranged":
                 self._tell(state=SearchState.DONE, message=outcome.message)
             elif outcome.status is OutcomeStatus.DONE and outcome.verb == "cancel-rearrangement":
-                self._fact = Search(ended_at=at)
+                self._dropped(snapshot)
                 self._tell(state=SearchState.DROPPED, message=outcome.message)
 
     def close(self) -> None:
@@ -166,6 +166,17 @@ class Searching:
                 last = SearchReport(number, SearchState.ASKED, snapshot.taken_at, "plan")
             self._report = msgspec.structs.replace(last, state=SearchState.SEARCHING)
         self._optimizer.begin(snapshot, self.policy)
+
+    def _dropped(self, snapshot: ClusterSnapshot) -> None:
+        """Of those who were to have room nothing is proven, and the world has changed: a new search may be made.
+
+        Until then they are preempted for. With batch work that ends every few seconds most of what is found may be
+        dropped, and a pod that only waited for the next search would wait for ever.
+        """
+        current = snapshot.rearrangement
+        seats = [slot.pod.uid for slot in current.slots if slot.source is None] if current is not None else []
+        left = dict.fromkeys((*self._asked_of, *seats), False)
+        self._fact = Search(ended_at=snapshot.taken_at, left=left)
 
     def _note(self, answer: Answer, now: float) -> None:
         """What the search left, for the planner and for people."""

@@ -20,7 +20,7 @@ from htas.model.migrations import Refusal
 from htas.model.nodes import SCALE_DOWN_DISABLED, Node
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import MigrationMethod, Policy, grace_of
 from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
@@ -242,8 +242,7 @@ class Draining:
         return self._do("migrate", pod.key, start, f"to {move.target}")
 
     def _evict(self, pod: Pod, node: Node) -> Outcome:
-        group = self.policy.group(node.group)
-        grace_s = min(pod.grace_s, group.cleaning.max_grace_s) if group is not None else pod.grace_s
+        grace_s = grace_of(pod, self.policy.group(node.group))
         outcome = self._do("evict", pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
         if outcome.status is OutcomeStatus.DONE:
             self._refused_since.pop(node.name, None)

@@ -18,7 +18,7 @@ from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.plan import Plan, Preemption
 from htas.model.pods import Pod
-from htas.model.policy import Policy, Promises
+from htas.model.policy import Policy, Promises, grace_of
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cleaning.ledger import BudgetLedger
@@ -66,7 +66,9 @@ class Preempting:
             return [nominated]
         reached("preempt.nominated")
         victims = round_.victims(items)
-        outcomes = self.calls.all([self._call(victim, pod, node, breaks) for victim, breaks in victims])
+        outcomes = self.calls.all(
+            [self._call(victim, pod, node, breaks, round_.grace_of(victim)) for victim, breaks in victims]
+        )
         now = self.ports.clock.now()
         for (victim, _), outcome in zip(victims, outcomes, strict=True):
             if outcome.status is OutcomeStatus.DONE:
@@ -82,10 +84,10 @@ class Preempting:
             self._nominated[pod.uid] = node, self.ports.clock.now()
         return outcome
 
-    def _call(self, victim: Pod, pod: Pod, node: str, breaks_budget: bool) -> Call:
+    def _call(self, victim: Pod, pod: Pod, node: str, breaks_budget: bool, grace_s: float) -> Call:
         """Evict a victim; where a budget forbids that and the policy does not, delete it as kube-scheduler does."""
         message = f"for {pod.key} of priority {pod.priority} on {node}"
-        act = partial(self.ports.cluster.evict, victim)
+        act = partial(self.ports.cluster.evict, victim, grace_s)
         if breaks_budget:
             act = partial(self.ports.cluster.preempt, victim, f"{self.policy.scheduler_name}: preempting {message}")
         return partial(_evicted, victim.key, message, act)
@@ -122,6 +124,7 @@ class _Round:
         self.pods: Mapping[str, Pod] = {pod.key: pod for pod in view.pods}
         self._meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}
         self._nodes = {node.name: node for node in view.nodes}
+        self._policy = policy
         self._scheduler = policy.scheduler_name
         self._keeps_budgets = policy.fallback.promises is Promises.KEEP
         self._disturbing = Disturbing(view, policy, now)
@@ -150,6 +153,11 @@ class _Round:
             found.append((victim, self._ledger.refusal(victim) is not None))
             self._ledger.spend(victim)
         return found
+
+    def grace_of(self, victim: Pod) -> float:
+        """Seconds it is given to end."""
+        node = self._nodes.get(victim.node or "")
+        return grace_of(victim, self._policy.group(node.group) if node is not None else None)
 
     def lesser_nominees(self, pod: Pod, node: str) -> Iterable[Pod]:
         """Our own pods of lower priority that are nominated to a node; other schedulers take theirs back themselves."""

@@ -22,7 +22,7 @@ from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, NodeGroup, Policy
+from htas.model.policy import MigrationMethod, NodeGroup, Policy, grace_of
 from htas.model.rearrangement import OpenRearrangement, Rearrangement
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
@@ -68,7 +68,7 @@ class Rearranging:
         if snapshot.rearrangement is None:
             return []
         if carrying.cancel is not None:
-            return [self._cancel(carrying.cancel, carrying.message)]
+            return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
             view = self.ports.cluster.observe()
             current = self._noted(snapshot.rearrangement, view)
@@ -87,7 +87,7 @@ class Rearranging:
         )
         carried = carried_on(fresh, self.policy, self.ports.clock.now()).carrying
         if carried.cancel is not None:
-            return [self._cancel(carried.cancel, carried.message)]
+            return [self._cancel(current, carried.cancel, carried.message)]
         return self._take(carried.steps, current, view)
 
     def _noted(self, before: OpenRearrangement, view: ClusterView) -> OpenRearrangement:
@@ -103,7 +103,7 @@ class Rearranging:
         pods = {pod.uid: pod for pod in view.pods}
         self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in pods}
         try:
-            self._journal_detours(steps, current, view)
+            current = self._journal_detours(steps, current, view)
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         under_way = {move.pod for move in self.ports.migration.moving()}
@@ -122,14 +122,17 @@ class Rearranging:
                 calls.append(partial(self._evict, pod, step, group))
         outcomes = self.calls.all(calls)
         refused = self._refused_too_long()
-        return outcomes if refused is None else [*outcomes, self._cancel(Cancelled.EVICTION_REFUSED, refused)]
+        return outcomes if refused is None else [*outcomes, self._cancel(current, Cancelled.EVICTION_REFUSED, refused)]
 
-    def _journal_detours(self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView) -> None:
+    def _journal_detours(
+        self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView
+    ) -> OpenRearrangement:
         """That a slot is elsewhere now is written down before its pod leaves for it."""
         detours = {step.uid: step.target for step in steps if step.is_detour}
         if detours:
-            self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
+            current = self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
             reached("rearrange.detour-journalled")
+        return current
 
     def _is_moved(self, pod: Pod, step: Step, current: OpenRearrangement) -> bool:
         """Whether a pod keeps its progress. Once that was taken back, its controller starts it at the target."""
@@ -155,7 +158,7 @@ class Rearranging:
         return self._remembered(pod, outcome, "rearrange.moved")
 
     def _evict(self, pod: Pod, step: Step, group: NodeGroup | None, why: str = "") -> Outcome:
-        grace_s = pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
+        grace_s = grace_of(pod, group)
         verb = "move" if step.target else "displace"
         message = f"evicted{why}, goes to {step.target}" if step.target else "evicted for more important work"
         outcome = self._done(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
@@ -187,15 +190,15 @@ class Rearranging:
     def _complete(self, current: OpenRearrangement) -> Outcome:
         took_s = self.ports.clock.now() - current.started_at
         message = f"{current.seated} placed, {current.moved} moved, {current.evicted} evicted in {took_s:.0f} s"
-        return self._end("rearranged", message, "rearrange.completed")
+        return self._end(current, "rearranged", message, "rearrange.completed")
 
-    def _cancel(self, reason: Cancelled, message: str) -> Outcome:
-        return self._end("cancel-rearrangement", f"{reason}: {message}", "rearrange.cancelled")
+    def _cancel(self, current: OpenRearrangement, reason: Cancelled, message: str) -> Outcome:
+        return self._end(current, "cancel-rearrangement", f"{reason}: {message}", "rearrange.cancelled")
 
-    def _end(self, verb: str, message: str, point: str) -> Outcome:
+    def _end(self, current: OpenRearrangement, verb: str, message: str, point: str) -> Outcome:
         """Forget it: no slot is kept any more."""
         try:
-            self.ports.store.delete_rearrangement()
+            self.ports.store.delete_rearrangement(current.version)
         except HTASError as error:
             return Outcome(verb, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached(point)

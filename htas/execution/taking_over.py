@@ -43,7 +43,8 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
             continue
         ports.store.delete_drain(drain.node)
         outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
-    if ports.store.rearrangement() is not None:
-        ports.store.delete_rearrangement()
+    rearrangement = ports.store.rearrangement()
+    if rearrangement is not None:
+        ports.store.delete_rearrangement(rearrangement.version)
         outcomes.append(Outcome("rearrange", SUBJECT, OutcomeStatus.DROPPED, f"{Cancelled.OVERTAKEN}: {OVERTAKEN}"))
     return outcomes

@@ -10,7 +10,7 @@ import msgspec
 from htas.model.constraints import Taint
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
-from htas.model.pods import WorkKind
+from htas.model.pods import Pod, WorkKind
 
 DEFAULT_SCHEDULER_NAME = "htas"
 
@@ -247,6 +247,13 @@ class Fallback(msgspec.Struct, frozen=True):
     pause_s: float = 60.0
     """Between the ends of one search and the beginning of the next."""
     new_pods: NewPods = NewPods.PLAN_AROUND
+    patience_s: float = 300.0
+    """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
+
+
+def grace_of(pod: Pod, group: NodeGroup | None) -> float:
+    """Seconds an evicted pod is given to end: its own, but no more than its node's group allows."""
+    return pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
 
 
 class Policy(msgspec.Struct, frozen=True):

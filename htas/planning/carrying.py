@@ -162,26 +162,24 @@ def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried
 
 
 def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Refusal:
-    """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not."""
+    """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
+
+    Pods that have left their nodes meanwhile need no shift: their room is free, or about to be.
+    """
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
-    for shift in found.shifts:
-        pod = pods.get(shift.uid)
-        if pod is None or pod.node != shift.source or pod.is_terminating:
-            return Refusal(Cancelled.ROOM_TAKEN, f"{shift.pod} is not on {shift.source} any more")
+    shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
     if not seats:
         return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
     moves = [
-        Slot(pods[shift.uid], shift.target, shift.source, shift.method)
-        for shift in found.shifts
-        if shift.target is not None
+        Slot(pods[shift.uid], shift.target, shift.source, shift.method) for shift in shifts if shift.target is not None
     ]
     slots = (*seats, *moves)
     opened = OpenRearrangement(
         started_at=now,
         priority=max(slot.pod.priority for slot in seats),
         slots=slots,
-        victims=tuple(Victim(pods[shift.uid], shift.source) for shift in found.shifts if shift.target is None),
+        victims=tuple(Victim(pods[shift.uid], shift.source) for shift in shifts if shift.target is None),
         settled=_settled(slots, pods),
     )
     return _refused(opened, snapshot, policy, now) or opened
@@ -206,6 +204,10 @@ def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Polic
     return forbidden(
         [*leaving, *((victim.pod.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
     )
+
+
+def _still_runs(pod: Pod | None, source: str) -> bool:
+    return pod is not None and pod.node == source and not pod.is_terminating
 
 
 def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:

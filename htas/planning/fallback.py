@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -13,14 +13,16 @@ from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import Ints, PodClass
 from htas.planning.opening import Opening
 from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold, rows_there
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
-    | {Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE}
 )
 """Reasons that no machine will come for now; what waits for another reason is not to be evicted for."""
+PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE})
+"""Reasons that may be over in a moment: who has waited for less than `fallback.patience` is not evicted for."""
 MOST_AT_ONCE = 100
 """So many pods are preempted for by one plan, the most important ones; the next goes on from what came of it."""
 
@@ -63,7 +65,13 @@ def _waiting(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplac
     Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
     """
     pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
-    found = [(pods[item.pod], item) for item in unplaced if item.reason in NOTHING_TO_BUY and item.pod in pods]
+    since = snapshot.taken_at - policy.fallback.patience_s
+    found = [
+        (pods[item.pod], item)
+        for item in unplaced
+        if item.pod in pods
+        and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
+    ]
     ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
     there, hopes = rows_there(opening, snapshot), dict[int, bool]()
     for pod, _ in ours:
@@ -80,14 +88,15 @@ def _ask_optimiser(
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
     if search.is_under_way:
-        told |= {pod.key: _also(item, "a rearrangement is under way") for pod, item in waiting}
+        told |= {pod.key: _also(item, _under_way(snapshot, policy)) for pod, item in waiting}
         return []
     is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
     left = search.left if search.ended_at is not None else {}
     ripe = [(pod, item) for pod, item in waiting if now - pod.created_at >= fallback.after_s]
     asked = [(pod, item) for pod, item in ripe if not (is_same and pod.uid in left)]
     paused_s = 0.0 if search.ended_at is None else search.ended_at + fallback.pause_s - now
-    if asked and paused_s <= 0:
+    # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
+    if asked and paused_s <= 0 and search.ended_at != now:
         result.optimize = tuple(pod.key for pod, _ in asked)
         told |= {pod.key: _also(item, "a better placement of what runs is searched for") for pod, item in asked}
         return []
@@ -99,6 +108,14 @@ def _ask_optimiser(
                 item, f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
             )
     return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
+
+
+def _under_way(snapshot: ClusterSnapshot, policy: Policy) -> str:
+    """What is waited for, and the longest that it may take."""
+    if snapshot.rearrangement is None:
+        return f"a search for a better placement is under way, of {policy.fallback.budget_s:g} s at most"
+    left_s = max(0.0, snapshot.rearrangement.started_at + policy.timeouts.drain_s - snapshot.taken_at)
+    return f"a rearrangement is under way, for {left_s:.0f} s more at most"
 
 
 def _also(item: UnplacedPod, message: str) -> UnplacedPod:
@@ -114,18 +131,19 @@ def _preempt(
     waiting: _Waiting,
 ) -> None:
     preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
-    hopeless: dict[int, str] = {}
-    """Classes there was no way for: nor is there for the next pod of them, with less room."""
-    for pod, item in waiting:
+    hopeless = _Hopeless()
+    classes_left = {id(opening.book.class_of(pod)) for pod, _ in waiting}
+    for pod, item in _in_turn(waiting, preemptor):
         cls = opening.book.class_of(pod)
-        if len(result.beneficiaries) == MOST_AT_ONCE:
-            told[pod.key] = _also(item, f"{MOST_AT_ONCE} others are preempted for first")
+        if len(result.beneficiaries) == MOST_AT_ONCE or preemptor.looks_left <= 0:
+            told[pod.key] = _also(item, "others are preempted for first")
             continue
-        found = hopeless.get(id(cls)) or preemptor.preempt(pod)
+        found = hopeless.why(cls) or preemptor.preempt(pod, len(classes_left))
+        classes_left.discard(id(cls))
         if isinstance(found, str):
             told[pod.key] = _also(item, found)
             if pod.preempts:
-                hopeless[id(cls)] = found
+                hopeless.note(cls, found)
             continue
         _decide(result, pod, found)
         told[pod.key] = UnplacedPod(
@@ -135,6 +153,38 @@ def _preempt(
         pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
         told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, f"its room on {node} goes to work of higher priority")
     preemptor.restore()
+
+
+def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
+    """The most important first, for half of the work that a plan does; then those whose turn it is.
+
+    So work of high priority that there is no way for does not keep all other work waiting for ever.
+    """
+    for i, each in enumerate(waiting):
+        if not preemptor.has_much_left:
+            yield from preemptor.turned(waiting[i:])
+            return
+        yield each
+
+
+class _Hopeless:
+    """Classes there was no way for: nor is there for the next pod of them, nor for one that asks for more."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, list[tuple[Ints, str]]] = {}
+
+    def note(self, cls: PodClass, why: str) -> None:
+        self._known.setdefault(self._kind(cls), []).append((cls.requests, why))
+
+    def why(self, cls: PodClass) -> str | None:
+        """Why there is no way for a class, as far as that is known."""
+        known = self._known.get(self._kind(cls), ())
+        return next((why for requests, why in known if (requests <= cls.requests).all()), None)
+
+    @staticmethod
+    def _kind(cls: PodClass) -> object:
+        """Spread and affinity tell classes apart; without them what the node is asked for does."""
+        return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
 
 
 def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:

@@ -125,8 +125,8 @@ def test_the_rearrangement_comes_and_goes(store: StorePort) -> None:
     assert (first.version, store.rearrangement()) == (1, first)
     second = store.put_rearrangement(msgspec.structs.replace(first, victims=(), evicted=1))
     assert store.rearrangement() == second
-    store.delete_rearrangement()
-    store.delete_rearrangement()
+    store.delete_rearrangement(second.version)
+    store.delete_rearrangement(second.version)
     assert store.rearrangement() is None
     assert store.put_rearrangement(rearrangement()).version == 1
 
@@ -137,6 +137,8 @@ def test_there_is_one_rearrangement_and_its_second_writer_is_told(store: StorePo
     for stale in (rearrangement(), first):
         with pytest.raises(ConflictError, match="rearrangement: another writer was first"):
             store.put_rearrangement(stale)
+    with pytest.raises(ConflictError, match="rearrangement: another writer was first"):
+        store.delete_rearrangement(first.version)
     assert store.rearrangement() == second
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.execution import crash_points, preempting
 from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
 from htas.model.record import OutcomeStatus
 from htas.model.resources import Resources
 from htas.planning.planner import plan
@@ -51,6 +52,15 @@ def test_the_more_important_service_runs_and_the_least_important_pods_went() -> 
     assert len(news_of(story, "Preempted")) == 2
     assert len(set(news_of(story, "Nominated"))) == 2
     assert story.world.ledger.running_machines() == 2
+
+
+def test_a_victim_has_no_more_grace_than_its_group_allows() -> None:
+    """Pods have 30 s by themselves; the group allows 5."""
+    story = full(service("high", 2, at_s=120, priority=100))
+    group = NodeGroup("any", cleaning=CleaningRules(max_grace_s=5.0))
+    story.daemon.adopt(msgspec.structs.replace(story.daemon.policy, groups=(group,)))
+    story.play(145)
+    assert running(story, "high") == 2
 
 
 def test_pods_of_equal_priority_wait() -> None:

@@ -351,7 +351,8 @@ def test_a_target_that_is_closed_cancels_it() -> None:
     story.world.cluster.set_ready("a", False)
     story.play(120)
     assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.NODE_CLOSED]
-    assert story.world.ledger.evictions == 1
+    assert len(story.told("move")) == 1
+    assert story.told("preempt") == ["for default/high-1 of priority 10 on b"], "the plan goes on without it"
 
 
 def test_where_the_beneficiary_is_gone_nobody_is_evicted_any_more() -> None:
@@ -383,12 +384,59 @@ def test_a_promise_that_is_made_meanwhile_is_kept() -> None:
 def test_what_was_found_too_late_is_dropped() -> None:
     story = figure_1(Foretold({"two-1": "a"}, {"three-1": "b"}))
     until(story, lambda: bool(story.optimizer and story.optimizer.has_answer))
-    story.world.load(Workload("over", (), (Rescale(0.0, "default", "one", 0), Rescale(0.0, "default", "two", 0))))
+    story.world.load(Workload("over", (), (Rescale(0.0, "default", "three", 0),)))
     story.play(150)
     assert story.verbs["rearrange", "dropped"] == 1
     report = story.daemon.searching.report
     assert report is not None
-    assert (report.state, story.on("a") | story.on("b")) == (SearchState.DROPPED, {"three"})
+    assert (report.state, story.on("a") | story.on("b")) == (SearchState.DROPPED, {"one", "two"})
+
+
+class Stale(Foretold):
+    """Finds each time what is not valid any more when its answer comes: the room is not there."""
+
+    def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
+        self.asked.append(snapshot)
+        seats = tuple(Seat(pod.key, pod.uid, "b") for pod in snapshot.cluster.pods if pod.node is None)
+        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, (), (), seats)
+        self.answers.append(Answer(found, "", 0.0))
+
+
+@pytest.mark.parametrize("pause_s", [60.0, 0.0])
+def test_where_what_was_found_is_dropped_its_pods_are_preempted_for(pause_s: float) -> None:
+    arrivals = [web("one", 2000), web("two", 2000), web("three", 3000, at_s=60, priority=1000)]
+    story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, Stale({}, {}), pause_s=pause_s).play(150)
+    assert story.verbs["rearrange", "dropped"] == 1
+    assert story.pods("three")["three-1"] is not None
+    assert story.world.ledger.evictions == 1
+    story.assert_whole()
+
+
+def test_where_a_rearrangement_is_cancelled_its_pods_are_preempted_for() -> None:
+    arrivals = [web("one", 2000), web("two", 2000), web("three", 3000, at_s=60, priority=10)]
+    budgets = [Budget("default", "two", labels_are(app="two"), 1)]
+    story = Full(
+        nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, Foretold({"two-1": "a"}, {"three-1": "b"}), budgets
+    )
+    until(story, lambda: bool(story.told("move")))
+    story.play(600)
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.EVICTION_REFUSED]
+    assert story.pods("three") == {"three-1": "a"}
+    story.assert_whole()
+
+
+def test_what_has_left_its_node_meanwhile_needs_no_shift() -> None:
+    """A job on the node to be emptied ends while it is searched for; the pod beside it still has to move."""
+    arrivals = [web("one", 2000), web("two", 2000), job("short", runs_s=70, cpu_m=1000)]
+    arrivals.append(web("four", 4000, at_s=60, priority=10))
+    told = Foretold({"two-1": "a", "short-1": "a"}, {"four-1": "b"}, is_slow=True)
+    story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b", "short-1": "b"}, arrivals, told)
+    until(story, lambda: "short-1" not in story.pods())
+    told.is_slow = False
+    story.play(200)
+    assert (story.on("a"), story.on("b"), story.all_run()) == ({"one", "two"}, {"four"}, True)
+    assert (len(told.asked), story.world.ledger.evictions, story.verbs["rearrange", "done"]) == (1, 1, 1)
+    story.assert_whole()
 
 
 def test_a_search_that_was_asked_for_is_made() -> None:

@@ -46,7 +46,7 @@ _REARRANGEMENT = "SELECT version, writer, body FROM KEYSPACE.rearrangements WHER
 _PUT_REARRANGEMENT = (
     "UPDATE KEYSPACE.rearrangements SET version = ?, writer = ?, body = ? WHERE cluster = ? IF version = ?"
 )
-_DELETE_REARRANGEMENT = "DELETE FROM KEYSPACE.rearrangements WHERE cluster = ? IF EXISTS"
+_DELETE_REARRANGEMENT = "DELETE FROM KEYSPACE.rearrangements WHERE cluster = ? IF version = ?"
 _LEARNED = "SELECT flavour, body FROM KEYSPACE.learned WHERE cluster = ?"
 _PUT_LEARNED = "INSERT INTO KEYSPACE.learned (cluster, flavour, body) VALUES (?, ?, ?)"
 
@@ -113,10 +113,16 @@ class Journal:
         self._compare_and_set("rearrangement", rearrangement.version, write, _REARRANGEMENT, (self._name,))
         return written
 
-    def delete_rearrangement(self) -> None:
+    def delete_rearrangement(self, version: int) -> None:
         def delete() -> bool:
-            self._session.compare_and_set("deleting the rearrangement", _DELETE_REARRANGEMENT, (self._name,))
-            return True
+            if self._session.compare_and_set(
+                "deleting the rearrangement", _DELETE_REARRANGEMENT, (self._name, version)
+            ):
+                return True
+            found = self._session.rows("reading the rearrangement", _REARRANGEMENT, (self._name,), serial=True)
+            if found and found[0][0] != version:
+                raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
+            return not found  # gone: by an earlier try, or by somebody else
 
         self._until_known(delete)
 

@@ -62,8 +62,8 @@ class CassandraStore:
     def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
         return self._journal.put_rearrangement(rearrangement)
 
-    def delete_rearrangement(self) -> None:
-        self._journal.delete_rearrangement()
+    def delete_rearrangement(self, version: int) -> None:
+        self._journal.delete_rearrangement(version)
 
     # What was learned and what is owed.
 

@@ -123,9 +123,11 @@ class SqliteStore:
                 )
         return written
 
-    def delete_rearrangement(self) -> None:
+    def delete_rearrangement(self, version: int) -> None:
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM rearrangement")
+            done = connection.execute("DELETE FROM rearrangement WHERE version = ?", (version,))
+            if done.rowcount != 1 and connection.execute("SELECT 1 FROM rearrangement").fetchone() is not None:
+                raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
 
     # What was learned and what is owed.
 

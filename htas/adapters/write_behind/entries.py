@@ -75,7 +75,7 @@ def write_journal(store: StorePort, entry: Entry) -> None:
         case Kind.REARRANGEMENT:
             store.put_rearrangement(entry.holds(OpenRearrangement))
         case Kind.REARRANGEMENT_END:
-            store.delete_rearrangement()
+            store.delete_rearrangement(entry.holds(int))
         case Kind.BILL:
             store.put_bill(entry.holds(Bill))
         case _:

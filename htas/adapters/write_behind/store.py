@@ -145,8 +145,9 @@ class WriteBehindStore:
         write = partial(self._copy.put_rearrangement, rearrangement)
         return self._journalled(Kind.REARRANGEMENT, "", rearrangement, write)
 
-    def delete_rearrangement(self) -> None:
-        self._journalled(Kind.REARRANGEMENT_END, "", None, self._copy.delete_rearrangement)
+    def delete_rearrangement(self, version: int) -> None:
+        write = partial(self._copy.delete_rearrangement, version)
+        self._journalled(Kind.REARRANGEMENT_END, "", version, write)
 
     # What was learned and what is owed.
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import Policy, Promises
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import Bools, PodClass
 from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.disturbing import Disturbing, Terms
+from htas.planning.disturbing import Disturbing, Leave, Terms
 from htas.planning.feasibility.resources import fits
 from htas.planning.nominations import ends_soon
 from htas.planning.opening import Opening
@@ -43,9 +43,13 @@ class Resident:
 class Residents:
     """The pods on each row that could go: the most important first, and those that end by themselves."""
 
-    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+    def __init__(
+        self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float, ledger: BudgetLedger
+    ) -> None:
         self._sim = opening.sim
         self._now = now
+        self._ledger = ledger
+        self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
         self._disturbing = Disturbing(snapshot.cluster, policy, now)
         self._terms: dict[int, Terms] = {}
         self._covered: dict[int, tuple[int, ...]] = {}
@@ -62,6 +66,8 @@ class Residents:
                     resident = Resident(pod, len(found), opening.book)
                     (self._ending if is_ending else self._rows).setdefault(row, []).append(resident)
                     found.append((row, resident))
+        self._all = [resident for _, resident in found]
+        self._can_leave: Bools | None = None
         self._row_of: NDArray[np.int64] = np.array([row for row, _ in found], dtype=np.int64)
         self._needs = np.array([opening.book.vector(each.pod.requests) for _, each in found], dtype=np.int64)
         self._needs = self._needs.reshape(len(found), len(self._sim.table.axis))
@@ -110,13 +116,26 @@ class Residents:
         for resident in residents:
             self._is_there[resident.number] = False
 
+    def _could_leave(self) -> Bools:
+        """Who could be anybody's victim: pods that are promised their place never leave. Judged once."""
+        if self._can_leave is None:
+            self._can_leave = np.array([self._is_no_obstacle(each) for each in self._all], dtype=np.bool_)
+        return self._can_leave
+
+    def _is_no_obstacle(self, resident: Resident) -> bool:
+        if ends_soon(resident.pod, self._now):
+            return True
+        if self._must_keep_budgets and self._ledger.refusal(resident.pod) is not None:
+            return False
+        return self.terms(resident).leave is not Leave.NEVER
+
     def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
-        """Rows that could hold a pod, by arithmetic, if all pods of lower priority left, promises aside.
+        """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
 
         In the order of the priority up to which one would have to evict: there are the fewest and least important
         victims, so that a few hundred nodes need a closer look where there are thousands.
         """
-        lower = self._is_there & (self._priority < cls.priority)
+        lower = self._is_there & self._could_leave() & (self._priority < cls.priority)
         room = self._sim.table.free[:, : len(self._sim.table)].T.copy()
         for nominee in self._sim.nominees:
             if nominee.pod.priority < cls.priority:

@@ -187,8 +187,10 @@ def test_machines_from_openstack_have_the_zones_and_the_disk_that_they_are_bough
 
 def test_the_fallback_as_it_is_written(tmp_path: Path) -> None:
     text = "fallback: {mode: preempt, promises: as-kube-scheduler, after: 1s, budget: 20s, share: 1, workers: 4, "
-    fallback = loaded(tmp_path, f"{GOOD}{text}pause: 0s, newPods: wait}}").policy.fallback
-    assert fallback == Fallback(FallbackMode.PREEMPT, Promises.AS_KUBE_SCHEDULER, 1.0, 20.0, 1.0, 4, 0.0, NewPods.WAIT)
+    fallback = loaded(tmp_path, f"{GOOD}{text}pause: 0s, newPods: wait, patience: 7m}}").policy.fallback
+    assert fallback == Fallback(
+        FallbackMode.PREEMPT, Promises.AS_KUBE_SCHEDULER, 1.0, 20.0, 1.0, 4, 0.0, NewPods.WAIT, 420.0
+    )
 
 
 def test_off_is_a_word_here(tmp_path: Path) -> None:

@@ -86,6 +86,29 @@ def test_a_search_that_takes_too_long_is_ended() -> None:
         assert not [child for child in active_children() if child.name == "htas optimizer"]
 
 
+def test_a_process_that_never_reads_its_question_is_ended() -> None:
+    """The question is larger than what a pipe holds (64 KiB)."""
+    pods = tuple(make_pod(f"p{i}", "1", "1Gi", priority=1) for i in range(5000))
+    snapshot = figure_1()
+    large = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, pods=pods))
+    with closing(ProcessOptimizer(starting_s=1.0)) as optimizer:
+        optimizer.begin(large, policy(budget_s=0.5))
+        until(lambda: [child for child in active_children() if child.name == "htas optimizer" and child.pid])
+        [child] = [child for child in active_children() if child.name == "htas optimizer"]
+        os.kill(child.pid or 0, signal.SIGSTOP)
+        assert answered(optimizer).problem == "no answer within 1.5 s"
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="Linux alone has it")
+def test_where_memory_runs_out_the_search_is_ended_first(optimizer: ProcessOptimizer) -> None:
+    optimizer.begin(figure_1(), policy(budget_s=5.0))
+    until(lambda: [child for child in active_children() if child.name == "htas optimizer" and child.pid])
+    [child] = [child for child in active_children() if child.name == "htas optimizer"]
+    score = Path(f"/proc/{child.pid}/oom_score_adj")
+    until(lambda: score.read_text().strip() == "1000")
+    assert answered(optimizer).found is not None
+
+
 def test_a_question_it_cannot_read_is_a_failure_with_its_reason(optimizer: ProcessOptimizer) -> None:
     broken = msgspec.structs.replace(figure_1(), taken_at="today")
     optimizer.begin(broken, policy())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import urllib3
 
@@ -14,7 +15,7 @@ from htas.daemon.http import HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
-from htas.model.policy import Cycles
+from htas.model.policy import Cycles, FallbackMode
 from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
 
 Answer = tuple[int, dict[str, object] | str]
@@ -86,6 +87,16 @@ def test_a_search_is_asked_for_made_and_told(ask: Asked) -> None:
     assert ask("POST")[0] == 202
     text = ask.metrics.render().decode()
     assert 'htas_searches_total{status="AlreadyOptimal"} 1.0' in text
+
+
+def test_where_nothing_is_to_be_rearranged_no_search_is_taken(ask: Asked) -> None:
+    story = Full(nodes("a"), {"one-1": "a"}, [web("one", 2000)], None)
+    off = msgspec.structs.replace(story.daemon.policy.fallback, mode=FallbackMode.OFF)
+    story.daemon.adopt(msgspec.structs.replace(story.daemon.policy, fallback=off))
+    ask.open_for(story)
+    told = "fallback.mode is off: nothing that runs is rearranged; set it to optimize\n"
+    assert ask("POST") == (409, told)
+    assert ask("GET")[0] == 404
 
 
 def test_while_what_was_found_is_carried_out_no_other_search_is_begun(ask: Asked) -> None:

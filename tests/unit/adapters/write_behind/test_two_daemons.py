@@ -80,14 +80,31 @@ def test_a_rearrangement_that_another_daemon_wrote_counts(start: Start, line: Li
         store.put_rearrangement(msgspec.structs.replace(ours, moved=1))
     assert store.rearrangement() == far.rearrangement() == theirs
     line.is_away = True
-    store.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
-    store.delete_rearrangement()
-    far.delete_rearrangement()
+    moved = store.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
+    store.delete_rearrangement(moved.version)
+    far.delete_rearrangement(theirs.version)
     again = far.put_rearrangement(rearrangement(settled=("u9",)))
     far.put_rearrangement(msgspec.structs.replace(again, moved=7))
     line.is_away = False
     caught_up(store)
     assert store.rearrangement() == far.rearrangement()
+
+
+def test_a_rearrangement_that_another_daemon_goes_on_with_is_not_ended_here(
+    start: Start, line: Line, far: FarStore
+) -> None:
+    store = start()
+    ours = store.put_rearrangement(rearrangement())
+    theirs = far.put_rearrangement(msgspec.structs.replace(ours, moved=3))
+    with pytest.raises(ConflictError):
+        store.delete_rearrangement(ours.version)
+    assert store.rearrangement() == far.rearrangement() == theirs
+    line.is_away = True
+    store.delete_rearrangement(theirs.version)
+    after = far.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
+    line.is_away = False
+    caught_up(store)
+    assert store.rearrangement() == far.rearrangement() == after
 
 
 def test_a_rearrangement_whose_answer_was_lost_is_ours(start: Start, line: Line, far: FarStore) -> None:

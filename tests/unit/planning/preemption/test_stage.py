@@ -9,10 +9,11 @@ from htas.model.constraints import PodAffinityTerm
 from htas.model.nodes import ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, Limits
+from htas.model.policy import Fallback, FallbackMode, Limits, Promises
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import Search
 from htas.planning.fallback import MOST_AT_ONCE, circumstances
+from htas.planning.preemption import preemptor
 from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot
 from tests.unit.planning.preemption.world import (
     HIGH,
@@ -122,6 +123,42 @@ def test_a_plan_preempts_for_so_many_and_the_next_goes_on() -> None:
     assert len(plan.preempt) == MOST_AT_ONCE
 
 
+def test_work_that_there_is_no_way_for_keeps_no_other_work_waiting_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two must leave for each of the large ones, and the budget allows one; looks are few, and spent on them first."""
+    monkeypatch.setattr(preemptor, "MOST_LOOKS", 30)
+    nodes = [machine(f"n{i}") for i in range(10)]
+    pods = [on(node.name, f"{node.name}-{j}", "2", labels={"app": "foo"}) for node in nodes for j in range(2)]
+    large = [incoming("4", HIGH + i, f"large-{i}") for i in range(6)]
+    there = [*pods, *large, incoming("2", MIDDLE, "small")]
+    how = policy(Promises.KEEP)
+    plans = [planned(nodes, there, how, budgets=(budget(1),), generation=turn) for turn in range(10)]
+    reached = [plan for plan in plans if "default/small" in {item.beneficiary for item in plan.preempt}]
+    assert 0 < len(reached) < len(plans)
+    messages = [item.message for plan in plans for item in plan.unplaced if item.pod == "default/small"]
+    assert any(message.endswith("others are preempted for first") for message in messages)
+
+
+def test_where_a_smaller_one_finds_no_way_a_larger_one_is_told_the_same() -> None:
+    pods = [
+        on("n", "a", "2", MIDDLE),
+        on("n", "b", "2", HIGH),
+        incoming("3", HIGH, "small"),
+        incoming("4", HIGH, "large"),
+    ]
+    told = {item.pod: item.message for item in planned(ONE, pods).unplaced}
+    assert told["default/small"] == told["default/large"] != ""
+
+
+@pytest.mark.parametrize(("waited_s", "victims"), [(299.0, 0), (300.0, 1)])
+def test_a_cloud_that_is_away_is_waited_for_before_anybody_is_evicted(waited_s: float, victims: int) -> None:
+    how = make_policy(fallback=Fallback(mode=FallbackMode.PREEMPT))
+    plan = planned(ONE, [on("n", "a"), incoming(created_at=NOW - waited_s)], how, cloud_problem="no answer")
+    assert [item.reason for item in plan.unplaced] == [
+        Unplaced.CLOUD_UNREACHABLE if not victims else Unplaced.NOMINATED
+    ]
+    assert len(plan.preempt) == victims
+
+
 # Nominated pods.
 
 
@@ -229,6 +266,19 @@ def test_what_the_last_search_left(search: dict[str, object], asked: tuple[str, 
     plan = searched(**search)
     assert plan.optimize == asked
     assert len(plan.preempt) == victims
+
+
+def test_how_long_a_search_is_waited_for_is_told() -> None:
+    message = searched(is_under_way=True).unplaced[0].message
+    assert message.endswith("a search for a better placement is under way, of 10 s at most")
+
+
+def test_the_plan_that_comes_with_an_answer_asks_for_no_other_one() -> None:
+    how = msgspec.structs.replace(OPTIMIZE, fallback=msgspec.structs.replace(OPTIMIZE.fallback, pause_s=0.0))
+    pods = [on("n", "a"), incoming()]
+    plan = planned(ONE, pods, how, search=Search(ended_at=NOW, left={"p": False}))
+    assert (plan.optimize, len(plan.preempt)) == ((), 1)
+    assert planned(ONE, pods, how, search=Search(ended_at=NOW - 1, left={})).optimize == ("default/p",)
 
 
 def test_what_is_proven_is_told() -> None:
