@@ -140,7 +140,7 @@ def test_a_machine_is_bought_once_and_given_back(point: str, cluster: Cluster, t
 
 @pytest.mark.parametrize("point", MIGRATION)
 def test_a_migration_ends_or_is_rolled_back(point: str, cluster: Cluster, tmp_path: Path) -> None:
-    with killed_at(point, cluster, tmp_path, lookAhead="0s") as trial:  # else work of seconds waits for the first node
+    with killed_at(point, cluster, tmp_path) as trial:
         two_half_empty_nodes(trial, lambda name, cpu, runs: job(name, runs, cpu, SMALL))
         trial.restarted_after_its_kill()
         eventually(trial.jobs_complete, 120, "the Jobs complete")
