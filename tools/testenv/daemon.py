@@ -128,7 +128,7 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
             "batchIdle": "100ms",
             "batchMax": "500ms",
         },
-        "lookAhead": "0s",  # trials count their machines: work of seconds would wait for the first, or be bought for ahead
+        "lookAhead": "0s",  # trials count their machines, and none is to be bought ahead
         "limits": {"maxNodes": 100, "maxPricePerHour": "50"},
         "nodeGroups": [
             {"name": "services", "workload": "service", "cleaning": cleaning | {"migration": "evict"}},
