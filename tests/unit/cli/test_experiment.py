@@ -46,6 +46,16 @@ def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
         pytest.param(("run", "paper", "--pattern", "flat"), "no pattern flat; there are stable", id="no pattern"),
         pytest.param(("run", "paper", "--workload", "none.csv"), "none.csv: cannot be read", id="no file"),
         pytest.param(("workload", "--to", "x.csv", "--high", "0"), "its high makes no sense", id="no tasks"),
+        pytest.param(("workload", "--to", "x.csv", "--high", "1e300"), "lower its rate or its length", id="for ever"),
+        *(
+            pytest.param(
+                ("workload", "--to", "x.csv", "--pattern", "on-off", option, number),
+                f"is {number}; write a finite",
+                id=f"{option} {number}",
+            )
+            for option in ("--high", "--low", "--minutes", "--period", "--on-share")
+            for number in ("nan", "inf")
+        ),
     ],
 )
 def test_what_cannot_be_played_is_told(words: tuple[str, ...], message: str) -> None:
