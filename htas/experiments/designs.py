@@ -47,6 +47,10 @@ class Design:
     sources: tuple[Source, ...]
     seeds: tuple[int, ...]
 
+    @property
+    def runs(self) -> int:
+        return len(self.contenders) * len(self.sources) * len(self.seeds)
+
 
 def design(
     name: str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,38 @@ def test_what_cannot_be_played_is_told(words: tuple[str, ...], message: str) -> 
     said = htas_says("experiment", *words)
     assert said.exit_code == 1
     assert message in " ".join(said.output.split())
+
+
+@pytest.mark.parametrize("to", ["nodir/x.csv", "."])
+def test_a_workload_that_cannot_be_written_is_told(to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = htas_says("experiment", "workload", "--to", to)
+    assert (said.exit_code, f"--to: {to}: cannot be written" in said.output) == (2, True)
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    (file := tmp_path / "file").write_text("")
+    said = htas_says("experiment", "run", "paper", "--seeds", 10_000, "--to", file / "results")
+    assert (said.exit_code, "cannot be written to" in said.output) == (2, True)
+
+
+def test_what_was_played_is_kept_when_interrupted(tmp_path: Path) -> None:
+    """Of ten thousand trials some are over when the user presses Ctrl-C."""
+    table, to = tmp_path / "mine.csv", tmp_path / "results"
+    table.write_text(ONE_OF_EACH)
+    words = ("experiment", "run", "paper", "--workload", table, "--policy", "htas", "--seeds", 10_000, "--workers", 1)
+    code = "import sys, htas.cli.experiment as e, threading as t, _thread\n"
+    code += "from htas.cli.main import app\nplay = e._play_into\n"
+    code += "def until(done, *rest):\n"
+    code += "    t.Thread(target=lambda: ([None for _ in iter(lambda: len(done) < 2, False)], _thread.interrupt_main())).start()\n"
+    code += "    play(done, *rest)\n"
+    code += "if __name__ == '__main__':\n    e._play_into = until\n    app()\n"
+    (script := tmp_path / "interrupted.py").write_text(code)
+    command = [sys.executable, str(script), *map(str, words), "--to", str(to)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 1, ended.stderr
+    assert "interrupted" in ended.stderr and "Traceback" not in ended.stderr
+    assert 2 <= len(read_results(to).runs) < 10_000
 
 
 def test_the_list_names_every_part_of_the_ablation() -> None:
