@@ -62,7 +62,7 @@ def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_played_is_told(words: tuple[str, ...], message: str) -> None:
     said = htas_says("experiment", *words)
-    assert said.exit_code == 1
+    assert said.exit_code == 2
     assert message in " ".join(said.output.split())
 
 
