@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import htas
 from htas.experiments.results import read_results
 from htas.experiments.workloads.table import read_workload
 from tests.unit.cli.test_commands import htas_says
@@ -91,8 +93,9 @@ def test_what_was_played_is_kept_when_interrupted(tmp_path: Path) -> None:
     code += "    play(done, *rest)\n"
     code += "if __name__ == '__main__':\n    e._play_into = until\n    app()\n"
     (script := tmp_path / "interrupted.py").write_text(code)
+    here = {**os.environ, "PYTHONPATH": str(Path(htas.__file__).parents[1])}
     command = [sys.executable, str(script), *map(str, words), "--to", str(to)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, env=here)
     assert ended.returncode == 1, ended.stderr
     assert "interrupted" in ended.stderr and "Traceback" not in ended.stderr
     assert 2 <= len(read_results(to).runs) < 10_000
