@@ -23,7 +23,22 @@ ONE_OF_EACH = """at_s,name,kind,controller,replicas,cpu,memory,runs_s,stated_s
 def test_a_workload_of_ones_own_is_played_by_the_policies_asked_for(tmp_path: Path) -> None:
     table, to = tmp_path / "mine.csv", tmp_path / "results"
     table.write_text(ONE_OF_EACH)
-    words = ("--workload", table, "--policy", "stratus", "--policy", "htas", "--seeds", 1, "--workers", 1, "--to", to)
+    words = (
+        "--workload",
+        table,
+        "--policy",
+        "stratus",
+        "--policy",
+        "htas",
+        "--policy",
+        "htas",
+        "--seeds",
+        1,
+        "--workers",
+        1,
+        "--to",
+        to,
+    )
     said = htas_says("experiment", "run", "paper", *words)
     assert said.exit_code == 0, said.output
     results = read_results(to)
@@ -49,6 +64,11 @@ def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
         pytest.param(("run", "paper", "--policy", "k9s"), "no policy k9s; there are htas", id="no policy"),
         pytest.param(("run", "paper", "--pattern", "flat"), "no pattern flat; there are stable", id="no pattern"),
         pytest.param(("run", "paper", "--workload", "none.csv"), "none.csv: cannot be read", id="no file"),
+        pytest.param(
+            ("run", "trace", "--pattern", "cycle"),
+            "cycle: has no effect where the trace is played",
+            id="no pattern in a trace",
+        ),
         pytest.param(("workload", "--to", "x.csv", "--high", "0"), "its high makes no sense", id="no tasks"),
         pytest.param(("workload", "--to", "x.csv", "--high", "1e300"), "lower its rate or its length", id="for ever"),
         *(
