@@ -10,6 +10,10 @@ import typer
 from rich.console import Console
 
 from htas.config.loader import ConfigurationError
+from htas.experiments.designs import DesignError
+from htas.experiments.workloads.openb import TraceError
+from htas.experiments.workloads.patterns import PatternError
+from htas.experiments.workloads.table import TableError
 from htas.ports import HTASError, PermanentError
 
 FAILED, BAD_INPUT = 1, 2
@@ -36,12 +40,16 @@ def instant_of(text: str, option: str) -> float:
     return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).timestamp()
 
 
+BAD = ConfigurationError, InputError, DesignError, PatternError, TableError, TraceError
+"""What is wrong in what the user gave, not in what was done with it."""
+
+
 @contextmanager
 def told() -> Iterator[None]:
     """Turn what goes wrong into a message and an exit code (DESIGN 5): 2 for bad input, 1 for a failed operation."""
     try:
         yield
-    except (ConfigurationError, InputError) as error:
+    except BAD as error:
         for line in str(error).splitlines():
             err.print(f"[bold red]error[/] {escaped(line)}", soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import signal
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from htas.cli.console import err, out, told
+from htas.cli.console import FAILED, InputError, err, out, told
 from htas.cli.trials import Trial, run
 from htas.experiments.designs import Design, Source, contender_of, design
 from htas.experiments.results import Results, RunResult, Timing, write_results
 from htas.experiments.workloads.patterns import PAPER, Pattern, Shape, named, workload
 from htas.experiments.workloads.table import write_workload
+from htas.ports import PermanentError
 
 app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
@@ -42,13 +45,30 @@ def run_experiment(
         chosen = design(name, policies=policies or (), sources=patterns or (), seeds=seeds, path=work)
         for source in chosen.sources:
             source.workload(chosen.seeds[0])  # what cannot be played is told before anything is
+        folder = _made(to if to is not None else Path("results") / name)
         results, timings = play(chosen, workers or os.cpu_count() or 1)
-        folder = to if to is not None else Path("results") / name
-        write_results(results, timings, folder)
+        if results.runs:
+            try:
+                write_results(results, timings, folder)
+            except OSError as error:
+                raise PermanentError(f"{folder}: cannot be written: {error.strerror}") from None
     for result in results.runs:
         if result.note:
             err.print(f"{result.policy}, {result.pattern}, seed {result.seed}: {result.note}", markup=False)
     out.print(f"{len(results.runs)} runs written to {folder}", markup=False, soft_wrap=True)
+    if len(results.runs) < chosen.runs:
+        err.print(f"interrupted: {chosen.runs - len(results.runs)} of {chosen.runs} runs were not played", markup=False)
+        raise typer.Exit(FAILED)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, in which files can be made: told before an hour is played, not after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InputError(f"--to: {folder}: cannot be written to: {error.strerror}") from None
 
 
 @app.command("workload")
@@ -78,7 +98,10 @@ def make_workload(
             kinds=base.kinds,
         )
         work = workload(own, seed)
-        write_workload(work, to)
+        try:
+            write_workload(work, to)
+        except OSError as error:
+            raise InputError(f"--to: {to}: cannot be written: {error.strerror}; name a file in a folder") from None
     out.print(f"{len(work.arrivals)} tasks written to {to}", markup=False, soft_wrap=True)
 
 
@@ -103,14 +126,20 @@ def report_on_results(
 
 
 def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
-    """Play all trials of a design, several at a time; the results stand in the design's order whoever is done first."""
+    """Play all trials of a design, several at a time; the results stand in the design's order whoever is done first.
+
+    Where it is interrupted (Ctrl-C) they are of those that have been played by then.
+    """
     parts: list[Part] = [
         (chosen.name, name, source, seed)
         for source in chosen.sources
         for name in chosen.contenders
         for seed in chosen.seeds
     ]
-    played = list(_played(parts, workers))
+    done: dict[int, tuple[RunResult, Timing]] = {}
+    with suppress(KeyboardInterrupt):
+        _play_into(done, parts, workers)
+    played = [done[index] for index in sorted(done)]
     results = Results(
         experiment=chosen.name,
         currency=contender_of(chosen.name, chosen.contenders[0]).policy.catalogue.currency,
@@ -122,14 +151,31 @@ def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
     return results, [timing for _, timing in played]
 
 
-def _played(parts: list[Part], workers: int) -> Iterator[tuple[RunResult, Timing]]:
+def _play_into(done: dict[int, tuple[RunResult, Timing]], parts: list[Part], workers: int) -> None:
+    """Note each trial by its place among the parts as soon as it is over."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, TimeRemainingColumn(), console=err, disable=not err.is_terminal) as progress:
+    spawning = get_context("spawn")
+    with (
+        Progress(*columns, TimeRemainingColumn(), console=err, disable=not err.is_terminal) as progress,
+        ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawning, initializer=_ignore_interrupts) as pool,
+    ):
         task = progress.add_task(parts[0][0], total=len(parts))
-        with ProcessPoolExecutor(min(workers, len(parts)), mp_context=get_context("spawn")) as pool:
-            for part, done in zip(parts, pool.map(_play_part, parts), strict=True):
+        playing = {pool.submit(_play_part, part): index for index, part in enumerate(parts)}
+        try:
+            for trial in as_completed(playing):
+                part = parts[playing[trial]]
+                done[playing[trial]] = trial.result()
                 progress.update(task, advance=1, description=f"{part[1]} on {part[2].name}, seed {part[3]}")
-                yield done
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # a trial on the whole trace takes minutes: nobody waits for its end
+                child.terminate()
+            raise
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C goes to all processes of a terminal; the one that hands out the trials ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _play_part(part: Part) -> tuple[RunResult, Timing]:

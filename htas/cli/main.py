@@ -115,10 +115,11 @@ def optimize(
 
     with told():
         loaded = load_configuration(config)
-        found, took_s = optimum.search(loaded, snapshot_of(loaded, dump, at, False), budget, workers, seed)
+        snapshot = snapshot_of(loaded, dump, at, False)
+        found, took_s = optimum.search(loaded, snapshot, budget, workers, seed)
     match form:
         case Form.TABLE:
-            stdout.print(optimum.optimum_view(found, took_s))
+            stdout.print(optimum.optimum_view(found, took_s, snapshot))
         case Form.JSON:
             typer.echo(msgspec.json.format(msgspec.json.encode(optimum.document(found, took_s)), indent=2))
         case Form.YAML:
@@ -422,3 +423,7 @@ def check_store(config: Config) -> None:
 
 def main() -> None:
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from time import monotonic
 from typing import Any
 
@@ -16,7 +16,7 @@ from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
 from htas.model.plan_document import API_VERSION, instant_text
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.snapshot import ClusterSnapshot
 
@@ -76,20 +76,25 @@ def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
     }
 
 
-def optimum_view(found: Rearrangement, took_s: float) -> RenderableType:
+def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot) -> RenderableType:
+    """What was found in words; the snapshot it was found for tells the priorities of those who leave."""
     moves = sum(shift.target is not None for shift in found.shifts)
     text = Text()
     text.append(f"{found.status.value}", style="bold cyan" if found.is_better else "bold")
     text.append(f": {SAID[found.status]} ({took_s:.1f} s)\n")
-    text.append(f"{len(found.seats)} waiting pods placed by moving {moves} and evicting {len(found.shifts) - moves}")
+    waiting = "1 waiting pod" if len(found.seats) == 1 else f"{len(found.seats)} waiting pods"
+    text.append(f"{waiting} placed by moving {moves} and evicting {len(found.shifts) - moves}")
     if found.message:
         text.append(f"\n{found.message}", style="dim")
     parts: list[RenderableType] = [text]
-    parts += [made for made in (_tiers(found.tiers), _shifts(found), _seats(found)) if made is not None]
+    parts += [made for made in (_tiers(found, snapshot), _shifts(found), _seats(found)) if made is not None]
     return Group(*parts)
 
 
-def _tiers(tiers: Sequence[Tier]) -> RenderableType | None:
+def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | None:
+    priorities = {pod.uid: pod.priority for pod in snapshot.cluster.pods}
+    leave = Counter(priorities[shift.uid] for shift in found.shifts)
+    move = Counter(priorities[shift.uid] for shift in found.shifts if shift.target is not None)
     rows = [
         (
             str(tier.priority),
@@ -97,11 +102,15 @@ def _tiers(tiers: Sequence[Tier]) -> RenderableType | None:
             str(tier.placed_before),
             f"{tier.placed_after} ({tier.placed_after - tier.placed_before:+d})",
             "proven" if tier.is_placing_proven else f"at most {tier.placed_bound} with those above",
-            f"{tier.stays} of {tier.stays_bound}{' (proven)' if tier.is_staying_proven else ''}",
+            str(tier.placed_before - leave[tier.priority]),
+            str(move[tier.priority]),
+            "proven" if tier.is_staying_proven else "not proven",
         )
-        for tier in tiers
+        for tier in found.tiers
     ]
-    return limited(table("\nBy priority", "priority", "pods", "placed now", "then", "bound", "stay"), rows)
+    return limited(
+        table("\nBy priority", "priority", "pods", "placed now", "then", "bound", "stay", "move", "fewest moves"), rows
+    )
 
 
 def _shifts(found: Rearrangement) -> RenderableType | None:

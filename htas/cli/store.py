@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from htas.adapters.sqlite.schema import PRESENT
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.wiring import recorded_store, store_path
+from htas.daemon.wiring import recorded_file, store_path
 
 
 def init(loaded: Loaded) -> str:
@@ -20,7 +21,7 @@ def init(loaded: Loaded) -> str:
 def migrate(loaded: Loaded) -> str:
     """Bring the store up to date; says from which version."""
     if loaded.cassandra is None:
-        recorded_store(loaded).close()
+        SqliteStore(recorded_file(loaded)).close()
         return f"{store_path(loaded)}: is up to date; htas run migrates it by itself, too"
     from htas.daemon.cassandra_store import migrate_store
 
@@ -34,12 +35,7 @@ def migrate(loaded: Loaded) -> str:
 def check(loaded: Loaded) -> str:
     """What was found; raises HTASError naming what is wrong."""
     if loaded.cassandra is None:
-        store = recorded_store(loaded)
-        try:
-            claims = len(store.claims())
-        finally:
-            store.close()
-        return f"{store_path(loaded)}: can be read; open claims: {claims}"
+        return _checked(recorded_file(loaded))
     from htas.daemon.cassandra_store import check_store
 
     found = check_store(loaded, loaded.cassandra)
@@ -51,6 +47,21 @@ def check(loaded: Loaded) -> str:
             f"replicas: {', '.join(f'{name} {factor}' for name, factor in found.replicas)}",
             "rights: can read, write, and write by lightweight transaction",
         )
+    )
+
+
+def _checked(path: str) -> str:
+    """Of which version a file is, and what that means for its user; nothing in it is changed."""
+    store = SqliteStore(path, only_reads=True)
+    try:
+        found = f"{path}: schema {store.version}, can be read; open claims: {len(store.claims())}"
+    finally:
+        store.close()
+    if store.version == PRESENT:
+        return found
+    return (
+        f"{found}\nthis htas writes schema {PRESENT}: htas run or htas store migrate brings it up to date,"
+        " and an older htas cannot read it afterwards"
     )
 
 

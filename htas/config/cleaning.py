@@ -24,7 +24,9 @@ class ConsolidationSetting(Section):
     after: Seconds = Field(default=900.0, description="A node Ready for less stays; 15m, so that nothing flaps.")
     cool_down: Seconds = Field(default=900.0, description="Between two looks at a group; 15m, likewise.")
     within: Seconds = Field(
-        default=600.0, description="How long replacements that are Ready wait for pods; 10m, then they go if empty."
+        default=600.0,
+        gt=0,
+        description="How long replacements that are Ready wait for pods; 10m, then they go if empty.",
     )
 
     def model(self) -> Consolidation:
@@ -95,6 +97,14 @@ class CleaningSetting(Section):
     consolidation: ConsolidationSetting = Field(
         default=ConsolidationSetting(), description="Whether sets of nodes are replaced by cheaper sets, and when."
     )
+
+    @field_validator("consolidation")
+    @classmethod
+    def _is_not_without_cleaning(cls, setting: ConsolidationSetting, info: ValidationInfo) -> ConsolidationSetting:
+        """A node that nothing empties is not replaced either."""
+        if setting.enabled and info.data.get("enabled") is False:
+            raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
+        return setting
 
     @field_validator("release_ahead")
     @classmethod

@@ -76,7 +76,7 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any) -> str:
         case "greater_than":
             return f"{shown(written)} is too small; write more than {bounds['gt']:g}"
         case "less_than_equal":
-            return f"{shown(written)} is too great; write at most {bounds['le']:g}"
+            return f"{shown(written)} is too great; write at most {_bound_text(bounds['le'], written)}"
         case "too_short":
             return "is empty; write at least one"
         case "model_type" | "model_attributes_type" | "dict_type":
@@ -85,6 +85,13 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any) -> str:
             return f"found {shown(written)} where a list belongs; write it as [...] or remove the key"
         case _:
             return f"{str(item['msg'])[0].lower()}{str(item['msg'])[1:]} (found {shown(written)})"
+
+
+def _bound_text(bound: float, written: Any) -> str:
+    """A bound in the units of what it bounds: 600 is 10m where 11m was written."""
+    if not isinstance(written, str) or not written[-1:].isalpha():
+        return f"{bound:g}"
+    return f"{bound / 60:g}m" if bound % 60 == 0 else f"{bound:g}s"
 
 
 def _none_of(written: Any, expected: str) -> str:

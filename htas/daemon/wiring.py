@@ -50,9 +50,14 @@ def has_store(loaded: Loaded) -> bool:
 
 def recorded_store(loaded: Loaded) -> StorePort:
     """The configured store for reading; raises PermanentError where no daemon has made it yet."""
+    return _cassandra(loaded) if loaded.cassandra is not None else SqliteStore(recorded_file(loaded), only_reads=True)
+
+
+def recorded_file(loaded: Loaded) -> str:
+    """The SQLite file that is configured; raises PermanentError where no daemon has made it yet."""
     if not has_store(loaded):
         raise PermanentError(f"{store_path(loaded)}: nothing has been recorded yet; start the daemon with htas run")
-    return _cassandra(loaded) if loaded.cassandra is not None else open_store(loaded)
+    return store_path(loaded)
 
 
 def _cassandra(loaded: Loaded) -> StorePort:

@@ -56,6 +56,10 @@ class Design:
     sources: tuple[Source, ...]
     seeds: tuple[int, ...]
 
+    @property
+    def runs(self) -> int:
+        return len(self.contenders) * len(self.sources) * len(self.seeds)
+
 
 def design(
     name: str,
@@ -75,6 +79,10 @@ def design(
         raise DesignError(f"no experiment {name!r}; there are {', '.join(makers)}")
     there = makers[name]()
     chosen = _chosen("policy", policies, there)
+    sources = tuple(sources)
+    if sources and (name == TRACE or path is not None):
+        played = "the trace" if name == TRACE else path
+        raise DesignError(f"pattern {', '.join(sources)}: has no effect where {played} is played; leave it out")
     if name == TRACE:
         file = path if path is not None else openb.SAMPLE
         return Design(name, chosen, (Source(file.name, file, is_trace=True),), (1,))
@@ -85,7 +93,7 @@ def design(
 
 
 def _chosen(what: str, wanted: Iterable[str], there: Mapping[str, object]) -> tuple[str, ...]:
-    wanted = tuple(wanted) or tuple(there)
+    wanted = tuple(dict.fromkeys(wanted)) or tuple(there)  # named twice it is still played once
     unknown = [name for name in wanted if name not in there]
     if unknown:
         raise DesignError(f"no {what} {', '.join(unknown)}; there are {', '.join(there)}")

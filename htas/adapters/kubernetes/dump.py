@@ -63,6 +63,10 @@ def _json_documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
         at = _BYTE.search(str(error))
         raise DumpError(f"{_place(text, int(at[1]) if at else len(text), name)}: {_complaint(error)}") from None
     for document in documents:
+        if len(memoryview(document)) < 64 and bytes(document).strip(b"{} \t\r\n") == b"":
+            raise DumpError(
+                f"{name}: holds an empty object {{}}; write it with: kubectl get nodes,pods,pdb,pv,pvc -A -o json"
+            )
         if bytes(memoryview(document)[:1]) == b"[":
             yield from msgspec.json.decode(document, type=list[msgspec.Raw])
         else:

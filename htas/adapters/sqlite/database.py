@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from htas.adapters.sqlite.errors import primary_code, translated
-from htas.adapters.sqlite.schema import is_current, migrate
+from htas.adapters.sqlite.schema import PRESENT, migrate, stand_in, version_of
 
 BUSY_S = 10.0
 """How long a call waits for another process to finish writing before it is a TransientError."""
@@ -20,16 +21,26 @@ BUSY_S = 10.0
 class Database:
     """One connection and one lock: safe from several threads, and beside other processes (WAL)."""
 
-    def __init__(self, path: str) -> None:
-        """Open, and create or migrate where needed; raises PermanentError or TransientError, naming the file."""
+    def __init__(self, path: str, *, only_reads: bool = False) -> None:
+        """Open, and create or migrate where needed; raises PermanentError or TransientError, naming the file.
+
+        `only_reads`: the file must be there and stays as it is. An older schema is read without being migrated.
+        """
         self.path = path
         self._lock = RLock()
         try:
-            self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                f"{Path(path).absolute().as_uri()}?mode=rw" if only_reads else path,  # mode=rw does not create
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=only_reads,
+            )
         except sqlite3.Error as error:
             raise translated(path, error) from error
         try:
-            _prepare(self._connection, path)
+            self.version = (_prepare_reading if only_reads else _prepare)(self._connection, path)
+            """The schema's, once it is open."""
         except sqlite3.Error as error:
             self._connection.close()
             raise translated(path, error) from error
@@ -85,9 +96,17 @@ class Database:
             self._connection.execute("ROLLBACK")
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse what is not ours before anything is changed; then WAL, then the present schema."""
-    current = is_current(connection, path)
+def _prepare_reading(connection: sqlite3.Connection, path: str) -> int:
+    """Refuse what is not ours, and leave the rest as it is; returns the file's version."""
+    version = version_of(connection, path)
+    stand_in(connection, version)
+    connection.execute("PRAGMA query_only = ON")
+    return version
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> int:
+    """Refuse what is not ours before anything is changed; then WAL, then the present schema, which is returned."""
+    version = version_of(connection, path)
     # SQLite does not wait for others when it changes the journal mode: of 240 processes that opened new files, six to
     # a file, 6 were refused at once. So the waiting is done here.
     waiting = Retrying(
@@ -97,8 +116,9 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         reraise=True,
     )
     waiting(connection.execute, "PRAGMA journal_mode = WAL")
-    if not current:
+    if version < PRESENT:
         migrate(connection, path)
+    return PRESENT
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

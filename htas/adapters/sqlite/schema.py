@@ -35,14 +35,26 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What brings a file from each version to the next; version 0 is an empty file."""
 
 
-def is_current(connection: sqlite3.Connection, path: str) -> bool:
-    """Whether the file has the present version; raises PermanentError where it must not be touched. Reads only."""
+PRESENT = len(MIGRATIONS)
+"""The version that this htas writes."""
+
+
+def version_of(connection: sqlite3.Connection, path: str) -> int:
+    """The file's version; raises PermanentError where it must not be touched. Reads only."""
     # One read transaction: between two, another process could create the tables of a file we saw as version 0.
     connection.execute("BEGIN")
     try:
-        return _version(connection, path) == len(MIGRATIONS)
+        return _version(connection, path)
     finally:
         connection.execute("COMMIT")
+
+
+def stand_in(connection: sqlite3.Connection, version: int) -> None:
+    """Give this connection alone the tables that an older file lacks, empty: what is not there was not recorded."""
+    for steps in MIGRATIONS[version:]:
+        for step in steps:
+            if step.startswith("CREATE TABLE"):
+                connection.execute(step.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
@@ -52,7 +64,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
         for steps in MIGRATIONS[_version(connection, path) :]:
             for step in steps:
                 connection.execute(step)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {PRESENT}")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
@@ -61,9 +73,9 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
 
 def _version(connection: sqlite3.Connection, path: str) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > len(MIGRATIONS):
+    if version > PRESENT:
         raise PermanentError(
-            f"{path}: written by a newer htas (schema {version}, this one knows {len(MIGRATIONS)}); upgrade htas"
+            f"{path}: written by a newer htas (schema {version}, this one knows {PRESENT}); upgrade htas"
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     is_ours = {"claims", "drains", "cycles"} <= tables if version else not tables

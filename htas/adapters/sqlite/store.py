@@ -39,8 +39,8 @@ class SqliteStore:
 
     Safe from several threads; other processes may read and write beside it. Of the cycles the newest `kept_cycles`
     are kept, and no more than `kept_bytes` of them in all (looked at each time a sixteenth of that has come). What is
-    older than `retention` says, counted from the newest cycle, goes. Raises PermanentError where the file cannot be
-    used.
+    older than `retention` says, counted from the newest cycle, goes. `only_reads`: the file stays as it is, of whatever
+    version. Raises PermanentError where the file cannot be used.
     """
 
     def __init__(
@@ -50,13 +50,19 @@ class SqliteStore:
         retention: Retention = AS_USUAL,
         kept_cycles: int = KEPT_CYCLES,
         kept_bytes: int = KEPT_BYTES,
+        only_reads: bool = False,
     ) -> None:
-        self._database = Database(path)
+        self._database = Database(path, only_reads=only_reads)
         self._kept_cycles = kept_cycles
         self._retention = retention
         self._swept_at = -math.inf
         self._kept_bytes = kept_bytes
         self._unweighed = kept_bytes  # what earlier processes left has not been weighed
+
+    @property
+    def version(self) -> int:
+        """The file's schema; `schema.PRESENT` unless it is only read."""
+        return self._database.version
 
     # The journal.
 

@@ -26,6 +26,8 @@ from htas.ports import HTASError
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 
 GIB = 2**30
+MOST_TASKS = 1_000_000
+"""Drawn in ten seconds; nobody plays as many."""
 
 
 class PatternError(HTASError):
@@ -132,6 +134,17 @@ def workload(pattern: Pattern, seed: int) -> Workload:
 
 
 def _check(pattern: Pattern) -> None:
+    numbers = {
+        "high": pattern.high,
+        "low": pattern.low,
+        "length": pattern.length_s,
+        "period": pattern.period_s,
+        "on share": pattern.on_share,
+        "begins": pattern.begins_s,
+    }
+    for what, number in numbers.items():
+        if not math.isfinite(number):  # arrivals at an infinite rate, or until no end, would never be all drawn
+            raise PatternError(f"pattern {pattern.name}: its {what} is {number}; write a finite number")
     wrong = {
         "high": pattern.high < pattern.low or pattern.low < 0 or pattern.high <= 0,
         "length": pattern.length_s <= 0,
@@ -143,6 +156,10 @@ def _check(pattern: Pattern) -> None:
     for what, is_wrong in wrong.items():
         if is_wrong:
             raise PatternError(f"pattern {pattern.name}: its {what} makes no sense")
+    if (most := pattern.high / 60 * pattern.length_s) > MOST_TASKS:
+        raise PatternError(
+            f"pattern {pattern.name}: up to {most:.3g} tasks, of {MOST_TASKS:,} at most; lower its rate or its length"
+        )
 
 
 def _instants(random: Random, pattern: Pattern) -> list[float]:

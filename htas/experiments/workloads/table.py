@@ -8,9 +8,12 @@ such as affinities, is not written.
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
+from typing import Any, TypeVar
 
 from htas.model.pods import WorkKind
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
@@ -19,6 +22,10 @@ from htas.ports import HTASError
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 
 COLUMNS = ("at_s", "name", "kind", "controller", "replicas", "cpu", "memory", "runs_s", "stated_s")
+LONGEST_S = 3650 * 86_400.0
+MOST_REPLICAS = 10_000
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")  # a pod's name adds up to 13 signs to it, of 63
+_Kind = TypeVar("_Kind", bound=StrEnum)
 
 
 class TableError(HTASError):
@@ -49,42 +56,113 @@ def _line(arrival: Arrival) -> list[object]:
 
 
 def read_workload(path: Path) -> Workload:
-    """The workload of a table; raises TableError with the line that is wrong."""
+    """The workload of a table; raises TableError with every mistake, a line each, by line and column."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-            if missing:
-                raise TableError(f"{path}:1: not a workload: no column {', '.join(missing)}")
-            arrivals = [_arrival(row, f"{path}:{number}") for number, row in enumerate(reader, 2)]
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # Excel begins its UTF-8 with a byte order mark
+            reader = csv.reader(file)
+            header = next(reader, [])
+            _check_header(header, path)
+            lines = [(reader.line_num, cells) for cells in reader if cells]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TableError(f"{path}: cannot be read: {error}") from error
+    mistakes: list[str] = []
+    arrivals = [_arrival(cells, header, f"{path}:{number}", mistakes) for number, cells in lines]
+    if mistakes:
+        raise TableError("\n".join(mistakes))
     if not arrivals:
         raise TableError(f"{path}: holds no tasks")
-    return Workload(path.stem, tuple(sorted(arrivals, key=lambda arrival: (arrival.at_s, arrival.task.name))))
+    sound = [arrival for arrival in arrivals if arrival is not None]
+    return Workload(path.stem, tuple(sorted(sound, key=lambda arrival: (arrival.at_s, arrival.task.name))))
 
 
-def _arrival(row: Mapping[str, str], where: str) -> Arrival:
-    try:
-        kind = WorkKind(row["kind"])
-        runs_s, stated_s = _seconds(row["runs_s"]), _seconds(row["stated_s"])
-        at_s, replicas = float(row["at_s"]), int(row["replicas"])
-        controller = ControllerKind(row["controller"])
-        cpu_m, memory = to_milli(parse_quantity(row["cpu"])), to_units(parse_quantity(row["memory"]))
-    except (ValueError, TypeError, QuantityError) as error:
-        raise TableError(f"{where}: {error}") from None
-    if not (math.isfinite(at_s) and at_s >= 0 and replicas >= 1):
-        raise TableError(f"{where}: at_s is counted from the start, and replicas from 1")
-    if kind is WorkKind.BATCH and runs_s is None:
-        raise TableError(f"{where}: a batch task needs runs_s, the seconds it really runs")
-    task = Task(row["name"], Resources(cpu_m, memory, 0, 1), kind, runs_s=runs_s, stated_s=stated_s)
-    return Arrival(at_s, task, controller, replicas)
+def _check_header(header: Sequence[str], path: Path) -> None:
+    missing = [column for column in COLUMNS if column not in header]
+    if missing:
+        raise TableError(f"{path}:1: not a workload: no column {', '.join(missing)}")
+    surplus = [column or "without a name" for column in header if column not in COLUMNS]
+    if surplus or len(header) > len(COLUMNS):
+        what = ", ".join(surplus) or "named twice"
+        raise TableError(f"{path}:1: column {what} means nothing here; remove it, there are {', '.join(COLUMNS)}")
+
+
+def _arrival(cells: Sequence[str], header: Sequence[str], where: str, mistakes: list[str]) -> Arrival | None:
+    """The arrival of a line; None, and its mistakes noted, where it makes no sense."""
+    if len(cells) != len(header):
+        mistakes.append(
+            f"{where}: has {len(cells)} cells, and the head line {len(header)}; write an empty one for nothing"
+        )
+        return None
+    row, values, before = dict(zip(header, cells, strict=True)), dict[str, Any](), len(mistakes)
+    for column, read in _READ.items():
+        try:
+            values[column] = read(row[column].strip())
+        except (ValueError, QuantityError) as error:
+            mistakes.append(f"{where}: {column}: {error}")
+    if values.get("kind") is WorkKind.BATCH and "runs_s" in values and values["runs_s"] is None:
+        mistakes.append(f"{where}: runs_s: a batch task needs runs_s, the seconds it really runs")
+    if len(mistakes) > before:
+        return None
+    requests = Resources(values["cpu"], values["memory"], 0, 1)
+    task = Task(values["name"], requests, values["kind"], runs_s=values["runs_s"], stated_s=values["stated_s"])
+    return Arrival(values["at_s"], task, values["controller"], values["replicas"])
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no name; write up to 50 of a-z 0-9 - that begin and end with a letter or digit")
+    return text
+
+
+def _instant(text: str) -> float:
+    at_s = float(text)
+    if not 0 <= at_s <= LONGEST_S:
+        raise ValueError(f"{text} is not counted from the start, 0 to {LONGEST_S:.0f} (ten years)")
+    return at_s
 
 
 def _seconds(text: str) -> float | None:
     if not text:
         return None
     seconds = float(text)
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise ValueError(f"{text} is no number of seconds to run")
+    if not 0 < seconds <= LONGEST_S:
+        raise ValueError(f"{text} is no number of seconds to run, above 0 to {LONGEST_S:.0f} (ten years)")
     return seconds
+
+
+def _replicas(text: str) -> int:
+    replicas = int(text)
+    if not 1 <= replicas <= MOST_REPLICAS:
+        raise ValueError(f"{text}: replicas from 1 to {MOST_REPLICAS}")
+    return replicas
+
+
+def _one_of(kind: type[_Kind]) -> Callable[[str], _Kind]:
+    def read(text: str) -> _Kind:
+        if text not in list(kind):
+            raise ValueError(f"found {text!r}; write {', '.join(kind)}")
+        return kind(text)
+
+    return read
+
+
+def _requested(units: Callable[[Fraction], int]) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        amount = units(parse_quantity(text))
+        if amount <= 0:
+            raise ValueError(f"{text} asks for nothing; write more than 0")
+        return amount
+
+    return read
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "at_s": _instant,
+    "name": _name,
+    "kind": _one_of(WorkKind),
+    "controller": _one_of(ControllerKind),
+    "replicas": _replicas,
+    "cpu": _requested(to_milli),
+    "memory": _requested(to_units),
+    "runs_s": _seconds,
+    "stated_s": _seconds,
+}

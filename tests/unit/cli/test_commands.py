@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +241,15 @@ def test_broken_yaml_is_told(files: tuple[Path, Path], text: str) -> None:
     files[0].write_text(text)
     result = htas_says("check", "-c", files[0])
     assert result.exit_code == 2, result.exception
+
+
+def test_an_empty_object_is_no_dump(files: tuple[Path, Path]) -> None:
+    files[1].write_text("{}")
+    result = htas_says("plan", "-c", files[0], "--from", files[1])
+    assert (result.exit_code, "holds an empty object {}; write it with: kubectl get" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("module", ["htas", "htas.cli.main"])
+def test_it_runs_as_a_module(module: str) -> None:
+    ended = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, f"htas {htas.__version__}\n"), ended.stderr

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import htas
 from htas.experiments.results import read_results
 from htas.experiments.workloads.table import read_workload
 from tests.unit.cli.test_commands import htas_says
@@ -19,7 +23,22 @@ ONE_OF_EACH = """at_s,name,kind,controller,replicas,cpu,memory,runs_s,stated_s
 def test_a_workload_of_ones_own_is_played_by_the_policies_asked_for(tmp_path: Path) -> None:
     table, to = tmp_path / "mine.csv", tmp_path / "results"
     table.write_text(ONE_OF_EACH)
-    words = ("--workload", table, "--policy", "stratus", "--policy", "htas", "--seeds", 1, "--workers", 1, "--to", to)
+    words = (
+        "--workload",
+        table,
+        "--policy",
+        "stratus",
+        "--policy",
+        "htas",
+        "--policy",
+        "htas",
+        "--seeds",
+        1,
+        "--workers",
+        1,
+        "--to",
+        to,
+    )
     said = htas_says("experiment", "run", "paper", *words)
     assert said.exit_code == 0, said.output
     results = read_results(to)
@@ -45,13 +64,61 @@ def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
         pytest.param(("run", "paper", "--policy", "k9s"), "no policy k9s; there are htas", id="no policy"),
         pytest.param(("run", "paper", "--pattern", "flat"), "no pattern flat; there are stable", id="no pattern"),
         pytest.param(("run", "paper", "--workload", "none.csv"), "none.csv: cannot be read", id="no file"),
+        pytest.param(
+            ("run", "trace", "--pattern", "cycle"),
+            "cycle: has no effect where the trace is played",
+            id="no pattern in a trace",
+        ),
         pytest.param(("workload", "--to", "x.csv", "--high", "0"), "its high makes no sense", id="no tasks"),
+        pytest.param(("workload", "--to", "x.csv", "--high", "1e300"), "lower its rate or its length", id="for ever"),
+        *(
+            pytest.param(
+                ("workload", "--to", "x.csv", "--pattern", "on-off", option, number),
+                f"is {number}; write a finite",
+                id=f"{option} {number}",
+            )
+            for option in ("--high", "--low", "--minutes", "--period", "--on-share")
+            for number in ("nan", "inf")
+        ),
     ],
 )
 def test_what_cannot_be_played_is_told(words: tuple[str, ...], message: str) -> None:
     said = htas_says("experiment", *words)
-    assert said.exit_code == 1
+    assert said.exit_code == 2
     assert message in " ".join(said.output.split())
+
+
+@pytest.mark.parametrize("to", ["nodir/x.csv", "."])
+def test_a_workload_that_cannot_be_written_is_told(to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = htas_says("experiment", "workload", "--to", to)
+    assert (said.exit_code, f"--to: {to}: cannot be written" in said.output) == (2, True)
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_played(tmp_path: Path) -> None:
+    (file := tmp_path / "file").write_text("")
+    said = htas_says("experiment", "run", "paper", "--seeds", 10_000, "--to", file / "results")
+    assert (said.exit_code, "cannot be written to" in said.output) == (2, True)
+
+
+def test_what_was_played_is_kept_when_interrupted(tmp_path: Path) -> None:
+    """Of ten thousand trials some are over when the user presses Ctrl-C."""
+    table, to = tmp_path / "mine.csv", tmp_path / "results"
+    table.write_text(ONE_OF_EACH)
+    words = ("experiment", "run", "paper", "--workload", table, "--policy", "htas", "--seeds", 10_000, "--workers", 1)
+    code = "import sys, htas.cli.experiment as e, threading as t, _thread\n"
+    code += "from htas.cli.main import app\nplay = e._play_into\n"
+    code += "def until(done, *rest):\n"
+    code += "    t.Thread(target=lambda: ([None for _ in iter(lambda: len(done) < 2, False)], _thread.interrupt_main())).start()\n"
+    code += "    play(done, *rest)\n"
+    code += "if __name__ == '__main__':\n    e._play_into = until\n    app()\n"
+    (script := tmp_path / "interrupted.py").write_text(code)
+    here = {**os.environ, "PYTHONPATH": str(Path(htas.__file__).parents[1])}
+    command = [sys.executable, str(script), *map(str, words), "--to", str(to)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, env=here)
+    assert ended.returncode == 1, ended.stderr
+    assert "interrupted" in ended.stderr and "Traceback" not in ended.stderr
+    assert 2 <= len(read_results(to).runs) < 10_000
 
 
 def test_the_list_names_every_part_of_the_ablation() -> None:

@@ -52,8 +52,23 @@ def test_what_is_gained_and_who_moves_is_told(config: Path, figure_1: Path) -> N
     result = htas_says("optimize", "--config", config, "--from", figure_1)
     assert result.exit_code == 0, result.stderr
     assert "ProvenOptimal: no placement is better" in result.stdout
-    assert "1 waiting pods placed by moving 1 and evicting 0" in result.stdout
+    assert "1 waiting pod placed by moving 1 and evicting 0" in result.stdout
     assert "default/three" in result.stdout
+    lines = result.stdout.splitlines()
+    (head,) = (number for number, line in enumerate(lines) if line.startswith("priority"))
+    assert lines[head].split() == [
+        "priority",
+        "pods",
+        "placed",
+        "now",
+        "then",
+        "bound",
+        "stay",
+        "move",
+        "fewest",
+        "moves",
+    ]
+    assert lines[head + 1].split() == ["0", "3", "2", "3", "(+1)", "proven", "1", "1", "proven"]
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

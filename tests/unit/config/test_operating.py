@@ -57,7 +57,7 @@ MISTAKES = [
         "fallback: {budget: 0s}", "fallback.budget: '0s' is too small; write more than 0", id="a search of no length"
     ),
     pytest.param(
-        "fallback: {budget: 11m}", "fallback.budget: '11m' is too great; write at most 600", id="a search without end"
+        "fallback: {budget: 11m}", "fallback.budget: '11m' is too great; write at most 10m", id="a search without end"
     ),
     pytest.param(
         "fallback: {workers: 0}", "fallback.workers: '0' is too small; write at least 1", id="nobody searches"

@@ -345,6 +345,26 @@ GROUPS = [
         id="no weight",
     ),
     pytest.param(
+        group("cleaning: {consolidation: {within: 0s}}"),
+        f"{GROUP}.cleaning.consolidation.within: '0s' is too small; write more than 0",
+        id="replacements that go at once",
+    ),
+    pytest.param(
+        group("cleaning: {enabled: false, consolidation: {enabled: true}}"),
+        f"{GROUP}.cleaning.consolidation: has no effect with cleaning's `enabled: false`; remove one of the two",
+        id="consolidation without cleaning",
+    ),
+    pytest.param(
+        group("autoscaling: {algorithm: cheapest-mix, budget: 0s}"),
+        f"{GROUP}.autoscaling.budget: '0s' is too small; write more than 0",
+        id="no time for a mix",
+    ),
+    pytest.param(
+        group("autoscaling: {algorithm: cheapest-mix, budget: 61s}"),
+        f"{GROUP}.autoscaling.budget: '61s' is too great; write at most 1m",
+        id="a mix that holds up the cycle",
+    ),
+    pytest.param(
         group("scheduling: {algorithm: scored, resources: [{name: cpu, weight: 101}]}"),
         f"{GROUP}.scheduling.resources[0].weight: '101' is too great; write at most 100",
         id="a weight kube-scheduler refuses",

@@ -136,14 +136,21 @@ GOOD = "5.0,job-1,batch,Job,1,100m,0.3Gi,60,90"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("x,job-1,batch,Job,1,100m,0.3Gi,60,90", "mine.csv:3: could not convert", id="no number"),
+        pytest.param("x,job-1,batch,Job,1,100m,0.3Gi,60,90", "mine.csv:3: at_s: could not convert", id="no number"),
         pytest.param("-1,job-1,batch,Job,1,100m,0.3Gi,60,90", "counted from the start", id="before the start"),
         pytest.param("5.0,job-1,batch,Job,0,100m,0.3Gi,60,90", "replicas from 1", id="no replicas"),
-        pytest.param("5.0,job-1,night,Job,1,100m,0.3Gi,60,90", "'night' is not a valid WorkKind", id="no kind"),
-        pytest.param("5.0,job-1,batch,Cron,1,100m,0.3Gi,60,90", "'Cron' is not a valid", id="no controller"),
+        pytest.param("5.0,job-1,night,Job,1,100m,0.3Gi,60,90", "kind: found 'night'; write ", id="no kind"),
+        pytest.param("5.0,job-1,batch,Cron,1,100m,0.3Gi,60,90", "controller: found 'Cron'; write ", id="no controller"),
         pytest.param("5.0,job-1,batch,Job,1,much,0.3Gi,60,90", "'much' is not a quantity", id="no quantity"),
         pytest.param("5.0,job-1,batch,Job,1,100m,0.3Gi,,90", "needs runs_s", id="a job without an end"),
         pytest.param("5.0,job-1,batch,Job,1,100m,0.3Gi,inf,90", "no number of seconds", id="a job that never ends"),
+        pytest.param("5.0,job-1,batch,Job,1,0,0.3Gi,60,90", "cpu: 0 asks for nothing", id="nothing asked for"),
+        pytest.param("5.0,job-1,batch,Job,1,100m,-1,60,90", "memory: -1 asks for nothing", id="less than nothing"),
+        pytest.param("5.0,,batch,Job,1,100m,0.3Gi,60,90", "name: '' is no name", id="no name"),
+        pytest.param("5.0,job-1,batch,Job,1", "mine.csv:3: has 5 cells", id="a short line"),
+        pytest.param(
+            "5.0,Job_1,batch,Job,1,x,0.3Gi,60,90", r"(?s)name: 'Job_1' is no name.*:3: cpu: ", id="all at once"
+        ),
     ],
 )
 def test_a_line_that_is_wrong_is_named(line: str, message: str, tmp_path: Path) -> None:
