@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from htas.adapters.sqlite.schema import PRESENT
+from htas.adapters.sqlite.schema import present
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.daemon.wiring import recorded_file, store_path
@@ -57,10 +57,10 @@ def _checked(path: str) -> str:
         found = f"{path}: schema {store.version}, can be read; open claims: {len(store.claims())}"
     finally:
         store.close()
-    if store.version == PRESENT:
+    if store.version == present():
         return found
     return (
-        f"{found}\nthis htas writes schema {PRESENT}: htas run or htas store migrate brings it up to date,"
+        f"{found}\nthis htas writes schema {present()}: htas run or htas store migrate brings it up to date,"
         " and an older htas cannot read it afterwards"
     )
 

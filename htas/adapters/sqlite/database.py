@@ -12,7 +12,7 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from htas.adapters.sqlite.errors import primary_code, translated
-from htas.adapters.sqlite.schema import PRESENT, migrate, stand_in, version_of
+from htas.adapters.sqlite.schema import migrate, present, stand_in, version_of
 
 BUSY_S = 10.0
 """How long a call waits for another process to finish writing before it is a TransientError."""
@@ -116,9 +116,9 @@ def _prepare(connection: sqlite3.Connection, path: str) -> int:
         reraise=True,
     )
     waiting(connection.execute, "PRAGMA journal_mode = WAL")
-    if version < PRESENT:
+    if version < present():
         migrate(connection, path)
-    return PRESENT
+    return present()
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

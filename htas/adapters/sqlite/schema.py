@@ -35,8 +35,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """What brings a file from each version to the next; version 0 is an empty file."""
 
 
-PRESENT = len(MIGRATIONS)
-"""The version that this htas writes."""
+def present() -> int:
+    """The version that this htas writes."""
+    return len(MIGRATIONS)
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
@@ -64,7 +65,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
         for steps in MIGRATIONS[_version(connection, path) :]:
             for step in steps:
                 connection.execute(step)
-        connection.execute(f"PRAGMA user_version = {PRESENT}")
+        connection.execute(f"PRAGMA user_version = {present()}")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
@@ -73,9 +74,9 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
 
 def _version(connection: sqlite3.Connection, path: str) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > PRESENT:
+    if version > present():
         raise PermanentError(
-            f"{path}: written by a newer htas (schema {version}, this one knows {PRESENT}); upgrade htas"
+            f"{path}: written by a newer htas (schema {version}, this one knows {present()}); upgrade htas"
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     is_ours = {"claims", "drains", "cycles"} <= tables if version else not tables

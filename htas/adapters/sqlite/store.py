@@ -61,7 +61,7 @@ class SqliteStore:
 
     @property
     def version(self) -> int:
-        """The file's schema; `schema.PRESENT` unless it is only read."""
+        """The file's schema; `schema.present()` unless it is only read."""
         return self._database.version
 
     # The journal.
