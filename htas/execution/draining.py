@@ -6,7 +6,7 @@ step a crash falls on, the next cycle finds the drain in the journal and goes on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,7 @@ from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
+from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.migrations import Refusal
@@ -148,7 +149,7 @@ class Draining:
                 self.machines.release(claim)
             return [], []
         if not node.is_draining or not node.is_unschedulable:
-            return [self._do("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
+            return [attempted("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
@@ -208,7 +209,7 @@ class Draining:
         """A crash fell between the drain's journal entry and its claim's."""
         if claim.state is not ClaimState.READY:
             return self._undo(drain.node, None, f"its machine is {claim.state}")
-        return self._do("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
+        return attempted("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
     def _moves_on(self, drain: Drain, node: Node, held: Sequence[Pod]) -> list[Call]:
         """Calls that move or evict what is still there, system-critical pods last. All may be repeated."""
@@ -239,26 +240,17 @@ class Draining:
                     self._refused_moves[move.source] = pod.key, str(error)
                 raise
 
-        return self._do("migrate", pod.key, start, f"to {move.target}")
+        return attempted("migrate", pod.key, start, f"to {move.target}")
 
     def _evict(self, pod: Pod, node: Node) -> Outcome:
         grace_s = grace_of(pod, self.policy.group(node.group))
-        outcome = self._do("evict", pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
+        outcome = attempted("evict", pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
         if outcome.status is OutcomeStatus.DONE:
             self._refused_since.pop(node.name, None)
             reached("drain.evicted")
         else:
             self._refused_since.setdefault(node.name, self.ports.clock.now())
         return outcome
-
-    def _do(self, verb: str, subject: str, act: Callable[[], object], message: str = "") -> Outcome:
-        try:
-            act()
-        except TransientError as error:
-            return Outcome(verb, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
-        except HTASError as error:
-            return Outcome(verb, subject, OutcomeStatus.FAILED, str(error))
-        return Outcome(verb, subject, OutcomeStatus.DONE, message)
 
     def _undo(self, node: str, claim: NodeClaim | None, why: str) -> Outcome:
         """Open a node again and forget its drain."""

@@ -9,7 +9,7 @@ fresh view just before. Cancelled, it evicts nobody any more: pods that have lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,6 +18,7 @@ import msgspec
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
 from htas.execution.moves_seen import MovesSeen
+from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.plan import Carrying, Step
@@ -30,7 +31,7 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.carrying import begun, carried_on, detoured
 from htas.planning.carrying_check import Refusal
 from htas.planning.slots import progress
-from htas.ports import HTASError, MoveRefusedError, TransientError
+from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
 """Refusals that say nothing of the pod: it is tried again, or the planner gives the whole up."""
@@ -152,7 +153,7 @@ class Rearranging:
                     raise
                 refused.append(error.reason)
 
-        outcome = self._done("move", pod.key, start, f"to {target}")
+        outcome = attempted("move", pod.key, start, f"to {target}")
         if refused:
             return self._evict(pod, step, group, f" ({refused[0]})")
         return self._remembered(pod, outcome, "rearrange.moved")
@@ -161,7 +162,7 @@ class Rearranging:
         grace_s = grace_of(pod, group)
         verb = "move" if step.target else "displace"
         message = f"evicted{why}, goes to {step.target}" if step.target else "evicted for more important work"
-        outcome = self._done(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
+        outcome = attempted(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
         return self._remembered(pod, outcome, "rearrange.evicted")
 
     def _remembered(self, pod: Pod, outcome: Outcome, point: str) -> Outcome:
@@ -172,15 +173,6 @@ class Rearranging:
         else:
             self._refused_since.setdefault(pod.uid, self.ports.clock.now())
         return outcome
-
-    def _done(self, verb: str, subject: str, act: Callable[[], object], message: str) -> Outcome:
-        try:
-            act()
-        except TransientError as error:
-            return Outcome(verb, subject, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
-        except HTASError as error:
-            return Outcome(verb, subject, OutcomeStatus.FAILED, str(error))
-        return Outcome(verb, subject, OutcomeStatus.DONE, message)
 
     def _refused_too_long(self) -> str | None:
         now, patience_s = self.ports.clock.now(), self.policy.timeouts.eviction_s

@@ -156,8 +156,8 @@ def test_a_replica_sets_source_is_its_own_again_after_a_failed_switch(world: Wor
 
 
 WITHOUT_A_CORE = (
-    "rm -rf /tmp/cut && mkdir /tmp/cut && tar --force-local -xf $f -C /tmp/cut"
-    " && rm /tmp/cut/checkpoint/core-1.img && tar --force-local -cf $f -C /tmp/cut . && rm -rf /tmp/cut"
+    "d=$(mktemp -d) && tar --force-local -xf $f -C $d"
+    " && rm $d/checkpoint/core-1.img && tar --force-local -cf $f -C $d . && rm -rf $d"
 )
 READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
 KILL_READER = READER.format("kill -9 ${p#/proc/}")

@@ -25,6 +25,7 @@ from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.steps import Steps
 from htas.adapters.kubernetes.api import ApiServer
+from htas.adapters.looking import Looking
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, MigrationState
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod
@@ -71,7 +72,7 @@ class CheckpointMigration:
         self._under_way: dict[str, MigrationRecord] = {}
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
         self._at_once = Semaphore(settings.at_once)
-        self._thread: Thread | None = None
+        self._looking = Looking("moves", self._look, self._rest, self._closing)
 
     # The port.
 
@@ -142,30 +143,19 @@ class CheckpointMigration:
 
     def run(self) -> None:
         """Finish first what cannot wait: a Job without its pod makes another, which must not be bound."""
-        try:
-            self._steps.finish_switches(self._objects.moving())
-        except HTASError as error:
-            log.warning("moves cannot be looked for, tried again", error=str(error))
-        self._thread = Thread(target=self._run, name="moves", daemon=True)
-        self._thread.start()
+        self._looking.begin(lambda: self._steps.finish_switches(self._objects.moving()))
 
     def close(self) -> None:
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join(5.0)
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            try:
-                self._look()
-                self._leftovers.look([record.id for record in self.records() if not record.is_over])
-            except HTASError as error:
-                log.warning("moves cannot be looked for, tried again", error=str(error))
-            except Exception:
-                log.exception("moves failed on a defect of htas, tried again")
-            self._closing.wait(LOOK_S)
+        self._looking.close()
 
     def _look(self) -> None:
+        self._take_up()
+        self._leftovers.look([record.id for record in self.records() if not record.is_over])
+
+    def _rest(self) -> None:
+        self._closing.wait(LOOK_S)
+
+    def _take_up(self) -> None:
         """Take up the moves that nobody carries: an earlier process's, or another daemon's that leads no more."""
         for record in found_in(self._objects.moving()):
             with self._lock:

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Event, RLock, Thread
+from threading import Event, RLock
 
 import msgspec
 import structlog
@@ -26,6 +26,7 @@ from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kwok import twins
 from htas.adapters.kwok.twins import Json, Origin
+from htas.adapters.looking import Looking
 from htas.model.migrations import (
     ENDED_KEPT,
     TRANSITIONS,
@@ -37,7 +38,7 @@ from htas.model.migrations import (
 from htas.model.pods import MOVING, TWIN_OF, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Move
-from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError
+from htas.ports import ConflictError, MoveRefusedError, NotFoundError
 
 log = structlog.get_logger()
 
@@ -69,7 +70,7 @@ class KwokMigration:
         self._moves: dict[str, MigrationRecord] = {}
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
         self._closing = Event()
-        self._thread: Thread | None = None
+        self._looking = Looking("kwok moves", self.advance, self._rest, self._closing)
 
     # The port.
 
@@ -110,29 +111,16 @@ class KwokMigration:
 
     def run(self) -> None:
         """Finish half a switch first: a Job without its pod makes another, for which a machine would be bought."""
-        try:
-            self.advance()
-        except HTASError as error:
-            log.warning("moves cannot be looked for, tried again", error=str(error))
-        self._thread = Thread(target=self._run, name="kwok moves", daemon=True)
-        self._thread.start()
+        self._looking.begin(self.advance)
 
     def close(self) -> None:
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join(5.0)
+        self._looking.close()
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            try:
-                self.advance()
-            except HTASError as error:
-                log.warning("moves cannot be taken further, tried again", error=str(error))
-            except Exception:
-                log.exception("moves failed on a defect of htas, tried again")
-            began = time.monotonic()
-            while not self._closing.wait(TICK_S) and not self._moves and time.monotonic() - began < RECALL_S:
-                pass
+    def _rest(self) -> None:
+        """For a tick; longer while nothing moves, but no longer than until a move is begun."""
+        began = time.monotonic()
+        while not self._closing.wait(TICK_S) and not self._moves and time.monotonic() - began < RECALL_S:
+            pass
 
     def advance(self) -> None:
         """Take every move as far as it can go now; those of an earlier process too."""

@@ -10,12 +10,17 @@ favour.
 
 from __future__ import annotations
 
-from htas.experiments.baselines.default_kubernetes import FLAVOUR, WORKERS_AT_LEAST, place_and_buy_one
+from htas.experiments.baselines.default_kubernetes import (
+    FLAVOUR,
+    PAPERS_CYCLES,
+    WORKERS_AT_LEAST,
+    place_and_buy_one,
+)
 from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.emptying import Emptying
 from htas.model.flavours import Catalogue
 from htas.model.plan import Plan
-from htas.model.policy import Cycles, NodeGroup, Policy
+from htas.model.policy import NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.packing.orders import BestFit
@@ -26,9 +31,8 @@ THRESHOLD = 0.5
 
 def settings(catalogue: Catalogue) -> Policy:
     """The paper's cycles (Table 6)."""
-    cycles = Cycles(scheduling_s=20.0, autoscaling_s=300.0, cleaning_s=20.0)
     group = NodeGroup("workers", flavours=(FLAVOUR,), min_nodes=WORKERS_AT_LEAST)
-    return Policy("coca", catalogue, (group,), cycles=cycles)
+    return Policy("coca", catalogue, (group,), cycles=PAPERS_CYCLES)
 
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:

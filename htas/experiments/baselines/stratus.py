@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from htas.experiments.baselines.default_kubernetes import PAPERS_CYCLES
 from htas.experiments.baselines.draft import Draft, fits_together
 from htas.experiments.baselines.emptying import Emptying, Occupied
 from htas.model.flavours import Catalogue
 from htas.model.plan import Plan
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import CleaningRules, Cycles, MigrationMethod, NodeGroup, Policy
+from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
@@ -42,9 +43,8 @@ _BEYOND = 1 << 20
 
 def settings(catalogue: Catalogue) -> Policy:
     """The paper's cycles (Table 6); tasks are moved with their progress."""
-    cycles = Cycles(scheduling_s=20.0, autoscaling_s=300.0, cleaning_s=20.0)
     group = NodeGroup("machines", cleaning=CleaningRules(migration=MigrationMethod.CHECKPOINT))
-    return Policy("stratus", catalogue, (group,), cycles=cycles)
+    return Policy("stratus", catalogue, (group,), cycles=PAPERS_CYCLES)
 
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
