@@ -24,7 +24,8 @@ def silent(name: str) -> Json:
 
 
 def lengths(daemon: Htas, start: str) -> list[Json | None]:
-    pods = json.loads(daemon.get("/snapshotz")[1])["cluster"]["pods"]
+    status, text = daemon.get("/snapshotz")
+    pods = json.loads(text)["cluster"]["pods"] if status == 200 else []  # 503 until the first cycle is over
     return [pod.get("run_length") for pod in pods if pod["name"].startswith(start)]
 
 

@@ -205,7 +205,7 @@ def test_important_work_fits_after_the_fewest_moves(trial: Callable[..., Trial],
     full = trial()
     with Htas(full.config, tmp_path / "log") as daemon:
         daemon.says("leads")
-        assert daemon.get("/api/optimize")[0] == 404
+        eventually(lambda: daemon.get("/api/optimize")[0] == 404, 30, "nothing was searched yet")
         full.arrive()
         began = time.monotonic()
         eventually(full.is_settled, 90, "all pods of high priority run, and so do all others")

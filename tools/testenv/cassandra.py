@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, DriverException
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy
 
 from tools.testenv.cluster import run_script
@@ -40,6 +40,10 @@ class Cassandra:
     def start(self, node: int | None = None) -> None:
         """Start what does not run, or one node; returns when it answers."""
         self._script("cassandra-up.sh", **({"HTAS_CASSANDRA_ONLY": str(node)} if node is not None else {}))
+        if "admin" in self.__dict__ and not self._admin_answers():
+            # A driver may take its time to notice that a server is back: whoever started it wants to speak to it now.
+            self.admin.cluster.shutdown()
+            del self.admin
 
     def stop(self, node: int | None = None) -> None:
         """End all nodes or one as an administrator would: it drains first."""
@@ -95,6 +99,13 @@ class Cassandra:
             reconnection_policy=ConstantReconnectionPolicy(0.5, max_attempts=None),
         )
         return cluster.connect()
+
+    def _admin_answers(self) -> bool:
+        try:
+            self.admin.execute("SELECT release_version FROM system.local")
+        except (DriverException, NoHostAvailable):
+            return False
+        return True
 
     def tables(self, keyspace: str) -> dict[str, Any]:
         """Ids of a keyspace's tables by name: a table made anew has another."""
