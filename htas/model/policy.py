@@ -233,7 +233,7 @@ class NewPods(StrEnum):
 
 
 class Fallback(msgspec.Struct, frozen=True):
-    """When nothing can be bought: preemption for one pod, the optimiser for the set (DESIGN 3, stage 5)."""
+    """When nothing can be bought: preemption for one pod, the optimiser for the set."""
 
     mode: FallbackMode = FallbackMode.OPTIMIZE
     promises: Promises = Promises.KEEP
