@@ -16,9 +16,9 @@ pytestmark = pytest.mark.timeout(240)
 RUNS_S = 6
 
 
-def silent(name: str) -> Json:
+def silent(name: str, runs: str = f"{RUNS_S}s") -> Json:
     """A Job that does not say how long it takes."""
-    made = job(name, f"{RUNS_S}s")
+    made = job(name, runs)
     del made["spec"]["template"]["metadata"]["annotations"]["htas.io/runtime"]
     return made
 
@@ -37,12 +37,12 @@ def test_the_fourth_of_a_kind_is_expected_to_take_as_long_as_the_others(
         cluster.create(*(silent(f"train-{i}") for i in range(3)))
         eventually(lambda: any(length is None for length in lengths(daemon, "train")), 30, "nothing is known of them")
         eventually(lambda: jobs_done(cluster, 3), 90, "the Jobs complete")
-        cluster.create(silent("train-3"))
+        cluster.create(silent("train-3", runs="30s"))  # it must still run when it is asked about
         eventually(lambda: any(lengths(daemon, "train-3")), 30, "it is expected to run as long")
         (learned,) = lengths(daemon, "train-3")
         assert learned is not None
         assert (learned["source"], learned["basis"], learned["runs"]) == ("learned", "template", 3)
-        assert RUNS_S - 1 <= learned["seconds"] <= RUNS_S + 10, learned
+        assert RUNS_S - 1 <= learned["seconds"] <= RUNS_S + 20, learned
         why = htas("explain", "pod", f"default/{_name(cluster, 'train-3')}", config=config)
         assert "learned from 3 runs of its template" in why.stdout, why
         eventually(lambda: jobs_done(cluster, 4), 60, "it completes")
