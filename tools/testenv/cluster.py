@@ -97,8 +97,9 @@ class Cluster:
     def wipe(self) -> None:
         """Leave nothing of a test behind: controllers first, or they would make their pods anew."""
         space = "namespaces/default"
-        for path in (f"{APPS}/{space}/deployments", f"{APPS}/{space}/replicasets", f"{BATCH}/{space}/jobs"):
-            self.delete(path)
+        for kind in ("deployments", "replicasets", "statefulsets", "daemonsets"):
+            self.delete(f"{APPS}/{space}/{kind}")
+        self.delete(f"{BATCH}/{space}/jobs")
         self.delete(f"{POLICY}/{space}/poddisruptionbudgets")
         eventually(lambda: self._is_swept(), 90, "the cluster is swept")
 
@@ -109,7 +110,8 @@ class Cluster:
             for item in self.items(path):
                 if item["metadata"]["name"] != "kube-root-ca.crt":
                     self.delete(f"{path}/{item['metadata']['name']}")
-        return not self.pods() and not self.nodes() and not self.items(f"{APPS}/replicasets")
+        owners = (f"{APPS}/{kind}" for kind in ("replicasets", "statefulsets", "daemonsets"))
+        return not (self.pods() or self.nodes() or any(map(self.items, owners)))
 
 
 def _collection(manifest: Json) -> str:
