@@ -45,11 +45,11 @@ NODES := $(wildcard tests/real/test_migrat*.py)
 
 .PHONY: test-real-servers test-real-kwok test-real-nodes
 test-real-servers: ## OpenStack and Cassandra
-	$(BIN)/python -m pytest --verbose --durations=15 $(SERVERS)
+	$(BIN)/python -m pytest -vv --durations=15 $(SERVERS)
 test-real-kwok: ## a real control plane with KWOK's nodes
-	$(BIN)/python -m pytest --verbose --durations=15 tests/real $(addprefix --ignore=,$(SERVERS) $(NODES))
+	$(BIN)/python -m pytest -vv --durations=15 tests/real $(addprefix --ignore=,$(SERVERS) $(NODES))
 test-real-nodes: ## real kubelets, containerd and CRIU
-	$(BIN)/python -m pytest --verbose --durations=15 $(NODES)
+	$(BIN)/python -m pytest -vv --durations=15 $(NODES)
 
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict and the import contracts
