@@ -16,8 +16,9 @@ import urllib3
 from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.oci_registry import OciRegistry
+from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
-from htas.ports import HTASError
+from htas.ports import HTASError, PermanentError
 
 CONNECT_S = 5.0
 CLEAN_S = 20.0
@@ -103,9 +104,9 @@ def _place(node: str) -> str:
 
 def _token(path: str) -> str:
     try:
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise StepFailedError(Failure.TRANSFER_FAILED, f"{path}: {error.strerror}", is_final=True) from error
+        return read_token(Path(path))
+    except PermanentError as error:
+        raise StepFailedError(Failure.TRANSFER_FAILED, str(error), is_final=True) from error
 
 
 def _told(body: bytes) -> str:
