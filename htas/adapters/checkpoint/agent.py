@@ -18,6 +18,11 @@ from htas.ports import NotFoundError, PermanentError
 
 _ARCHIVE = re.compile(r"checkpoint-[A-Za-z0-9._-]+-\d{4}-\d{2}-\d{2}T[0-9:]{8}(Z|[+-][0-9:]{5})\.tar")
 
+_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+"""A tag's form in the distribution specification: what has another would be another path of the registry."""
+_CONTAINER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""A DNS label, as every container's name is."""
+
 
 class Push(msgspec.Struct, frozen=True):
     """Push the archive at a path, which is that of a container, under a tag."""
@@ -54,8 +59,10 @@ class Agent:
         self._directory = directory
 
     def push(self, order: Push) -> Pushed:
-        """Raises PermanentError for a path that is no archive, and what the registry answers."""
+        """Raises PermanentError for what is no archive, tag or container's name, and what the registry answers."""
         path = Path(order.archive)
+        if not _TAG.fullmatch(order.tag) or not _CONTAINER.fullmatch(order.container):
+            raise PermanentError(f"{order.tag!r} is no tag, or {order.container!r} no container's name")
         if path.parent != self._directory or not _ARCHIVE.fullmatch(path.name):
             raise PermanentError(f"{order.archive} is no checkpoint archive in {self._directory}")
         try:

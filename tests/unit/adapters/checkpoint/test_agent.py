@@ -267,6 +267,29 @@ def test_nothing_but_an_archive_is_pushed(path: str, agent: Agent, archives: Pat
         agent.push(Push(path.format(archives, ARCHIVE), "main", "t"))
 
 
+@pytest.mark.parametrize(
+    ("tag", "container"),
+    [
+        pytest.param("../../other/manifests/latest", "main", id="another repository"),
+        pytest.param("t?x=y", "main", id="a query"),
+        pytest.param("", "main", id="no tag"),
+        pytest.param("-t", "main", id="a tag begins with a letter, a digit or _"),
+        pytest.param("t" * 129, "main", id="a tag has 128 characters"),
+        pytest.param("t\n", "main", id="a line's end"),
+        pytest.param("t", "Main", id="a container's name is in small letters"),
+        pytest.param("t", "a.b", id="and has no dots"),
+        pytest.param("t", "c" * 64, id="and 63 characters"),
+        pytest.param("t", "", id="but some"),
+    ],
+)
+def test_a_push_has_a_tag_and_a_container_as_the_specifications_have_them(
+    tag: str, container: str, agent: Agent, registry: Registry, archives: Path
+) -> None:
+    with pytest.raises(PermanentError, match="is no tag, or"):
+        agent.push(Push(str(archives / ARCHIVE), container, tag))
+    assert not registry.authorizations, "nothing was asked of it"
+
+
 def test_a_link_is_not_followed(agent: Agent, archives: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     link = archives / ARCHIVE.replace("10:00", "11:00")
