@@ -32,9 +32,14 @@ class MoveDesk:
     token_file: Path | None = None
     requests: RequestedMoves | None = None
 
-    def ask(self, authorization: str, body: bytes) -> Json:
-        """Take a request; raises RequestRefusedError."""
-        self._check(authorization)
+    def check(self, authorization: str) -> None:
+        """Whether who asks may; raises RequestRefusedError."""
+        if self.token_file is None:
+            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
+        check_token(self.token_file, authorization)
+
+    def ask(self, body: bytes) -> Json:
+        """Take a request of somebody whom `check` let pass; raises RequestRefusedError."""
         requests = self._open()
         try:
             wish = msgspec.json.decode(body, type=Wish)
@@ -63,11 +68,6 @@ class MoveDesk:
         if self.requests is None:
             raise RequestRefusedError(503, "this daemon does not lead; ask the one that does (the lease names it)")
         return self.requests
-
-    def _check(self, authorization: str) -> None:
-        if self.token_file is None:
-            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
-        check_token(self.token_file, authorization)
 
 
 def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
