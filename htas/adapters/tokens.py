@@ -22,8 +22,12 @@ def read_token(path: Path, at_least: int = 1) -> str:
         raise PermanentError(f"{path}: is no text in ASCII; write the token there, and nothing else") from None
     if not token.isprintable():
         raise PermanentError(f"{path}: is of several lines; write the token there, and nothing else")
+    if not token:
+        raise PermanentError(f"{path}: is empty; write the token there, as from openssl rand -hex 32")
     if len(token) < at_least:
-        raise PermanentError(f"{path}: the token has less than {at_least} characters; try openssl rand -hex 32")
+        raise PermanentError(
+            f"{path}: the token has less than {at_least} characters; write one as from openssl rand -hex 32"
+        )
     return token
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import urllib3
 
+from htas.adapters.tokens import read_token
 from htas.cli.console import InputError
 from htas.config.loader import Loaded
 from htas.model.migrations import MigrationState
@@ -79,7 +80,12 @@ class Asker:
             raise TransientError(f"{self.url}: no daemon answers: {error}; is it --url?") from error
         if answer.status >= 300:
             raise PermanentError(f"{self.url}: {answer.data.decode(errors='replace').strip()}")
-        said: Json = json.loads(answer.data)
+        try:
+            said = json.loads(answer.data)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict) or not {"id", "state", "isOver"} <= said.keys():
+            raise PermanentError(f"{self.url}: this is no daemon of HTAS: it answered no state of a move; is it --url?")
         return said
 
 
@@ -99,9 +105,9 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None) -> Asker:
             raise InputError("--token-file: http.tokenFile is not configured; name a file with the daemon's token")
         token_file = loaded.directory / http.token_file
     try:
-        return Asker(url, token_file.read_text().strip())
-    except OSError as error:
-        raise InputError(f"--token-file: {token_file}: {error.strerror}") from None
+        return Asker(url, read_token(token_file))
+    except PermanentError as error:
+        raise InputError(f"--token-file: {error}") from None
 
 
 def failed(state: Json) -> bool:

@@ -186,8 +186,8 @@ def test_who_does_not_know_the_token_is_not_obeyed(
 
 UNFIT = [
     pytest.param(None, "No such file", id="missing"),
-    pytest.param(b"", "less than 16 characters", id="empty"),
-    pytest.param(b"\n", "less than 16 characters", id="a blank line"),
+    pytest.param(b"", "is empty", id="empty"),
+    pytest.param(b"\n", "is empty", id="a blank line"),
     pytest.param(TOKEN[:15].encode(), "less than 16 characters", id="short"),
     pytest.param(TOKEN.encode() * 2 + b"\xff", "no text", id="no text"),
     pytest.param(f"{TOKEN}\n{TOKEN}".encode(), "several lines", id="two lines"),
