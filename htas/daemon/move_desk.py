@@ -10,7 +10,7 @@ import msgspec
 
 from htas.daemon.asking import RequestRefusedError, check_token
 from htas.execution.moves_seen import repeated_s, step_seconds
-from htas.execution.requested_moves import MoveRequest, RequestedMoves
+from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
 from htas.model.policy import MigrationMethod
 
@@ -53,7 +53,10 @@ class MoveDesk:
             )
         if wish.method is MigrationMethod.EVICT:
             raise RequestRefusedError(400, "method: evict keeps no progress; kubectl delete pod does as much")
-        return described(requests.ask(wish.pod, wish.node, wish.method), None)
+        try:
+            return described(requests.ask(wish.pod, wish.node, wish.method), None)
+        except TooManyWaitingError as error:
+            raise RequestRefusedError(429, str(error)) from error
 
     def state(self, request_id: str) -> Json:
         """What became of a request; raises RequestRefusedError."""

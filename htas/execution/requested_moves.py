@@ -20,6 +20,11 @@ from htas.planning.opening import open_simulation
 from htas.ports import HTASError, MigrationPort, MoveRefusedError
 
 REMEMBERED = 100
+"""Requests that are kept for those who ask what became of them; so many may wait, too."""
+
+
+class TooManyWaitingError(HTASError):
+    """No more requests are taken until a cycle has seen to those that wait."""
 
 
 class MoveRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,14 +52,24 @@ class RequestedMoves:
     """Asked from any thread, carried out by the one that runs the cycles."""
 
     migration: MigrationPort
-    _requests: deque[MoveRequest] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _requests: deque[MoveRequest] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)
     _asked: int = 0
 
     def ask(self, pod: str, target: str, method: MigrationMethod | None = None) -> MoveRequest:
-        """Ask for a pod (`namespace/name`) to be moved; the next cycle begins it, or says why not."""
+        """Ask for a pod (`namespace/name`) to be moved; the next cycle begins it, or says why not.
+
+        Raises TooManyWaitingError; the oldest that waits no more is forgotten for a new one, never one that waits.
+        """
         request = MoveRequest(token_hex(4), pod, target, method)
         with self._lock:
+            if len(self._requests) >= REMEMBERED:
+                seen_to = next((each for each in self._requests if not each.is_waiting), None)
+                if seen_to is None:
+                    raise TooManyWaitingError(
+                        f"{REMEMBERED} moves that were asked for wait to be begun; ask again later"
+                    )
+                self._requests.remove(seen_to)
             self._requests.append(request)
             self._asked += 1
         return request

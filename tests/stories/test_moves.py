@@ -16,6 +16,7 @@ from htas.daemon.http import HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
+from htas.execution.requested_moves import REMEMBERED
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.policy import Cycles, MigrationMethod, Policy
 from htas.model.reasons import Kept
@@ -303,6 +304,18 @@ def test_without_a_token_nothing_can_be_asked_for(counter: Desk) -> None:
     counter.desk.token_file = None
     with pytest.raises(PermanentError, match=r"http\.tokenFile is not set"):
         counter.asker().ask("a-1", "x", None)
+
+
+def test_no_request_that_waits_is_dropped_for_a_newer_one(counter: Desk) -> None:
+    asker = counter.asker()
+    first, *_ = [asker.ask("c-1", "nowhere", None) for _ in range(REMEMBERED)]
+    with pytest.raises(PermanentError, match="100 moves that were asked for wait to be begun; ask again later"):
+        asker.ask("c-1", "nowhere", None)
+    assert [state["state"] for state in asker.watch(first["id"])][-1] == "Refused", "a cycle has seen to it"
+    newest = asker.ask("c-1", other_node(counter.story, "c-1"), None)
+    with pytest.raises(PermanentError, match="no such request"):
+        next(asker.watch(first["id"]))
+    assert [state["state"] for state in asker.watch(newest["id"])][-1] == "Done"
 
 
 def test_a_request_nobody_remembers_is_not_found(counter: Desk) -> None:
