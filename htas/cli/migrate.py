@@ -35,14 +35,17 @@ class Asker:
     token: str
     pause: Callable[[float], None] = time.sleep
 
-    def ask(self, pod: str, node: str, method: str | None) -> Json:
+    def ask(self, pod: str, node: str, method: str | None, *, force: bool = False) -> Json:
         """Ask for a move; raises PermanentError with what the daemon says to it."""
-        wish = {"pod": pod if "/" in pod else f"default/{pod}", "node": node}
-        return self._call("POST", "/api/migrate", wish if method is None else {**wish, "method": method})
+        wish: Json = {"pod": pod if "/" in pod else f"default/{pod}", "node": node}
+        wish |= {} if method is None else {"method": method}
+        return self._call("POST", "/api/migrate", {**wish, "force": True} if force else wish)
 
-    def move(self, pod: str, node: str, method: MigrationMethod | None, *, watch: bool) -> Iterator[Json]:
+    def move(
+        self, pod: str, node: str, method: MigrationMethod | None, *, watch: bool, force: bool = False
+    ) -> Iterator[Json]:
         """Ask, and watch unless that is not wanted: every state that is seen, once."""
-        asked = self.ask(pod, node, method.value if method is not None else None)
+        asked = self.ask(pod, node, method.value if method is not None else None, force=force)
         yield asked
         if watch:
             yield from (state for state in self.watch(asked["id"]) if state["state"] != asked["state"])

@@ -18,11 +18,12 @@ Json = dict[str, Any]
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of POST /api/migrate; `method` null: that of the pod's node group."""
+    """The body of POST /api/migrate. `method` null: that of the pod's node group; `force`: whoever wishes it stayed."""
 
     pod: str
     node: str
     method: MigrationMethod | None = None
+    force: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class MoveDesk:
         if wish.method is MigrationMethod.EVICT:
             raise RequestRefusedError(400, "method: evict keeps no progress; kubectl delete pod does as much")
         try:
-            return described(requests.ask(wish.pod, wish.node, wish.method), None)
+            return described(requests.ask(wish.pod, wish.node, wish.method, is_forced=wish.force), None)
         except TooManyWaitingError as error:
             raise RequestRefusedError(429, str(error)) from error
 
