@@ -261,7 +261,7 @@ def agent(
     registry: Annotated[str, typer.Option("--registry", help="https://HOST[:PORT], where checkpoints are pushed to.")],
     token_file: Annotated[Path, typer.Option("--token-file", help="What those who ask must know.")],
     repository: Annotated[str, typer.Option("--repository", help="In the registry.")] = "htas",
-    listen: Annotated[str, typer.Option("--listen", help="HOST:PORT.")] = "0.0.0.0:10270",
+    listen: Annotated[str, typer.Option("--listen", help="[HOST]:PORT.")] = ":10270",
     credentials_file: Annotated[Path | None, typer.Option("--credentials-file", help="One line user:password.")] = None,
     ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate.")] = None,
     directory: Annotated[Path, typer.Option("--directory", help="Where the kubelet writes checkpoints.")] = Path(

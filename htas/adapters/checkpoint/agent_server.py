@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,8 +26,9 @@ SILENT_S = 10.0
 class AgentServer(ThreadingHTTPServer):
     """Obeys whoever sends `Authorization: Bearer TOKEN`; the file is read anew for each request.
 
-    Anybody may ask /healthz (it answers) and /readyz (it has a token). Raises PermanentError where the token cannot be
-    read or is short, and OSError where it cannot listen.
+    An empty `host` is every address of the machine, of both kinds. Anybody may ask /healthz (it answers) and /readyz
+    (it has a token). Raises PermanentError where the token cannot be read or is short, and OSError where it cannot
+    listen.
     """
 
     def __init__(self, agent: Agent, token_file: Path, host: str, port: int) -> None:
@@ -36,7 +38,17 @@ class AgentServer(ThreadingHTTPServer):
             "/push": lambda body: agent.push(msgspec.json.decode(body, type=Push)),
             "/clean": lambda body: agent.clean(msgspec.json.decode(body, type=Clean)),
         }
-        super().__init__((host, port), _Handler)
+        both = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler, bind_and_activate=False)
+        try:
+            if both:
+                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            self.server_bind()
+            self.server_activate()
+        except OSError:
+            self.server_close()
+            raise
 
     def token(self) -> str:
         return read_token(self.token_file, SHORTEST_TOKEN)

@@ -72,7 +72,9 @@ class RegistryCopies:
             raise StepFailedError(Failure.TRANSFER_FAILED, str(error)) from error
 
     def _ask(self, node: str, path: str, order: msgspec.Struct, within_s: float) -> bytes:
-        url = f"http://{self._address_of(node)}:{self.agent_port}{path}"
+        address = self._address_of(node)
+        host = f"[{address}]" if ":" in address else address  # IPv6
+        url = f"http://{host}:{self.agent_port}{path}"
         headers = {"Authorization": f"Bearer {_token(self._setting.agent_token_file)}"}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=max(0.1, within_s))
         try:

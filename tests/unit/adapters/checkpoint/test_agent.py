@@ -150,6 +150,29 @@ def test_an_archive_is_pushed_as_an_image_of_one_layer(
     assert manifest["annotations"] == {"org.criu.checkpoint.container.name": "main"}
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        pytest.param("::1", "::1", id="IPv6"),
+        pytest.param("127.0.0.1", "127.0.0.1", id="IPv4"),
+        pytest.param("", "::1", id="every address, asked at one of IPv6"),
+        pytest.param("", "127.0.0.1", id="every address, asked at one of IPv4"),
+    ],
+)
+def test_agents_are_reached_at_addresses_of_both_kinds(
+    host: str, address: str, agent: Agent, registry: Registry, archives: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    with AgentServer(agent, tmp_path / "token", host, 0) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        port = server.server_address[1]
+        setting = ImageRegistry(registry.url, "r/htas", agent_port=port, agent_token_file=str(tmp_path / "token"))
+        RegistryCopies(setting, lambda node: address).deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
+        server.shutdown()
+    assert len(registry.manifests) == 1
+
+
 def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
     copies: RegistryCopies, registry: Registry, archives: Path
 ) -> None:
