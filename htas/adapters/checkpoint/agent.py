@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from htas.adapters.checkpoint.image import checkpoint_image
+from htas.adapters.checkpoint.image import USUAL, checkpoint_image
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.ports import NotFoundError, PermanentError
 
@@ -25,11 +25,12 @@ _CONTAINER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Push(msgspec.Struct, frozen=True):
-    """Push the archive at a path, which is that of a container, under a tag."""
+    """Push the archive at a path, which is that of a container, under a tag, for nodes of an architecture."""
 
     archive: str
     container: str
     tag: str
+    architecture: str = USUAL
 
 
 class Pushed(msgspec.Struct, frozen=True):
@@ -73,7 +74,8 @@ class Agent:
             digest = hashlib.file_digest(archive, "sha256").hexdigest()
             size = archive.tell()
             archive.seek(0)
-            self._registry.push(checkpoint_image(order.container, digest, size), archive, order.tag)
+            image = checkpoint_image(order.container, digest, size, order.architecture)
+            self._registry.push(image, archive, order.tag)
         return Pushed(digest, size)
 
     def clean(self, order: Clean) -> None:

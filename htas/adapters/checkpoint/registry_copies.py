@@ -15,6 +15,7 @@ import urllib3
 
 from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
@@ -44,9 +45,11 @@ class RegistryCopies:
     def image_of(self, record: MigrationRecord, container: str) -> str:
         return f"{self._setting.pull_from}:{_tag(record, container)}"
 
-    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
+    def deliver(
+        self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
+    ) -> tuple[str, int]:
         """Have the agent push an archive; returns its sha256 and size, which the registry has verified."""
-        order = Push(archive, container, _tag(record, container))
+        order = Push(archive, container, _tag(record, container), architecture)
         pushed = msgspec.json.decode(self._ask(record.source, "/push", order, within_s), type=Pushed)
         return pushed.digest, pushed.size
 

@@ -19,11 +19,17 @@ import urllib3
 from htas.adapters.checkpoint.agent import Agent, Clean, Push, Pushed
 from htas.adapters.checkpoint.agent_server import LONGEST_BODY, SHORTEST_TOKEN, AgentServer
 from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.kubelet import Kubelets
+from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.checkpoint.registry_copies import RegistryCopies
+from htas.adapters.kubernetes.api import ApiServer
+from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import Failure, ImageRegistry
 from htas.ports import NotFoundError, PermanentError
-from tests.unit.adapters.checkpoint.pods import a_record
+from tests.unit.adapters.checkpoint.pods import a_node, a_pod, a_record
+from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request
 
 ARCHIVE = "checkpoint-train-x_default-main-2026-11-21T10:00:00Z.tar"
 CONTENT = b"pages" * 3000
@@ -148,6 +154,25 @@ def test_an_archive_is_pushed_as_an_image_of_one_layer(
     manifest: Any = json.loads(raw)
     assert registry.blobs[manifest["layers"][0]["digest"]] == CONTENT
     assert manifest["annotations"] == {"org.criu.checkpoint.container.name": "main"}
+
+
+def test_the_image_is_for_the_architecture_of_the_target(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    """Another's would be refused by the runtime that pulls it."""
+    nodes = {"a": a_node("a"), "b": a_node("b")}
+    nodes["b"]["status"]["nodeInfo"]["architecture"] = "arm64"
+
+    def answer(request: Request) -> Answer:
+        return Answer(body=nodes[request.path.rpartition("/")[2]])
+
+    with FakeApiServer(answer) as server:
+        objects, access = Objects(ApiServer(server.access(), RateLimit(1e9, 10**9))), server.access()
+        method = KubeletCheckpoint(objects, Kubelets(access, 10_250, None, None), copies)
+        method.deliver(a_record(archive=str(archives / ARCHIVE)), a_pod(), 20.0)
+    ((_, raw),) = registry.manifests.items()
+    config = json.loads(registry.blobs[json.loads(raw)["config"]["digest"]])
+    assert (config["architecture"], config["os"]) == ("arm64", "linux")
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
