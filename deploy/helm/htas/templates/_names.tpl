@@ -38,6 +38,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.moves.agentSecret }}
 {{- $keys := dict "agentTokenFile" "/etc/htas-moves/agent/token" }}
 {{- if .Values.moves.registryCredentials }}{{ $_ := set $keys "credentialsFile" "/etc/htas-moves/agent/credentials" }}{{ end }}
+{{- if .Values.moves.registryCA }}{{ $_ := set $keys "caFile" "/etc/htas-moves/agent/ca.crt" }}{{ end }}
 {{- $config = mergeOverwrite $config (dict "migration" (dict "transfer" "registry" "registry" $keys)) }}
 {{- end }}
 {{- $config | toYaml }}
