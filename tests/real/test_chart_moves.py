@@ -94,3 +94,21 @@ def test_keys_that_come_in_volumes_of_ones_own_are_taken(helm: Path) -> None:
     keys = {"identityFile": "/mine/id", "knownHostsFile": "/mine/known_hosts"}
     items = rendered(helm, {"config": {"nodeGroups": GROUPS, "migration": {"scp": keys}}})
     assert yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["migration"]["scp"] == keys
+
+
+@pytest.mark.parametrize(
+    ("values", "rights"),
+    [
+        pytest.param({"moves": {"sshSecret": "s"}}, {"nodes/checkpoint", "pods"}, id="keys for ssh"),
+        pytest.param({"config": {"migration": {"commands": {"checkpoint": "/c"}}}}, {"pods"}, id="commands"),
+        pytest.param({}, set(), id="neither"),
+    ],
+)
+def test_what_is_set_up_keeps_its_rights_when_groups_have_gone_back_to_evict(
+    values: Json, rights: set[str], helm: Path
+) -> None:
+    """So that moves under way can be finished."""
+    elsewhere = {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}
+    rules = of_kind(rendered(helm, with_values(values, config=elsewhere)), "ClusterRole")["rules"]
+    created = {each for rule in rules if "create" in rule["verbs"] for each in rule["resources"]}
+    assert created & {"nodes/checkpoint", "pods"} == rights
