@@ -28,6 +28,7 @@ from htas.cli.planning import plan_of, snapshot_of
 from htas.cli.simulate import SimulationForm
 from htas.cli.tables import Export, print_lines
 from htas.config.loader import load_configuration
+from htas.config.migration_files import unseen_files
 from htas.model.plan_document import plan_document
 from htas.model.policy import MigrationMethod
 from htas.profiler.accounts import Window
@@ -182,6 +183,8 @@ def check(
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
+    for unseen in unseen_files(loaded.settings.migration, loaded.path):
+        stderr.print(f"[bold yellow]file[/] {escaped(f'{unseen.where}: {unseen.what}')}", soft_wrap=True)
     for problem in problems:
         stderr.print(f"[bold yellow]cloud[/] {escaped(problem)}", soft_wrap=True)
     if problems:
