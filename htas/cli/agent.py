@@ -6,7 +6,8 @@ import signal
 from pathlib import Path
 from threading import Thread
 
-from htas.adapters.checkpoint.agent import Agent, agent_server
+from htas.adapters.checkpoint.agent import Agent
+from htas.adapters.checkpoint.agent_server import AgentServer
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.config.serving import LoggingSetting
 from htas.daemon.logs import set_up_logs
@@ -14,11 +15,11 @@ from htas.ports import PermanentError
 
 
 def serve(listen: str, token_file: Path, registry: OciRegistry, directory: Path) -> None:
-    """Serve until SIGTERM or SIGINT; raises PermanentError where it cannot listen."""
+    """Serve until SIGTERM or SIGINT; raises PermanentError where it cannot listen or has no token."""
     set_up_logs(LoggingSetting())
     host, _, port = listen.rpartition(":")
     try:
-        server = agent_server(Agent(registry, directory), token_file, host.strip("[]"), int(port))
+        server = AgentServer(Agent(registry, directory), token_file, host.strip("[]"), int(port))
     except (OSError, ValueError) as error:
         raise PermanentError(f"{listen}: cannot listen: {error}") from error
     for sign in (signal.SIGTERM, signal.SIGINT):

@@ -28,6 +28,7 @@ from htas.cli.planning import plan_of, snapshot_of
 from htas.cli.simulate import SimulationForm
 from htas.cli.tables import Export, print_lines
 from htas.config.loader import load_configuration
+from htas.config.migration_files import unseen_files
 from htas.model.plan_document import plan_document
 from htas.model.policy import MigrationMethod
 from htas.profiler.accounts import Window
@@ -157,6 +158,7 @@ def migrate_pod(
     url: Annotated[str | None, typer.Option("--url", help="The daemon that leads; else http.listen.")] = None,
     token_file: Annotated[Path | None, typer.Option("--token-file", help="Its token; else http.tokenFile.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Even a pod that its owner wishes to stay.")] = False,
 ) -> None:
     """Move a running pod to another node with its progress, or say why not."""
     from htas.cli.migrate import asker_of, failed, line_of
@@ -164,7 +166,7 @@ def migrate_pod(
     with told():
         asker = asker_of(load_configuration(config), url, token_file)
         last = None
-        for last in asker.move(name, to, method, watch=wait):
+        for last in asker.move(name, to, method, watch=wait, force=force):
             typer.echo(line_of(last))
     if last is not None and failed(last):
         raise typer.Exit(1)
@@ -181,6 +183,8 @@ def check(
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
+    for unseen in unseen_files(loaded.settings.migration, loaded.path):
+        stderr.print(f"[bold yellow]file[/] {escaped(f'{unseen.where}: {unseen.what}')}", soft_wrap=True)
     for problem in problems:
         stderr.print(f"[bold yellow]cloud[/] {escaped(problem)}", soft_wrap=True)
     if problems:
@@ -260,7 +264,7 @@ def agent(
     registry: Annotated[str, typer.Option("--registry", help="https://HOST[:PORT], where checkpoints are pushed to.")],
     token_file: Annotated[Path, typer.Option("--token-file", help="What those who ask must know.")],
     repository: Annotated[str, typer.Option("--repository", help="In the registry.")] = "htas",
-    listen: Annotated[str, typer.Option("--listen", help="HOST:PORT.")] = "0.0.0.0:10270",
+    listen: Annotated[str, typer.Option("--listen", help="[HOST]:PORT.")] = ":10270",
     credentials_file: Annotated[Path | None, typer.Option("--credentials-file", help="One line user:password.")] = None,
     ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate.")] = None,
     directory: Annotated[Path, typer.Option("--directory", help="Where the kubelet writes checkpoints.")] = Path(

@@ -11,6 +11,7 @@ from typing import Any
 
 import urllib3
 
+from htas.adapters.tokens import read_token
 from htas.cli.console import InputError
 from htas.config.loader import Loaded
 from htas.model.migrations import MigrationState
@@ -34,14 +35,17 @@ class Asker:
     token: str
     pause: Callable[[float], None] = time.sleep
 
-    def ask(self, pod: str, node: str, method: str | None) -> Json:
+    def ask(self, pod: str, node: str, method: str | None, *, force: bool = False) -> Json:
         """Ask for a move; raises PermanentError with what the daemon says to it."""
-        wish = {"pod": pod if "/" in pod else f"default/{pod}", "node": node}
-        return self._call("POST", "/api/migrate", wish if method is None else {**wish, "method": method})
+        wish: Json = {"pod": pod if "/" in pod else f"default/{pod}", "node": node}
+        wish |= {} if method is None else {"method": method}
+        return self._call("POST", "/api/migrate", {**wish, "force": True} if force else wish)
 
-    def move(self, pod: str, node: str, method: MigrationMethod | None, *, watch: bool) -> Iterator[Json]:
+    def move(
+        self, pod: str, node: str, method: MigrationMethod | None, *, watch: bool, force: bool = False
+    ) -> Iterator[Json]:
         """Ask, and watch unless that is not wanted: every state that is seen, once."""
-        asked = self.ask(pod, node, method.value if method is not None else None)
+        asked = self.ask(pod, node, method.value if method is not None else None, force=force)
         yield asked
         if watch:
             yield from (state for state in self.watch(asked["id"]) if state["state"] != asked["state"])
@@ -79,7 +83,12 @@ class Asker:
             raise TransientError(f"{self.url}: no daemon answers: {error}; is it --url?") from error
         if answer.status >= 300:
             raise PermanentError(f"{self.url}: {answer.data.decode(errors='replace').strip()}")
-        said: Json = json.loads(answer.data)
+        try:
+            said = json.loads(answer.data)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict) or not {"id", "state", "isOver"} <= said.keys():
+            raise PermanentError(f"{self.url}: this is no daemon of HTAS: it answered no state of a move; is it --url?")
         return said
 
 
@@ -99,9 +108,9 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None) -> Asker:
             raise InputError("--token-file: http.tokenFile is not configured; name a file with the daemon's token")
         token_file = loaded.directory / http.token_file
     try:
-        return Asker(url, token_file.read_text().strip())
-    except OSError as error:
-        raise InputError(f"--token-file: {token_file}: {error.strerror}") from None
+        return Asker(url, read_token(token_file))
+    except PermanentError as error:
+        raise InputError(f"--token-file: {error}") from None
 
 
 def failed(state: Json) -> bool:

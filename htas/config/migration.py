@@ -56,6 +56,9 @@ class RegistrySetting(Section):
     """For `transfer: registry`: where checkpoint images are pushed to and pulled from."""
 
     url: Text | None = Field(default=None, description="https://HOST[:PORT], as HTAS and its agents reach it.")
+    insecure: Switch = Field(
+        default=False, description="true: url may be http://. What processes hold in memory is then sent in the clear."
+    )
     pull_from: Text | None = Field(default=None, description="HOST[:PORT]/PATH, as kubelets name it. null: of url.")
     credentials_file: Text | None = Field(default=None, description="One line user:password. null: none are sent.")
     pull_secret: Text | None = Field(default=None, description="imagePullSecret in the pods' namespaces. null: none.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 from pathlib import Path
+
+from htas.adapters.tokens import read_token, shows
+from htas.ports import PermanentError
 
 
 class RequestRefusedError(Exception):
@@ -17,8 +19,8 @@ class RequestRefusedError(Exception):
 def check_token(token_file: Path, authorization: str) -> None:
     """Compare what was shown with the token, read anew so that a Secret may be replaced; raises RequestRefusedError."""
     try:
-        token = token_file.read_text().strip()
-    except OSError as error:
-        raise RequestRefusedError(500, f"http.tokenFile: {token_file}: {error.strerror}") from error
-    if not token or not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+        token = read_token(token_file)
+    except PermanentError as error:
+        raise RequestRefusedError(500, f"http.tokenFile: {error}") from error
+    if not shows(authorization, token):
         raise RequestRefusedError(401, "show the token of http.tokenFile (Authorization: Bearer …)")

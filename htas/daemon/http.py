@@ -30,6 +30,7 @@ PATHS = """/healthz    whether the daemon works, by its last success
 /api/migrate      POST {"pod": "namespace/name", "node": "name"}, with the token: move a pod
 /api/migrate/ID   what became of it (JSON)
 """
+LONGEST_BODY = 65_536
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -79,8 +80,12 @@ def application(health: Health, metrics: Metrics, moves: MoveDesk, searches: Sea
         return Route(path, answer, methods=[method])  # type: ignore[arg-type] # a plain function answers in a thread
 
     async def ask(request: Request) -> Response:
-        body = await request.body()
-        return _answered(202, lambda: moves.ask(request.headers.get("authorization", ""), body))
+        try:
+            moves.check(request.headers.get("authorization", ""))
+            body = await _body(request)
+        except RequestRefusedError as refused:
+            return _refusal(refused)
+        return _answered(202, lambda: moves.ask(body))
 
     def state(request: Request) -> Response:
         return _answered(200, lambda: moves.state(request.path_params["id"]))
@@ -111,7 +116,21 @@ def _answered(status: int, act: Callable[[], dict[str, object]]) -> Response:
     try:
         return Response(msgspec.json.encode(act()), status, media_type="application/json")
     except RequestRefusedError as refused:
-        return PlainTextResponse(f"{refused}\n", refused.status)
+        return _refusal(refused)
+
+
+def _refusal(refused: RequestRefusedError) -> Response:
+    return PlainTextResponse(f"{refused}\n", refused.status)
+
+
+async def _body(request: Request) -> bytes:
+    """What was sent, as far as a request for a move can be long; raises RequestRefusedError."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LONGEST_BODY:
+            raise RequestRefusedError(413, f"a request has at most {LONGEST_BODY} bytes")
+    return bytes(body)
 
 
 def _listening(address: tuple[str, int]) -> socket.socket:

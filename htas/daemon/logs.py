@@ -7,6 +7,7 @@ import sys
 from typing import TextIO
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import Processor
 
 from htas.config.serving import LoggingSetting
@@ -21,7 +22,10 @@ QUIET = {
 
 
 def set_up_logs(setting: LoggingSetting, stream: TextIO | None = None) -> None:
-    """Write logs to `stream` (standard error) as configured; may be called again with other settings."""
+    """Write logs to `stream` (standard error) as configured; may be called again with other settings.
+
+    Tracebacks are without local variables, which structlog would show: those of a request hold its token.
+    """
     stream = stream or sys.stderr
     is_json = setting.format == "json" or (setting.format == "auto" and not stream.isatty())
     shared: list[Processor] = [
@@ -37,9 +41,11 @@ def set_up_logs(setting: LoggingSetting, stream: TextIO | None = None) -> None:
     )
     last: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if is_json:
-        last += [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        told = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+        last += [told, structlog.processors.JSONRenderer()]
     else:
-        last.append(structlog.dev.ConsoleRenderer(colors=stream.isatty()))
+        shown = structlog.dev.RichTracebackFormatter(show_locals=False)
+        last.append(structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=shown))
     handler = logging.StreamHandler(stream)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=last, foreign_pre_chain=shared))
     root = logging.getLogger()

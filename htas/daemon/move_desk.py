@@ -10,7 +10,7 @@ import msgspec
 
 from htas.daemon.asking import RequestRefusedError, check_token
 from htas.execution.moves_seen import repeated_s, step_seconds
-from htas.execution.requested_moves import MoveRequest, RequestedMoves
+from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
 from htas.model.policy import MigrationMethod
 
@@ -18,11 +18,12 @@ Json = dict[str, Any]
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of POST /api/migrate; `method` null: that of the pod's node group."""
+    """The body of POST /api/migrate. `method` null: that of the pod's node group; `force`: whoever wishes it stayed."""
 
     pod: str
     node: str
     method: MigrationMethod | None = None
+    force: bool = False
 
 
 @dataclass(slots=True)
@@ -32,9 +33,14 @@ class MoveDesk:
     token_file: Path | None = None
     requests: RequestedMoves | None = None
 
-    def ask(self, authorization: str, body: bytes) -> Json:
-        """Take a request; raises RequestRefusedError."""
-        self._check(authorization)
+    def check(self, authorization: str) -> None:
+        """Whether who asks may; raises RequestRefusedError."""
+        if self.token_file is None:
+            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
+        check_token(self.token_file, authorization)
+
+    def ask(self, body: bytes) -> Json:
+        """Take a request of somebody whom `check` let pass; raises RequestRefusedError."""
         requests = self._open()
         try:
             wish = msgspec.json.decode(body, type=Wish)
@@ -48,7 +54,10 @@ class MoveDesk:
             )
         if wish.method is MigrationMethod.EVICT:
             raise RequestRefusedError(400, "method: evict keeps no progress; kubectl delete pod does as much")
-        return described(requests.ask(wish.pod, wish.node, wish.method), None)
+        try:
+            return described(requests.ask(wish.pod, wish.node, wish.method, is_forced=wish.force), None)
+        except TooManyWaitingError as error:
+            raise RequestRefusedError(429, str(error)) from error
 
     def state(self, request_id: str) -> Json:
         """What became of a request; raises RequestRefusedError."""
@@ -63,11 +72,6 @@ class MoveDesk:
         if self.requests is None:
             raise RequestRefusedError(503, "this daemon does not lead; ask the one that does (the lease names it)")
         return self.requests
-
-    def _check(self, authorization: str) -> None:
-        if self.token_file is None:
-            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
-        check_token(self.token_file, authorization)
 
 
 def described(request: MoveRequest, move: MigrationRecord | None) -> Json:

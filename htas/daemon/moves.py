@@ -18,6 +18,7 @@ from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.live import LiveView
+from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
 from htas.model.pods import Pod
@@ -29,9 +30,12 @@ from htas.ports import MigrationPort, MoveRefusedError
 class MovesByMethod:
     """Implements MigrationPort: each move goes to the one that carries its method."""
 
-    def __init__(self, provider: MigrationPort, real: Mapping[MigrationMethod, CheckpointMigration]) -> None:
+    def __init__(
+        self, provider: MigrationPort, real: Mapping[MigrationMethod, CheckpointMigration], objects: Objects
+    ) -> None:
         self._provider = provider
         self._real = real
+        self._objects = objects
 
     def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
         if method in self._real:
@@ -39,7 +43,9 @@ class MovesByMethod:
         elif method is MigrationMethod.CHECKPOINT:
             self._provider.start(pod, target, method)
         else:
-            raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"pod {pod.key}: no group is cleaned by {method}")
+            raise MoveRefusedError(
+                Refusal.NOT_CONFIGURED, f"pod {pod.key}: {method} is not set up, and no group moves by it"
+            )
 
     def moving(self) -> Sequence[Move]:
         return [move for port in self._ports for move in port.moving()]
@@ -50,7 +56,8 @@ class MovesByMethod:
         return [each for each in found if not each.is_over] + ended[-ENDED_KEPT:]
 
     def run(self) -> None:
-        """Carry moves on real nodes: only the daemon that leads does so."""
+        """Carry moves on real nodes: only the daemon that leads does so. Those that none of them carries are told."""
+        tell_stranded(self._objects, {*self._real, MigrationMethod.CHECKPOINT})
         for engine in self._real.values():
             engine.run()
 
@@ -66,12 +73,12 @@ class MovesByMethod:
 def moves_by_method(
     policy: Policy, access: Access, api: ApiServer, live: LiveView, provider: MigrationPort
 ) -> MovesByMethod:
-    """The methods that the policy's groups name, beside the provider's own."""
+    """The methods that the policy's groups name or that are set up, beside the provider's own."""
     makers: dict[MigrationMethod, Callable[[], Method]] = {
         MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, api),
         MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
     }
-    named = {group.cleaning.migration for group in policy.groups}
+    named = {group.cleaning.migration for group in policy.groups} | set_up(policy.migration)
     real = {
         method: CheckpointMigration(
             api, make(), policy.migration, sweepable=partial(_nodes_of, policy, live, method), reached=reached
@@ -79,7 +86,7 @@ def moves_by_method(
         for method, make in makers.items()
         if method in named
     }
-    return MovesByMethod(provider, real)
+    return MovesByMethod(provider, real, Objects(api))
 
 
 def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServer) -> KubeletCheckpoint:

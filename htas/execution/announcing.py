@@ -6,7 +6,7 @@ when the reason changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.news import News
@@ -96,6 +96,7 @@ class Announcing:
         self, plan: Plan, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot, pods: Mapping[str, Pod]
     ) -> Iterator[News]:
         nodes = {node.name: node for node in snapshot.cluster.nodes}
+        emptied: set[str | None] = {drain.node for drain in snapshot.drains}
         for outcome in outcomes:
             is_done = outcome.status is OutcomeStatus.DONE
             pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
@@ -110,7 +111,7 @@ class Announcing:
                         if key in pods:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
                 case "evict" | "migrate" if is_done and pod is not None:
-                    yield _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
+                    yield _of_leaving(pod, outcome, emptied)
                 case "migrate" if pod is not None:
                     yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
                 case "moved" if outcome.move is not None:
@@ -127,6 +128,13 @@ def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], as
     keys.update(key for launch in plan.launch for key in launch.pods)
     keys.update(outcome.subject for outcome in outcomes)
     return {pod.key: pod for pod in snapshot.cluster.pods if pod.key in keys} if keys else {}
+
+
+def _of_leaving(pod: Pod, outcome: Outcome, emptied: Container[str | None]) -> News:
+    """Only drains evict; a move may be one that an operator asked for, and its node stays."""
+    if outcome.verb == "migrate" and pod.node not in emptied:
+        return _of_pod(pod, "Migrating", f"leaves its node {outcome.message}")
+    return _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
 
 
 def _of_move(move: MigrationRecord, message: str) -> News:

@@ -12,19 +12,29 @@ import msgspec
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.nodes import Node
 from htas.model.pods import Phase, Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import CleaningRules, MigrationMethod, Policy
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.drain_rules.rule import Context
+from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal, target_refusal
 from htas.planning.opening import open_simulation
 from htas.ports import HTASError, MigrationPort, MoveRefusedError
 
 REMEMBERED = 100
+"""Requests that are kept for those who ask what became of them; so many may wait, too."""
+
+
+class TooManyWaitingError(HTASError):
+    """No more requests are taken until a cycle has seen to those that wait."""
 
 
 class MoveRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was asked for. `uid` is that of the pod whose move has begun; `refusal` why none did (a Refusal, or none
-    of them), and `detail` its text.
+    """What was asked for; forced, wishes that the pod stay are passed over.
+
+    `uid` is that of the pod whose move has begun; `refusal` why none did (a Refusal, or none of them), and `detail` its
+    text.
     """
 
     id: str
@@ -34,6 +44,7 @@ class MoveRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str = ""
     begun_at: float | None = None
     is_refused: bool = False
+    is_forced: bool = False
     refusal: str = ""
     detail: str = ""
 
@@ -47,14 +58,26 @@ class RequestedMoves:
     """Asked from any thread, carried out by the one that runs the cycles."""
 
     migration: MigrationPort
-    _requests: deque[MoveRequest] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _requests: deque[MoveRequest] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)
     _asked: int = 0
 
-    def ask(self, pod: str, target: str, method: MigrationMethod | None = None) -> MoveRequest:
-        """Ask for a pod (`namespace/name`) to be moved; the next cycle begins it, or says why not."""
-        request = MoveRequest(token_hex(4), pod, target, method)
+    def ask(
+        self, pod: str, target: str, method: MigrationMethod | None = None, *, is_forced: bool = False
+    ) -> MoveRequest:
+        """Ask for a pod (`namespace/name`) to be moved; the next cycle begins it, or says why not.
+
+        Raises TooManyWaitingError; the oldest that waits no more is forgotten for a new one, never one that waits.
+        """
+        request = MoveRequest(token_hex(4), pod, target, method, is_forced=is_forced)
         with self._lock:
+            if len(self._requests) >= REMEMBERED:
+                seen_to = next((each for each in self._requests if not each.is_waiting), None)
+                if seen_to is None:
+                    raise TooManyWaitingError(
+                        f"{REMEMBERED} moves that were asked for wait to be begun; ask again later"
+                    )
+                self._requests.remove(seen_to)
             self._requests.append(request)
             self._asked += 1
         return request
@@ -95,7 +118,8 @@ class RequestedMoves:
             return Outcome("migrate", request.pod, OutcomeStatus.FAILED, f"to {request.target}, as asked: {error}")
         begun = msgspec.structs.replace(request, uid=pod.uid, begun_at=snapshot.taken_at, method=method)
         self._replace(begun)
-        return Outcome("migrate", request.pod, OutcomeStatus.DONE, f"to {request.target}, as asked")
+        how = "by force" if request.is_forced else "as asked"
+        return Outcome("migrate", request.pod, OutcomeStatus.DONE, f"to {request.target}, {how}")
 
     def _replace(self, request: MoveRequest) -> None:
         with self._lock:
@@ -118,7 +142,9 @@ def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> t
         raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} is on {target.name} already")
     method = request.method or _method_for(source, policy)
     refused = (
-        refusal(pod, method, policy.migration, VolumeBook.of(view.volumes))
+        _not_anybodys(pod)
+        or refusal(pod, method, policy.migration, VolumeBook.of(view.volumes))
+        or (None if request.is_forced else _promised(pod, source, snapshot, policy))
         or (source_refusal(source, method) if source is not None else None)
         or target_refusal(target, method)
         or _no_room(pod, target, snapshot, policy)
@@ -126,6 +152,24 @@ def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> t
     if refused is not None:
         raise MoveRefusedError(refused[0], f"pod {pod.key}: {refused[1]}")
     return pod, method
+
+
+def _not_anybodys(pod: Pod) -> tuple[Refusal, str] | None:
+    """Pods that belong to their node: another would be made there at once. The cleaner never asks for those."""
+    if pod.is_daemon:
+        return Refusal.OWNER_UNKNOWN, "a DaemonSet's pod belongs to its node"
+    return (Refusal.OWNER_UNKNOWN, "it is the kubelet's own (a static pod)") if pod.is_mirror else None
+
+
+def _promised(pod: Pod, source: Node | None, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Refusal, str] | None:
+    """A wish that the pod stay where it is, which the cleaner heeds, too."""
+    group = policy.group(source.group if source is not None else None)
+    rules = group.cleaning if group is not None else CleaningRules()
+    budgets = BudgetLedger(snapshot.cluster.budgets, ())
+    verdict = drain_rules.promised(pod, Context(rules, budgets, snapshot.taken_at))
+    if verdict is None or verdict.blocked is None:
+        return None
+    return Refusal.PROMISED, f"{verdict.blocked.value}: {verdict.message}; --force moves it all the same"
 
 
 def _method_for(source: Node | None, policy: Policy) -> MigrationMethod:

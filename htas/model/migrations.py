@@ -100,6 +100,8 @@ class Refusal(StrEnum):
     """Restoring looks the base image up under its own name; it is not on the target."""
     NOT_CONFIGURED = "MethodNotConfigured"
     OPTED_OUT = "OptedOut"
+    PROMISED = "Promised"
+    """Somebody wishes it to stay where it is; an operator may have it moved all the same."""
 
 
 class Failure(StrEnum):

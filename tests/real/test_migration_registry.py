@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(240)
 @pytest.fixture
 def by_registry(world: World, tmp_path: Path) -> Iterator[dict[str, object]]:
     """A registry, and the settings by which moves go through it; the agents are the test's to start."""
-    (tmp_path / "token").write_text("let-me\n")
+    (tmp_path / "token").write_text("let-me-in-please\n")
     certificates = [world.nodes.on(node, "cat /var/lib/kubelet/pki/kubelet.crt") for node in NAMES]
     (tmp_path / "kubelets.crt").write_text("".join(certificates))
     with world.nodes.registry() as url:

@@ -16,7 +16,9 @@ from htas.daemon.http import HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
+from htas.execution.requested_moves import REMEMBERED
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
+from htas.model.pods import SAFE_TO_EVICT
 from htas.model.policy import Cycles, MigrationMethod, Policy
 from htas.model.reasons import Kept
 from htas.ports import MoveRefusedError, PermanentError, TransientError
@@ -264,6 +266,18 @@ def test_what_cannot_be_moved_is_refused_with_the_reason(
     assert counter.story.verbs["migrate", "failed"] == 1
 
 
+def test_an_operator_who_insists_moves_what_is_wished_to_stay(tmp_path: Path) -> None:
+    policy = make_policy([cleaning(enabled=False, migration=MigrationMethod.CHECKPOINT)], PLAIN)
+    kept = job("c", 0, 3000, 300, disruption={SAFE_TO_EVICT: "false"})
+    made = Desk(Story(policy, job("a", 0, 3000, 1500), job("b", 0, 3000, 1500), kept).play(300), tmp_path)
+    target = other_node(made.story, "c-1")
+    refused = made.states("c-1", target)[-1]
+    assert (refused["reason"], "NotSafeToEvictAnnotation: " in refused["detail"]) == ("Promised", True)
+    states = list(made.asker().move("c-1", target, None, watch=True, force=True))
+    assert states[-1]["state"] == "Done"
+    made.server.stop()
+
+
 def test_where_pods_are_evicted_the_operator_must_say_how_to_move(tmp_path: Path) -> None:
     policy = make_policy([cleaning(enabled=False)], PLAIN)
     made = Desk(Story(policy, job("a", 0, 3000), job("b", 0, 3000, 1900)).play(300), tmp_path)
@@ -282,7 +296,7 @@ def test_where_pods_are_evicted_the_operator_must_say_how_to_move(tmp_path: Path
         pytest.param("let-me", b"no json", 400, "the body is not", id="no JSON"),
         pytest.param("let-me", b'{"pod": "default/a"}', 400, "node", id="no node"),
         pytest.param("let-me", b'{"pod": "a", "node": "n"}', 400, "write namespace/name", id="no namespace"),
-        pytest.param("let-me", b'{"pod": "d/a", "node": "n", "force": true}', 400, "force", id="an unknown key"),
+        pytest.param("let-me", b'{"pod": "d/a", "node": "n", "urgent": true}', 400, "urgent", id="an unknown key"),
         pytest.param("let-me", b'{"pod": "d/a", "node": "n", "method": "evict"}', 400, "no progress", id="eviction"),
     ],
 )
@@ -303,6 +317,18 @@ def test_without_a_token_nothing_can_be_asked_for(counter: Desk) -> None:
     counter.desk.token_file = None
     with pytest.raises(PermanentError, match=r"http\.tokenFile is not set"):
         counter.asker().ask("a-1", "x", None)
+
+
+def test_no_request_that_waits_is_dropped_for_a_newer_one(counter: Desk) -> None:
+    asker = counter.asker()
+    first, *_ = [asker.ask("c-1", "nowhere", None) for _ in range(REMEMBERED)]
+    with pytest.raises(PermanentError, match="100 moves that were asked for wait to be begun; ask again later"):
+        asker.ask("c-1", "nowhere", None)
+    assert [state["state"] for state in asker.watch(first["id"])][-1] == "Refused", "a cycle has seen to it"
+    newest = asker.ask("c-1", other_node(counter.story, "c-1"), None)
+    with pytest.raises(PermanentError, match="no such request"):
+        next(asker.watch(first["id"]))
+    assert [state["state"] for state in asker.watch(newest["id"])][-1] == "Done"
 
 
 def test_a_request_nobody_remembers_is_not_found(counter: Desk) -> None:

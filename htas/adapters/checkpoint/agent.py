@@ -1,37 +1,36 @@
 """The agent on a node: pushes checkpoint archives to the registry, and removes them. It can do nothing else.
 
-It needs no right in the cluster, reads one directory, and obeys who knows its token.
+It needs no right in the cluster, reads one directory, and obeys who knows its token (AgentServer).
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import re
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
-import structlog
 
-from htas.adapters.checkpoint.image import checkpoint_image
+from htas.adapters.checkpoint.image import USUAL, checkpoint_image
 from htas.adapters.checkpoint.oci_registry import OciRegistry
-from htas.ports import HTASError, NotFoundError, PermanentError
+from htas.ports import NotFoundError, PermanentError
 
-log = structlog.get_logger()
-
-LONGEST_BODY = 65_536
 _ARCHIVE = re.compile(r"checkpoint-[A-Za-z0-9._-]+-\d{4}-\d{2}-\d{2}T[0-9:]{8}(Z|[+-][0-9:]{5})\.tar")
+
+_TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
+"""A tag's form in the distribution specification: what has another would be another path of the registry."""
+_CONTAINER = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""A DNS label, as every container's name is."""
 
 
 class Push(msgspec.Struct, frozen=True):
-    """Push the archive at a path, which is that of a container, under a tag."""
+    """Push the archive at a path, which is that of a container, under a tag, for nodes of an architecture."""
 
     archive: str
     container: str
     tag: str
+    architecture: str = USUAL
 
 
 class Pushed(msgspec.Struct, frozen=True):
@@ -61,8 +60,10 @@ class Agent:
         self._directory = directory
 
     def push(self, order: Push) -> Pushed:
-        """Raises PermanentError for a path that is no archive, and what the registry answers."""
+        """Raises PermanentError for what is no archive, tag or container's name, and what the registry answers."""
         path = Path(order.archive)
+        if not _TAG.fullmatch(order.tag) or not _CONTAINER.fullmatch(order.container):
+            raise PermanentError(f"{order.tag!r} is no tag, or {order.container!r} no container's name")
         if path.parent != self._directory or not _ARCHIVE.fullmatch(path.name):
             raise PermanentError(f"{order.archive} is no checkpoint archive in {self._directory}")
         try:
@@ -73,7 +74,8 @@ class Agent:
             digest = hashlib.file_digest(archive, "sha256").hexdigest()
             size = archive.tell()
             archive.seek(0)
-            self._registry.push(checkpoint_image(order.container, digest, size), archive, order.tag)
+            image = checkpoint_image(order.container, digest, size, order.architecture)
+            self._registry.push(image, archive, order.tag)
         return Pushed(digest, size)
 
     def clean(self, order: Clean) -> None:
@@ -83,41 +85,3 @@ class Agent:
             is_its = path.name.startswith(begin) and _ARCHIVE.fullmatch(path.name)
             if is_its and path.stat(follow_symlinks=False).st_mtime >= order.since:
                 path.unlink(missing_ok=True)
-
-
-def agent_server(agent: Agent, token_file: Path, host: str, port: int) -> ThreadingHTTPServer:
-    """An HTTP server that obeys whoever sends `Authorization: Bearer TOKEN`; the file is read anew for each request."""
-    orders: dict[str, Callable[[bytes], msgspec.Struct | None]] = {
-        "/push": lambda body: agent.push(msgspec.json.decode(body, type=Push)),
-        "/clean": lambda body: agent.clean(msgspec.json.decode(body, type=Clean)),
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # the library's own name
-            wanted = f"Bearer {token_file.read_text().strip()}".encode()
-            if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), wanted):
-                self._answer(401, Problem("the token is wrong"))
-                return
-            length = int(self.headers.get("Content-Length") or 0)
-            if self.path not in orders or length > LONGEST_BODY:
-                self._answer(404, Problem(f"{self.path} is not done here"))
-                return
-            try:
-                self._answer(200, orders[self.path](self.rfile.read(length)))
-            except (HTASError, msgspec.DecodeError, OSError) as error:
-                code = 404 if isinstance(error, NotFoundError) else 422
-                log.warning("order not carried out", order=self.path, error=str(error))
-                self._answer(code, Problem(str(error)))
-
-        def _answer(self, code: int, body: msgspec.Struct | None) -> None:
-            raw = msgspec.json.encode(body)
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            log.info("asked", what=format % arguments)
-
-    return ThreadingHTTPServer((host, port), Handler)

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+USUAL = "amd64"
+"""The architecture of most nodes; as `status.nodeInfo.architecture` has it. An importer takes no image for another."""
 CONTAINER = "org.criu.checkpoint.container.name"
 """The annotation that makes an image a checkpoint; its value is the container's name."""
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -41,7 +43,7 @@ class CheckpointImage(msgspec.Struct, frozen=True):
     layer: Blob
 
 
-def checkpoint_image(container: str, digest: str, size: int, architecture: str = "amd64") -> CheckpointImage:
+def checkpoint_image(container: str, digest: str, size: int, architecture: str = USUAL) -> CheckpointImage:
     """The image of a checkpoint archive of which the sha256 (hexadecimal) and the size in bytes are known."""
     layer = Blob(LAYER_TYPE, digest, size)
     rootfs = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}

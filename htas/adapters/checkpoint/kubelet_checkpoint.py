@@ -8,6 +8,7 @@ from typing import Protocol
 
 from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
 from htas.adapters.checkpoint.failures import StepFailedError, dump_failure
+from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.checkpoint.kubelet import DumpRefusedError, Kubelets
 from htas.adapters.checkpoint.methods import Delivered, Dump
 from htas.adapters.checkpoint.objects import Objects
@@ -27,8 +28,10 @@ class Copies(Protocol):
 
     def image_of(self, record: MigrationRecord, container: str) -> str: ...
 
-    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
-        """Bring one archive to the target; returns its sha256 and its size in bytes."""
+    def deliver(
+        self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
+    ) -> tuple[str, int]:
+        """Bring one archive to the target, of that architecture; returns its sha256 and its size in bytes."""
         ...
 
     def clean_source(self, record: MigrationRecord, containers: Sequence[str]) -> None: ...
@@ -69,8 +72,9 @@ class KubeletCheckpoint:
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
         until = time.monotonic() + within_s
         containers = containers_of(source)
+        architecture = self._objects.architecture(record.target)
         sent = [
-            self._copies.deliver(record, container, archive, until - time.monotonic())
+            self._copies.deliver(record, container, archive, until - time.monotonic(), architecture)
             for container, archive in zip(containers, record.archive.split(), strict=True)
         ]
         images = tuple(self._copies.image_of(record, container) for container in containers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from htas.adapters.checkpoint.documents import RESTORED, Json
+from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.model.pods import MOVING
 from htas.ports import ConflictError, NotFoundError
@@ -77,6 +78,13 @@ class Objects:
         except NotFoundError:
             return None
         return found
+
+    def architecture(self, node: str) -> str:
+        """What a node's processor is (`amd64`, `arm64`); raises NotFoundError where it is gone."""
+        found = self.node(node)
+        if found is None:
+            raise NotFoundError(f"node {node} is gone")
+        return str(found.get("status", {}).get("nodeInfo", {}).get("architecture") or USUAL)
 
     def address(self, node: str) -> str:
         """The node's InternalIP; raises NotFoundError where it is gone or has none."""

@@ -15,9 +15,11 @@ import urllib3
 
 from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
+from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.checkpoint.oci_registry import OciRegistry
+from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
-from htas.ports import HTASError
+from htas.ports import HTASError, PermanentError
 
 CONNECT_S = 5.0
 CLEAN_S = 20.0
@@ -43,9 +45,11 @@ class RegistryCopies:
     def image_of(self, record: MigrationRecord, container: str) -> str:
         return f"{self._setting.pull_from}:{_tag(record, container)}"
 
-    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
+    def deliver(
+        self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
+    ) -> tuple[str, int]:
         """Have the agent push an archive; returns its sha256 and size, which the registry has verified."""
-        order = Push(archive, container, _tag(record, container))
+        order = Push(archive, container, _tag(record, container), architecture)
         pushed = msgspec.json.decode(self._ask(record.source, "/push", order, within_s), type=Pushed)
         return pushed.digest, pushed.size
 
@@ -71,7 +75,9 @@ class RegistryCopies:
             raise StepFailedError(Failure.TRANSFER_FAILED, str(error)) from error
 
     def _ask(self, node: str, path: str, order: msgspec.Struct, within_s: float) -> bytes:
-        url = f"http://{self._address_of(node)}:{self.agent_port}{path}"
+        address = self._address_of(node)
+        host = f"[{address}]" if ":" in address else address  # IPv6
+        url = f"http://{host}:{self.agent_port}{path}"
         headers = {"Authorization": f"Bearer {_token(self._setting.agent_token_file)}"}
         timeout = urllib3.Timeout(connect=CONNECT_S, read=max(0.1, within_s))
         try:
@@ -103,9 +109,9 @@ def _place(node: str) -> str:
 
 def _token(path: str) -> str:
     try:
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise StepFailedError(Failure.TRANSFER_FAILED, f"{path}: {error.strerror}", is_final=True) from error
+        return read_token(Path(path))
+    except PermanentError as error:
+        raise StepFailedError(Failure.TRANSFER_FAILED, str(error), is_final=True) from error
 
 
 def _told(body: bytes) -> str:

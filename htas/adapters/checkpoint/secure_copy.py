@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Collection, Sequence
 
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
-from htas.adapters.checkpoint.image import checkpoint_image, head, tail
+from htas.adapters.checkpoint.image import USUAL, checkpoint_image, head, tail
 from htas.adapters.checkpoint.shell import CommandFailedError, Shell
 from htas.model.migrations import Failure, MigrationRecord
 
@@ -55,7 +55,9 @@ class SecureCopies:
     def image_of(self, record: MigrationRecord, container: str) -> str:
         return f"{REPOSITORY}/{container.lower()}:{record.id}-{record.attempt}"
 
-    def deliver(self, record: MigrationRecord, container: str, archive: str, within_s: float) -> tuple[str, int]:
+    def deliver(
+        self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
+    ) -> tuple[str, int]:
         """Bring an archive to the target as an image; returns its sha256 and size. Raises StepFailedError.
 
         containerd refuses an image of which the layer has another digest than its manifest says, and the manifest says
@@ -65,7 +67,7 @@ class SecureCopies:
 
         def around(announced: str) -> tuple[bytes, bytes]:
             digest, size = _announced(announced)
-            image = checkpoint_image(container, digest, size)
+            image = checkpoint_image(container, digest, size, architecture)
             return head(image, name), tail(image)
 
         path = shlex.quote(archive)

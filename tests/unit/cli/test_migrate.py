@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -60,6 +62,47 @@ def test_options_name_another_daemon_and_token(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, http: str, options: list[str], code: int, words: str) -> None:
     result = migrate(tmp_path, http, *options)
     assert (result.exit_code, words in result.stderr) == (code, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(b"a-secret\xff", "token: is no text in ASCII", id="no text"),
+        pytest.param(b"a-secret\nb-secret\n", "token: is of several lines", id="two lines"),
+        pytest.param(b"\n", "token: is empty", id="empty"),
+    ],
+)
+def test_a_token_that_cannot_be_sent_is_told_in_a_line(tmp_path: Path, content: bytes, words: str) -> None:
+    config = written(tmp_path, "listen: ':81'")
+    (tmp_path / "token").write_bytes(content)
+    options = ["--config", str(config), "--token-file", str(tmp_path / "token")]
+    result = CliRunner().invoke(app, ["migrate", "pod", "train", "--to", "b", *options])
+    assert (result.exit_code, words in result.stderr, "-secret" in result.stderr) == (2, True, False), result.stderr
+
+
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Something else than a daemon of HTAS: it answers everything with one page."""
+
+    page = b""
+
+    def do_POST(self) -> None:  # the library's own name
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.page)))
+        self.end_headers()
+        self.wfile.write(self.page)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("page", [b"<html>it works</html>", b"", b"[]", b'{"status": "ok"}', b"\xff"])
+def test_who_is_no_daemon_of_htas_is_told_in_a_line(tmp_path: Path, page: bytes) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Elsewhere,), {"page": page})) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        result = migrate(tmp_path, "tokenFile: token", "--url", f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+    assert result.exit_code == 1
+    assert "this is no daemon of HTAS" in result.stderr
 
 
 ASKED: dict[str, Any] = {"id": "1a2b", "pod": "default/train", "node": "b", "isOver": False}

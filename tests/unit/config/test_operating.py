@@ -145,17 +145,20 @@ def test_files_of_moves_are_beside_the_configuration_unless_absolute(tmp_path: P
         "  atOnce: 4\n"
         "  deadlines: {restore: 30s}\n"
         "  scp: {identityFile: keys/id, knownHostsFile: /etc/ssh/known}\n"
-        "  registry: {url: 'https://registry.example:5000/'}\n"
     )
     found = loaded(tmp_path, text).policy.migration
     assert (found.at_once, found.deadlines.restore_s, found.deadlines.checkpoint_s) == (4, 30.0, 120.0)
     assert found.secure_copy.identity_file == str(tmp_path / "keys/id")
     assert found.secure_copy.known_hosts_file == "/etc/ssh/known"
-    assert (found.registry.pull_from, found.commands.abort, found.kubelet_ca_file) == (
-        "registry.example:5000/htas",
-        "",
-        "",
-    )
+    assert (found.registry.pull_from, found.commands.abort, found.kubelet_ca_file) == ("", "", "")
+
+
+def test_a_registrys_images_are_named_by_its_host_unless_stated(tmp_path: Path) -> None:
+    text = GOOD + "migration: {transfer: registry, registry: {url: '%s', insecure: %s}}"
+    secure = loaded(tmp_path, text % ("https://registry.example:5000/", "false")).policy.migration
+    assert secure.registry.pull_from == "registry.example:5000/htas"
+    clear = loaded(tmp_path, text % ("http://[fd00::1]:5000", "true")).policy.migration
+    assert clear.registry.pull_from == "[fd00::1]:5000/htas"
 
 
 @pytest.mark.parametrize("provider", ["sandbox", "kwok"])

@@ -109,9 +109,43 @@ MACHINES = [
         id="a registry that is nowhere",
     ),
     pytest.param(
-        GOOD + "migration: {registry: {url: 'registry.example:5000'}}",
+        GOOD + "migration: {transfer: registry, registry: {url: 'registry.example:5000'}}",
         "htas.yaml:6 migration.registry.url: 'registry.example:5000' is no https://HOST or https://HOST:PORT",
         id="a registry's address without its scheme",
+    ),
+    pytest.param(
+        GOOD + "migration: {transfer: registry, registry: {url: 'http://registry.example:5000'}}",
+        "htas.yaml:6 migration.registry.url: sends what processes hold in memory in the clear; write https://, or insecure: true beside it",
+        id="a registry that is asked in the clear",
+    ),
+    *(
+        pytest.param(
+            GOOD + f"migration: {{transfer: registry, registry: {{pullFrom: '{name}'}}}}",
+            f"htas.yaml:6 migration.registry.pullFrom: '{name}' is no HOST[:PORT]/PATH without scheme and tag, the path in small letters",
+            id=f"an image's name {what}",
+        )
+        for name, what in (
+            ("https://registry.example/htas", "with a scheme"),
+            ("registry.example", "without a path"),
+            ("registry.example/HTAS", "in capitals"),
+            ("registry.example/htas:1", "with a tag"),
+            ("registry.example/htas/", "that goes on"),
+        )
+    ),
+    pytest.param(
+        GOOD + "migration: {registry: {agentTokenFile: token}}",
+        "htas.yaml:6 migration.registry.agentTokenFile: has no effect with transfer: scp; remove it, or write transfer: registry",
+        id="a key for the registry, where ssh is used",
+    ),
+    pytest.param(
+        GOOD + "migration: {transfer: registry, scp: {port: 2222}}",
+        "htas.yaml:6 migration.scp.port: has no effect with transfer: registry; remove it, or write transfer: scp",
+        id="a key for ssh, where a registry is used",
+    ),
+    pytest.param(
+        GOOD + "migration: {commands: {checkpoint: c}}",
+        "htas.yaml:6 migration.commands: cleaning.migration: command needs transfer, restore, abort; write them",
+        id="a command by itself",
     ),
     pytest.param(
         group("cleaning: {migration: command}")

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
+from htas.model.migrations import Failure, Refusal
 from htas.model.reasons import Cancelled, Kept, Unplaced
 from htas.profiler import accounts
 from htas.profiler.meter import Meter
@@ -119,6 +120,15 @@ def test_the_runbook_knows_the_reasons() -> None:
         reason.value
         for reason in (*Unplaced, *Kept, *Cancelled)
         if reason not in silent and f"`{reason.value}`" not in text
+    ]
+    assert missing == []
+
+
+def test_the_guide_to_moves_knows_why_they_are_refused_or_taken_back() -> None:
+    text = (DOCS / "migration.md").read_text()
+    silent = {"BaseImageNotOnTarget"}  # nobody says so
+    missing = [
+        each.value for each in (*Refusal, *Failure) if each.value not in silent and f"`{each.value}`" not in text
     ]
     assert missing == []
 

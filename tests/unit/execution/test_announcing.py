@@ -12,7 +12,7 @@ from htas.model.plan import Launch, Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Unplaced
 from htas.model.record import Outcome, OutcomeStatus
-from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from tests.builders import NOW, make_node, make_pod, make_policy
 
 POLICY = make_policy()
@@ -126,7 +126,10 @@ def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: L
         pytest.param(done("bind", OURS.key, "n"), "ours", "Scheduled", id="bound"),
         pytest.param(done("bind", OURS.key, "gone", OutcomeStatus.FAILED), "ours", "FailedScheduling", id="not bound"),
         pytest.param(done("evict", OURS.key), "ours", "ScaleDown", id="evicted"),
-        pytest.param(done("migrate", OURS.key, "to m"), "ours", "ScaleDown", id="moved"),
+        pytest.param(done("migrate", OURS.key, "to m, as asked"), "ours", "Migrating", id="moved by hand"),
+        pytest.param(
+            done("migrate", OURS.key, "no room", OutcomeStatus.FAILED), "ours", "MigrationFailed", id="not moved"
+        ),
         pytest.param(done("preempt", OURS.key, "for x on n"), "ours", "Preempted", id="preempted"),
         pytest.param(done("nominate", OURS.key, "n"), "ours", "Nominated", id="nominated"),
         pytest.param(done("drain", "n", "empty"), "n", "ScaleDown", id="a node is emptied"),
@@ -138,6 +141,19 @@ def test_what_was_done_is_told(
 ) -> None:
     announcing.announce(snapshot(), Plan(NOW), outcome)
     assert listening.reasons(name) == [reason]
+
+
+def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
+    announcing: Announcing, listening: Listening
+) -> None:
+    here, elsewhere = make_pod("here", node="n"), make_pod("elsewhere", node="m")
+    view = ClusterView((make_node("n"), make_node("m")), (here, elsewhere))
+    taken = ClusterSnapshot(NOW, view, drains=(Drain("n", "c1", "Underutilized", NOW),))
+    announcing.announce(taken, Plan(NOW), [*done("migrate", here.key, "to m"), *done("migrate", elsewhere.key, "to n")])
+    assert [(news.reason, news.message) for news in listening.news] == [
+        ("ScaleDown", "leaves its node, which is given back: migrate"),
+        ("Migrating", "leaves its node to n"),
+    ]
 
 
 def test_warnings_come_first_in_case_some_are_dropped(announcing: Announcing, listening: Listening) -> None:

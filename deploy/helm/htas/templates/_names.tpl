@@ -20,12 +20,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- mergeOverwrite (deepCopy .Values.store.cassandra) $own | toYaml }}
 {{- end }}
 
-{{/* Which methods of real nodes the groups move pods by, as JSON: any of them, and the kubelet's checkpoints. */}}
+{{/* Which methods of real nodes pods are moved by, as JSON: any of them, and the kubelet's checkpoints. That of a group, and
+     one that is set up: moves under way are finished when the groups have gone back to evict. */}}
 {{- define "htas.moves" -}}
 {{- $methods := list }}
 {{- range .Values.config.nodeGroups }}{{ $methods = append $methods (toString (.cleaning).migration) }}{{ end }}
-{{- $kubelet := has "kubelet-checkpoint" $methods }}
-{{- dict "kubelet" $kubelet "any" (or $kubelet (has "command" $methods)) | toJson }}
+{{- $migration := .Values.config.migration | default dict }}
+{{- $asked := has "kubelet-checkpoint" $methods }}
+{{- $keys := or .Values.moves.sshSecret .Values.moves.agentSecret ($migration.scp).identityFile ($migration.registry).agentTokenFile }}
+{{- $command := or (has "command" $methods) ($migration.commands).checkpoint }}
+{{- $kubelet := or $asked (not (empty $keys)) }}
+{{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command))) "asked" $asked "keys" (not (empty $keys)) | toJson }}
 {{- end }}
 
 {{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}
@@ -38,6 +43,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.moves.agentSecret }}
 {{- $keys := dict "agentTokenFile" "/etc/htas-moves/agent/token" }}
 {{- if .Values.moves.registryCredentials }}{{ $_ := set $keys "credentialsFile" "/etc/htas-moves/agent/credentials" }}{{ end }}
+{{- if .Values.moves.registryCA }}{{ $_ := set $keys "caFile" "/etc/htas-moves/agent/ca.crt" }}{{ end }}
 {{- $config = mergeOverwrite $config (dict "migration" (dict "transfer" "registry" "registry" $keys)) }}
 {{- end }}
 {{- $config | toYaml }}

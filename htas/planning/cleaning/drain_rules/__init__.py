@@ -5,6 +5,7 @@ no file here, since a snapshot holds none.
 """
 
 from htas.model.pods import Pod
+from htas.model.reasons import Blocking
 from htas.planning.cleaning.drain_rules import (
     daemon_set,
     disruption_budget,
@@ -51,3 +52,22 @@ def judge(pod: Pod, context: Context) -> Verdict:
         if verdict is not None:
             return verdict
     return MOVES
+
+
+PROMISES: tuple[Rule, ...] = (
+    do_not_disrupt.judge,
+    service_opt_in.judge,
+    safe_to_evict.judge,
+    kube_system.judge,
+    not_safe_to_evict.judge,
+)
+"""What holds a pod by somebody's wish alone: the rest holds it since something would be lost."""
+
+
+def promised(pod: Pod, context: Context) -> Verdict | None:
+    """The wish that keeps a pod where it is; None: there is none. Budgets are for those that go, not for a move."""
+    for rule in PROMISES:
+        verdict = rule(pod, context)
+        if verdict is not None:
+            return None if verdict.blocked in (None, Blocking.NOT_ENOUGH_PDB) else verdict
+    return None

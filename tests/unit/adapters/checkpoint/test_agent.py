@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,16 +16,24 @@ import msgspec
 import pytest
 import urllib3
 
-from htas.adapters.checkpoint.agent import Agent, Clean, Push, Pushed, agent_server
+from htas.adapters.checkpoint.agent import Agent, Clean, Push, Pushed
+from htas.adapters.checkpoint.agent_server import LONGEST_BODY, SHORTEST_TOKEN, AgentServer
 from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.kubelet import Kubelets
+from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.checkpoint.registry_copies import RegistryCopies
+from htas.adapters.kubernetes.api import ApiServer
+from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import Failure, ImageRegistry
 from htas.ports import NotFoundError, PermanentError
-from tests.unit.adapters.checkpoint.pods import a_record
+from tests.unit.adapters.checkpoint.pods import a_node, a_pod, a_record
+from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request
 
 ARCHIVE = "checkpoint-train-x_default-main-2026-11-21T10:00:00Z.tar"
 CONTENT = b"pages" * 3000
+TOKEN = "let-me-in-please"
 
 
 class Registry(ThreadingHTTPServer):
@@ -122,8 +131,8 @@ def agent(registry: Registry, archives: Path) -> Agent:
 @pytest.fixture
 def copies(registry: Registry, agent: Agent, tmp_path: Path) -> Iterator[RegistryCopies]:
     """The transfer, and the agent as it listens."""
-    (tmp_path / "token").write_text("let-me\n")
-    with agent_server(agent, tmp_path / "token", "127.0.0.1", 0) as server:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    with AgentServer(agent, tmp_path / "token", "127.0.0.1", 0) as server:
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         setting = ImageRegistry(
             registry.url,
@@ -145,6 +154,48 @@ def test_an_archive_is_pushed_as_an_image_of_one_layer(
     manifest: Any = json.loads(raw)
     assert registry.blobs[manifest["layers"][0]["digest"]] == CONTENT
     assert manifest["annotations"] == {"org.criu.checkpoint.container.name": "main"}
+
+
+def test_the_image_is_for_the_architecture_of_the_target(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    """Another's would be refused by the runtime that pulls it."""
+    nodes = {"a": a_node("a"), "b": a_node("b")}
+    nodes["b"]["status"]["nodeInfo"]["architecture"] = "arm64"
+
+    def answer(request: Request) -> Answer:
+        return Answer(body=nodes[request.path.rpartition("/")[2]])
+
+    with FakeApiServer(answer) as server:
+        objects, access = Objects(ApiServer(server.access(), RateLimit(1e9, 10**9))), server.access()
+        method = KubeletCheckpoint(objects, Kubelets(access, 10_250, None, None), copies)
+        method.deliver(a_record(archive=str(archives / ARCHIVE)), a_pod(), 20.0)
+    ((_, raw),) = registry.manifests.items()
+    config = json.loads(registry.blobs[json.loads(raw)["config"]["digest"]])
+    assert (config["architecture"], config["os"]) == ("arm64", "linux")
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        pytest.param("::1", "::1", id="IPv6"),
+        pytest.param("127.0.0.1", "127.0.0.1", id="IPv4"),
+        pytest.param("", "::1", id="every address, asked at one of IPv6"),
+        pytest.param("", "127.0.0.1", id="every address, asked at one of IPv4"),
+    ],
+)
+def test_agents_are_reached_at_addresses_of_both_kinds(
+    host: str, address: str, agent: Agent, registry: Registry, archives: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    with AgentServer(agent, tmp_path / "token", host, 0) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        port = server.server_address[1]
+        setting = ImageRegistry(registry.url, "r/htas", agent_port=port, agent_token_file=str(tmp_path / "token"))
+        RegistryCopies(setting, lambda node: address).deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
+        server.shutdown()
+    assert len(registry.manifests) == 1
 
 
 def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
@@ -181,10 +232,110 @@ def test_who_does_not_know_the_token_is_not_obeyed(
     assert not registry.manifests
 
 
+UNFIT = [
+    pytest.param(None, "No such file", id="missing"),
+    pytest.param(b"", "is empty", id="empty"),
+    pytest.param(b"\n", "is empty", id="a blank line"),
+    pytest.param(TOKEN[:15].encode(), "less than 16 characters", id="short"),
+    pytest.param(TOKEN.encode() * 2 + b"\xff", "no text", id="no text"),
+    pytest.param(f"{TOKEN}\n{TOKEN}".encode(), "several lines", id="two lines"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), UNFIT)
+def test_it_does_not_begin_without_a_token_worth_the_name(
+    content: bytes | None, words: str, agent: Agent, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    with pytest.raises(PermanentError, match=words):
+        AgentServer(agent, tmp_path / "token", "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(("content", "words"), UNFIT)
+def test_a_token_that_is_spoiled_later_opens_to_nobody(
+    content: bytes | None, words: str, copies: RegistryCopies, tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{copies.agent_port}"
+    assert urllib3.request("GET", f"{url}/readyz", retries=False).status == 200
+    (tmp_path / "token").unlink()
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    for shown in ("Bearer ", f"Bearer {TOKEN}", ""):
+        answer = urllib3.request("POST", f"{url}/push", body=b"{}", headers={"Authorization": shown}, retries=False)
+        assert (answer.status, words in answer.data.decode()) == (500, True)
+        assert TOKEN.encode()[:15] not in answer.data
+    assert urllib3.request("GET", f"{url}/readyz", retries=False).status == 503
+    assert urllib3.request("GET", f"{url}/healthz", retries=False).status == 200, "a new start would mend nothing"
+
+
+@pytest.mark.parametrize(
+    ("path", "length", "code"),
+    [
+        pytest.param("/push", "many", 400, id="no number"),
+        pytest.param("/push", "-1", 400, id="below nothing"),
+        pytest.param("/push", "²", 400, id="a digit of another kind"),
+        pytest.param("/push", "", 400, id="empty"),
+        pytest.param("/push", str(LONGEST_BODY + 1), 413, id="too much"),
+        pytest.param("/pull", "2", 404, id="another order"),
+        pytest.param("/push", "2", 422, id="an order that says nothing"),
+    ],
+)
+def test_an_order_has_a_length_that_is_a_number(path: str, length: str, code: int, copies: RegistryCopies) -> None:
+    wanted = f"Content-Length: {length}\r\nAuthorization: Bearer {TOKEN}"
+    assert answered(copies, f"POST {path} HTTP/1.1\r\n{wanted}\r\n\r\n{{}}") == code
+
+
+def test_nothing_of_a_body_is_waited_for_where_the_token_is_wrong(copies: RegistryCopies) -> None:
+    request = "POST /push HTTP/1.1\r\nContent-Length: 60000\r\nAuthorization: Bearer wrong\r\n\r\n"
+    assert answered(copies, request) == 401
+
+
+def answered(copies: RegistryCopies, request: str) -> int:
+    """The code of the answer to bytes as they are, the connection being left open."""
+    with socket.create_connection(("127.0.0.1", copies.agent_port), timeout=5.0) as connection:
+        connection.sendall(request.encode())
+        return int(connection.recv(4096).split()[1])
+
+
+def test_who_says_nothing_is_hung_up_on(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("x" * SHORTEST_TOKEN)
+    with AgentServer(agent, tmp_path / "token", "127.0.0.1", 0) as server:
+        monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.05)
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=5.0) as connection:
+            connection.sendall(b"POST /push HTTP/1.1\r\n")
+            assert connection.recv(1) == b""
+        server.shutdown()
+
+
 @pytest.mark.parametrize("path", ["/etc/shadow", "{}/../{}", "{}/notes.tar", "relative.tar"])
 def test_nothing_but_an_archive_is_pushed(path: str, agent: Agent, archives: Path) -> None:
     with pytest.raises(PermanentError, match="no checkpoint archive"):
         agent.push(Push(path.format(archives, ARCHIVE), "main", "t"))
+
+
+@pytest.mark.parametrize(
+    ("tag", "container"),
+    [
+        pytest.param("../../other/manifests/latest", "main", id="another repository"),
+        pytest.param("t?x=y", "main", id="a query"),
+        pytest.param("", "main", id="no tag"),
+        pytest.param("-t", "main", id="a tag begins with a letter, a digit or _"),
+        pytest.param("t" * 129, "main", id="a tag has 128 characters"),
+        pytest.param("t\n", "main", id="a line's end"),
+        pytest.param("t", "Main", id="a container's name is in small letters"),
+        pytest.param("t", "a.b", id="and has no dots"),
+        pytest.param("t", "c" * 64, id="and 63 characters"),
+        pytest.param("t", "", id="but some"),
+    ],
+)
+def test_a_push_has_a_tag_and_a_container_as_the_specifications_have_them(
+    tag: str, container: str, agent: Agent, registry: Registry, archives: Path
+) -> None:
+    with pytest.raises(PermanentError, match="is no tag, or"):
+        agent.push(Push(str(archives / ARCHIVE), container, tag))
+    assert not registry.authorizations, "nothing was asked of it"
 
 
 def test_a_link_is_not_followed(agent: Agent, archives: Path, tmp_path: Path) -> None:

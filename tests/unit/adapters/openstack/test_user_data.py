@@ -59,6 +59,20 @@ def test_the_shipped_template_joins_by_kubeadm() -> None:
     assert tokens == ["test-batch-1"]
 
 
+def test_the_shipped_template_has_keys_for_moves_to_take_in(tmp_path: Path) -> None:
+    taken_in = tmp_path / "cloud-init.yaml"
+    taken_in.write_text("".join(line.removeprefix("#: ") for line in SHIPPED.read_text().splitlines(keepends=True)))
+    plain, moving = (
+        yaml.safe_load(rendered(UserData(path, {}, join=JOIN, token=lambda _: "abcdef.0123456789abcdef")))
+        for path in (SHIPPED, taken_in)
+    )
+    assert not {"ssh_keys", "users"} & plain.keys()
+    assert moving["ssh_keys"]["ed25519_private"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    (user,) = moving["users"]
+    assert (user["name"], moving["disable_root"]) == ("root", False)
+    assert {key: moving[key] for key in plain} == plain, "all else is as it was"
+
+
 def test_a_script_of_the_operators_own_is_filled_in_and_needs_no_token(tmp_path: Path) -> None:
     path = tmp_path / "join.sh"
     path.write_text('#!/bin/sh\necho $$ ${PATH} ${htas.values.site} ${htas.node_name} "$1"\n')

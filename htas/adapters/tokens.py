@@ -1,0 +1,36 @@
+"""Tokens in files, as a mounted Secret holds them."""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+
+from htas.ports import PermanentError
+
+
+def read_token(path: Path, at_least: int = 1) -> str:
+    """The token that a file holds in one line, of at least that many characters.
+
+    Read it for each request, so that a Secret may be replaced. Raises PermanentError, which names the file and never
+    what is in it.
+    """
+    try:
+        token = path.read_bytes().decode("ascii").strip()
+    except OSError as error:
+        raise PermanentError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise PermanentError(f"{path}: is no text in ASCII; write the token there, and nothing else") from None
+    if not token.isprintable():
+        raise PermanentError(f"{path}: is of several lines; write the token there, and nothing else")
+    if not token:
+        raise PermanentError(f"{path}: is empty; write the token there, as from openssl rand -hex 32")
+    if len(token) < at_least:
+        raise PermanentError(
+            f"{path}: the token has less than {at_least} characters; write one as from openssl rand -hex 32"
+        )
+    return token
+
+
+def shows(authorization: str, token: str) -> bool:
+    """Whether a request's Authorization header shows a token; the comparison takes as long whatever is shown."""
+    return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())

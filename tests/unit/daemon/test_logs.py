@@ -1,0 +1,46 @@
+"""What the daemon's logs tell of an exception, and what they keep to themselves."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from htas.config.serving import LoggingSetting
+from htas.daemon.logs import set_up_logs
+
+FORMATS = ("json", "console")
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Logs are the whole process's: other tests find them as they were."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_traceback_tells_where_and_no_local_variable(form: str) -> None:
+    stream = io.StringIO()
+    set_up_logs(LoggingSetting.model_validate({"format": form}), stream)
+    try:
+        _asks_with("tok" + "en-of-a-secret")
+    except ValueError:
+        structlog.get_logger().exception("defect")
+    written = stream.getvalue()
+    assert "defect" in written
+    assert "_asks_with" in written
+    assert "the kubelet said no" in written
+    assert "token-of-a-secret" not in written
+
+
+def _asks_with(token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    raise ValueError(f"the kubelet said no to {len(headers)} header")
