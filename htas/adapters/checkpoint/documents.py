@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from htas.adapters.kwok.twins import MOVE, MOVED, Origin, twin_name
+from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
 

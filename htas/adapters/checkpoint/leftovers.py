@@ -11,7 +11,7 @@ from htas.adapters.checkpoint.documents import is_ready, restored_image_labels
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.kwok.twins import has_ended
+from htas.adapters.twins import has_ended
 from htas.ports import NotFoundError
 
 log = structlog.get_logger()

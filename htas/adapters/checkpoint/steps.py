@@ -18,7 +18,7 @@ from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.adapters.checkpoint.refusals import unready
 from htas.adapters.checkpoint.restoring import is_restored
 from htas.adapters.checkpoint.switching import Switching
-from htas.adapters.kwok.twins import has_ended, is_switched, twin_name
+from htas.adapters.twins import has_ended, is_switched, twin_name
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
 

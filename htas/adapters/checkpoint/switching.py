@@ -22,7 +22,7 @@ from htas.adapters.checkpoint.documents import (
 )
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.adapters.kwok.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
+from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
 from htas.model.migrations import Failure, MigrationRecord
 from htas.ports import ConflictError
 

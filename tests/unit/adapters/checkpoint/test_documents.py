@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from htas.adapters.checkpoint.documents import found_in, journalled, origin, record_in, settled, twin_of
-from htas.adapters.kwok.twins import adoption
+from htas.adapters.twins import adoption
 from htas.model.migrations import MIGRATION, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
 from tests.unit.adapters.checkpoint.pods import Json, a_pod, a_record
