@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import re
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from htas.adapters.checkpoint.archives import is_archive, is_archive_of
 from htas.adapters.checkpoint.image import checkpoint_image
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.ports import HTASError, NotFoundError, PermanentError
@@ -23,7 +24,6 @@ from htas.ports import HTASError, NotFoundError, PermanentError
 log = structlog.get_logger()
 
 LONGEST_BODY = 65_536
-_ARCHIVE = re.compile(r"checkpoint-[A-Za-z0-9._-]+-\d{4}-\d{2}-\d{2}T[0-9:]{8}(Z|[+-][0-9:]{5})\.tar")
 
 
 class Push(msgspec.Struct, frozen=True):
@@ -40,11 +40,16 @@ class Pushed(msgspec.Struct, frozen=True):
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Remove a pod's archives that were written at an instant (seconds since the epoch) or later."""
+    """Remove the archives of a pod's containers: those named, and those that are no older than so many seconds.
+
+    By the node's own clock, which may differ from the daemon's.
+    """
 
     namespace: str
     pod: str
-    since: float
+    containers: list[str]
+    age_s: float
+    archives: list[str] = []
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -63,7 +68,7 @@ class Agent:
     def push(self, order: Push) -> Pushed:
         """Raises PermanentError for a path that is no archive, and what the registry answers."""
         path = Path(order.archive)
-        if path.parent != self._directory or not _ARCHIVE.fullmatch(path.name):
+        if path.parent != self._directory or not is_archive(path.name):
             raise PermanentError(f"{order.archive} is no checkpoint archive in {self._directory}")
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -78,10 +83,11 @@ class Agent:
 
     def clean(self, order: Clean) -> None:
         """Gone already is done."""
-        begin = f"checkpoint-{order.pod}_{order.namespace}-"
+        since = time.time() - order.age_s
         for path in self._directory.iterdir():
-            is_its = path.name.startswith(begin) and _ARCHIVE.fullmatch(path.name)
-            if is_its and path.stat(follow_symlinks=False).st_mtime >= order.since:
+            if not is_archive_of(path.name, order.namespace, order.pod, order.containers):
+                continue
+            if str(path) in order.archives or path.stat(follow_symlinks=False).st_mtime >= since:
                 path.unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -161,14 +162,34 @@ def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
 
 
 def test_archives_of_the_pod_are_removed_and_no_others(copies: RegistryCopies, archives: Path) -> None:
-    others = ("checkpoint-other_default-main-2026-11-21T10:00:00Z.tar", "checkpoint-train-x_default-notes.txt")
+    others = (
+        "checkpoint-train-x_default-b-main-2026-11-21T10:00:00Z.tar",
+        "checkpoint-other_default-main-2026-11-21T10:00:00Z.tar",
+        "checkpoint-train-x_default-notes.txt",
+    )
     for name in others:
         (archives / name).write_text("kept")
     old = archives / ARCHIVE.replace("10:00", "09:00")
     old.write_text("from before the move")
     os.utime(old, (500.0, 500.0))
-    copies.clean_source(a_record(), ["main"])
+    copies.clean_source(a_record(started_at=time.time() - 60.0))
     assert {path.name for path in archives.iterdir()} == {*others, old.name}
+
+
+def test_archives_are_as_old_as_the_nodes_own_clock_says(agent: Agent, archives: Path) -> None:
+    """Three seconds behind HTAS's: what was written after the move began seems to be from before."""
+    alike = archives / ARCHIVE.replace("_default-", "_default-b-")
+    for path in (alike, archives / ARCHIVE):
+        path.write_text("memory")
+        os.utime(path, (time.time() - 3.0, time.time() - 3.0))
+    agent.clean(Clean("default", "train-x", ["main"], age_s=5.0))
+    assert list(archives.iterdir()) == [alike], "the namespace default-b keeps its own"
+
+
+def test_an_archive_that_is_named_is_removed_however_old_it_is(agent: Agent, archives: Path) -> None:
+    os.utime(archives / ARCHIVE, (500.0, 500.0))
+    agent.clean(Clean("default", "train-x", ["main"], 1.0, [str(archives / ARCHIVE)]))
+    assert not list(archives.iterdir())
 
 
 def test_who_does_not_know_the_token_is_not_obeyed(
@@ -211,5 +232,5 @@ def test_credentials_go_to_the_registry(registry: Registry, archives: Path, tmp_
 
 
 def test_cleaning_an_empty_directory_is_done(agent: Agent, archives: Path) -> None:
-    agent.clean(Clean("default", "nobody", 0.0))
+    agent.clean(Clean("default", "nobody", ["main"], 1e9))
     assert (archives / ARCHIVE).exists()
