@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
@@ -36,6 +37,8 @@ class Registry(ThreadingHTTPServer):
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[str, bytes] = {}
         self.authorizations: set[str | None] = set()
+        self.page = 100
+        """So many tags are told at one time."""
 
     @property
     def url(self) -> str:
@@ -63,7 +66,11 @@ class _RegistryHandler(BaseHTTPRequestHandler):
                 self.server.manifests[name] = body
                 self._answer(201)
             case "GET", "tags":
-                self._answer(200, json.dumps({"tags": list(self.server.manifests)}).encode())
+                last = dict(parse_qsl(query)).get("last", "")
+                rest = sorted(tag for tag in self.server.manifests if tag > last)
+                part = rest[: self.server.page]
+                link = f'</v2/htas/tags/list?last={part[-1]}>; rel="next"' if len(part) < len(rest) else ""
+                self._answer(200, json.dumps({"tags": part}).encode(), link=link)
             case "GET", "manifests" if name in self.server.manifests:
                 found = self.server.manifests[name]
                 self._answer(200, found, digest=f"sha256:{hashlib.sha256(found).hexdigest()}")
@@ -84,11 +91,13 @@ class _RegistryHandler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 # the library's own names
 
-    def _answer(self, code: int, body: bytes = b"", location: str = "", digest: str = "") -> None:
+    def _answer(self, code: int, body: bytes = b"", location: str = "", digest: str = "", link: str = "") -> None:
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         if location:
             self.send_header("Location", location)
+        if link:
+            self.send_header("Link", link)
         if digest:
             self.send_header("Docker-Content-Digest", digest)
         self.end_headers()
@@ -159,6 +168,17 @@ def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
     copies.forget("b", "m2")
     copies.forget("b", "m2")
     assert [tag.split("-")[1] for tag in registry.manifests] == ["m3"]
+
+
+def test_a_registry_that_tells_its_tags_by_parts_is_asked_for_all(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    registry.page = 2
+    for move in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc", "dddddddddddd", "eeeeeeeeeeee"):
+        (archives / ARCHIVE).write_text(f"the memory of {move}")
+        copies.deliver(a_record(id=move), "main", str(archives / ARCHIVE), 20.0)
+    copies.sweep("b", ["cccccccccccc"])
+    assert [tag.split("-")[1] for tag in registry.manifests] == ["cccccccccccc"]
 
 
 def test_archives_of_the_pod_are_removed_and_no_others(copies: RegistryCopies, archives: Path) -> None:
