@@ -89,6 +89,8 @@ class Refusal(StrEnum):
     LOCAL_VOLUME = "LocalVolume"
     READ_WRITE_ONCE = "ReadWriteOnceVolume"
     """Its volume can be attached to one node, and the source needs it until the twin runs."""
+    SHARED_VOLUME = "WritesToSharedVolume"
+    """What the source writes there after the dump is there when its twin begins to do it again."""
     DEVICE = "Device"
     """CRIU does not dump the state of a GPU or another device."""
     HOST_NAMESPACE = "HostNamespace"

@@ -36,10 +36,14 @@ class Disks:
         self.archives: dict[str, set[str]] = {"a": set(), "b": set()}
         self.images: dict[str, set[str]] = {"a": set(), "b": set()}
         self.unreachable: set[str] = set()
+        self.defect: Exception | None = None
+        """What a dump meets that nobody foresaw."""
         self.objects: Objects | None = None
 
     def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
         self._reach(record.source)
+        if self.defect is not None:
+            raise self.defect
         self.archives[record.source].add(record.pod)
         return Dump(record.pod, time.time())
 

@@ -30,7 +30,7 @@ OWN = "/var/lib/kubelet/checkpoints/checkpoint-train-x_default-main-2026-11-21T1
 
 def about_a_victim(state: MigrationState, **changes: Any) -> MigrationRecord:
     now = time.time()
-    facts = {"image": "attacker/image", "dumped_at": now, "containers": ("main",)}
+    facts: dict[str, Any] = {"image": "attacker/image", "dumped_at": now, "containers": ("main",)}
     return MigrationRecord(
         ID, "kube-system/victim", "u-victim", "a", "b", "kubelet-checkpoint", state, now, **(facts | changes)
     )
