@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from htas.adapters.checkpoint import secure_copy
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.image import checkpoint_image, head, tail
 from htas.adapters.checkpoint.secure_copy import SecureCopies
@@ -167,3 +168,14 @@ def test_only_a_pods_own_archives_are_removed_by_their_paths(shell: Shell, tmp_p
     record = a_record(archive=f"{known} {other} {tmp_path}/{NAMES[0]} /etc/shadow", started_at=time.time())
     SecureCopies(shell, lambda node: node, archives=str(directory)).clean_source(record)
     assert list(directory.iterdir()) == [other]
+
+
+def test_a_kubelet_that_has_signed_no_certificate_has_none_of_its_own(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With serverTLSBootstrap the cluster's CA signs it."""
+    monkeypatch.setattr(secure_copy, "CERTIFICATE", str(tmp_path / "kubelet.crt"))
+    copies = SecureCopies(shell, lambda node: node)
+    assert copies.certificate("a") == ""
+    (tmp_path / "kubelet.crt").write_text("PEM")
+    assert copies.certificate("a") == "PEM"
