@@ -31,7 +31,8 @@ class Removal:
         """
         until = time.monotonic() + within_s
         while (pod := find()) is not None and not _has_stopped(pod):
-            node = self._objects.node(pod["spec"]["nodeName"])
+            name = pod["spec"].get("nodeName")
+            node = self._objects.node(name) if name else None
             is_late = time.monotonic() > until
             if node is None or (is_ready(node) and is_late):
                 self._ask(pod, grace_s=0)
