@@ -101,8 +101,9 @@ class Steps:
         except HTASError:
             raise
         except Exception as error:
-            log.exception("a move met something unforeseen", move=record.id, pod=record.pod, state=record.state)
             what = f"{type(error).__name__}: {shortened(str(error))}"
+            if record.detail != what:  # the attempt before met another
+                log.exception("a move met something unforeseen", move=record.id, pod=record.pod, state=record.state)
             return self._failed(record, StepFailedError(Failure.UNEXPECTED, what))
 
     def take_up(self, record: MigrationRecord) -> MigrationRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Semaphore
 from typing import Any
 
 import msgspec
@@ -140,12 +141,12 @@ class World:
         return sorted(name.partition("-m")[0] + "-m" * ("-m" in name) for _, name in self.cluster.pods)
 
     @contextmanager
-    def engine(self, **changes: Any) -> Iterator[CheckpointMigration]:
+    def engine(self, at_once: Semaphore | None = None, **changes: Any) -> Iterator[CheckpointMigration]:
         settings = MigrationSettings(**{"deadlines": QUICK, "attempts": 1, **changes})
         with self.cluster.served() as server:
             self.api = ApiServer(server.access(), RateLimit(1e9, 10**9), pause=lambda _: None)
             self.disks.objects = Objects(self.api)
-            engine = CheckpointMigration(self.api, self.disks, settings)
+            engine = CheckpointMigration(self.api, self.disks, settings, at_once=at_once)
             try:
                 yield engine
             finally:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import Event, Semaphore
 
 import pytest
+from structlog.testing import capture_logs
 
 from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO
-from htas.model.migrations import MIGRATION, Failure, MigrationState
+from htas.adapters.checkpoint.methods import Dump
+from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.model.pods import MOVING
 from tests.unit.adapters.checkpoint.cluster import Json
-from tests.unit.adapters.checkpoint.moving import QUICK, World, is_owned, over
+from tests.unit.adapters.checkpoint.moving import QUICK, Disks, World, is_owned, over
 from tests.waiting import until
 
 RESTORED, DONE, ROLLED_BACK = MigrationState.RESTORED, MigrationState.DONE, MigrationState.ROLLED_BACK
@@ -252,7 +255,9 @@ def test_what_nobody_foresaw_takes_a_move_back(error: Exception) -> None:
     world = World()
     world.left(MigrationState.PREPARED)
     world.disks.defect = error
-    record = world.carried_on(attempts=2)
+    with capture_logs() as told:
+        record = world.carried_on(attempts=2)
+    assert len([each for each in told if each["log_level"] == "error"]) == 1, "with its traceback, once"
     assert (record.state, record.attempt, record.reason) == (ROLLED_BACK, 2, Failure.UNEXPECTED)
     assert record.detail.startswith(type(error).__name__)
     assert MOVING not in world.source["metadata"]["labels"], "it is not looked for again"
@@ -279,3 +284,30 @@ def test_nodes_are_not_touched_by_a_daemon_that_leads_no_more() -> None:
         engine.close()
     assert world.disks.archives == {"a": set(), "b": set()}
     assert world.cluster.writes == writes
+
+
+def test_methods_share_how_many_moves_are_under_way() -> None:
+    """Disks and the network are the same, whichever method uses them."""
+    at_once, began = Semaphore(1), {"first": Event(), "second": Event()}
+
+    class Watched(Disks):
+        def __init__(self, name: str, other: Event) -> None:
+            super().__init__()
+            self.began, self.other, self.saw_other = began[name], other, False
+
+        def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
+            self.began.set()
+            self.saw_other = self.other.wait(0.3)
+            return super().checkpoint(record, source, within_s)
+
+    first, second = World(), World()
+    first.disks = watched = Watched("first", began["second"])
+    second.disks = Watched("second", began["first"])
+    for world in (first, second):
+        world.left(MigrationState.PREPARED)
+    with first.engine(at_once=at_once) as one, second.engine(at_once=at_once) as other:
+        one.run()
+        until(began["first"].is_set)
+        other.run()
+        assert {over(one).state, over(other).state} == {DONE}
+    assert not watched.saw_other, "the second began after the first was over"
