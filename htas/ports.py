@@ -163,8 +163,9 @@ class MigrationPort(Protocol):
     def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
         """Begin to move a pod; it runs on at its source until it runs at the target. Begun already is done.
 
-        Raises MoveRefusedError where it cannot be moved as it is, NotFoundError where it or the target is gone,
-        ConflictError where it does not run, and TransientError where that cannot be known now.
+        Raises MoveRefusedError where it cannot be moved as it is (it does not run, say), NotFoundError where it or the
+        target is gone, ConflictError where it is on its way elsewhere or was taken back just now, and TransientError
+        where that cannot be known now.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Semaphore
 
 from htas.adapters.checkpoint.command import CommandMethod
 from htas.adapters.checkpoint.engine import CheckpointMigration
@@ -78,10 +79,16 @@ def moves_by_method(
         MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, api),
         MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
     }
+    at_once = Semaphore(policy.migration.at_once)
     named = {group.cleaning.migration for group in policy.groups} | set_up(policy.migration)
     real = {
         method: CheckpointMigration(
-            api, make(), policy.migration, sweepable=partial(_nodes_of, policy, live, method), reached=reached
+            api,
+            make(),
+            policy.migration,
+            sweepable=partial(_nodes_of, policy, live, method),
+            reached=reached,
+            at_once=at_once,
         )
         for method, make in makers.items()
         if method in named

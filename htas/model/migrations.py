@@ -67,7 +67,9 @@ TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
     MigrationState.ROLLED_BACK: frozenset(),
 }
 """Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's,
-skips what it does not have; none may switch what was not seen running."""
+skips what it does not have; none may switch what was not seen running. A switch is taken back only while the source
+lives: KWOK's model does so when the twin is gone, a real move when the twin ended or lost its node before the source
+was deleted."""
 
 
 class Refusal(StrEnum):
@@ -87,6 +89,8 @@ class Refusal(StrEnum):
     LOCAL_VOLUME = "LocalVolume"
     READ_WRITE_ONCE = "ReadWriteOnceVolume"
     """Its volume can be attached to one node, and the source needs it until the twin runs."""
+    SHARED_VOLUME = "WritesToSharedVolume"
+    """What the source writes there after the dump is there when its twin begins to do it again."""
     DEVICE = "Device"
     """CRIU does not dump the state of a GPU or another device."""
     HOST_NAMESPACE = "HostNamespace"
@@ -96,8 +100,6 @@ class Refusal(StrEnum):
     TARGET_NOT_READY = "TargetNotReady"
     """It is gone, not Ready, or cordoned."""
     NO_ROOM = "NoRoomAtTarget"
-    BASE_IMAGE_UNKNOWN = "BaseImageNotOnTarget"
-    """Restoring looks the base image up under its own name; it is not on the target."""
     NOT_CONFIGURED = "MethodNotConfigured"
     OPTED_OUT = "OptedOut"
     PROMISED = "Promised"
@@ -119,7 +121,10 @@ class Failure(StrEnum):
     SOURCE_ENDED = "SourceEnded"
     """The pod ended, or was deleted, before its twin ran: there is nothing left to move."""
     SOURCE_LOST = "SourceNodeLost"
+    """The source's node is gone or not Ready: nobody knows whether the source runs on."""
     SWITCH_FAILED = "SwitchFailed"
+    UNEXPECTED = "UnexpectedError"
+    """Nobody foresaw it: a file that is missing, an answer in a form of its own; the log has the whole of it."""
     COMMAND_FAILED = "CommandFailed"
     DEADLINE = "DeadlineExceeded"
     REFUSED = "Refused"
@@ -148,6 +153,8 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     reached: Mapping[str, float] = {}
     dumped_at: float | None = None
     twin: str = ""
+    containers: tuple[str, ...] = ()
+    """Of the pod: their names are part of those of the archives."""
     archive: str = ""
     digest: str = ""
     image: str = ""
@@ -157,6 +164,10 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     """A Failure: of the last attempt, or of the move if it was taken back."""
     detail: str = ""
+    is_taken_up: bool = False
+    """Whether it was found and carried on: its times have a daemon's absence in them."""
+    left_behind: bool = False
+    """Whether archives may still be on the source's node, which could not be reached."""
 
     @property
     def is_over(self) -> bool:

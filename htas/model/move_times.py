@@ -31,9 +31,13 @@ class MoveTimes(msgspec.Struct, frozen=True, omit_defaults=True):
     """The memory that their pods had asked for."""
 
     def learned(self, move: MigrationRecord) -> MoveTimes:
-        """With one more move, if it is Done: the time of its last attempt and the size of its archive."""
+        """With one more move, if it is Done: the time of its last attempt and the size of its archive.
+
+        One that was taken up teaches nothing: it took as long as no daemon ran. A pod that asked for no memory says
+        nothing of what share of it an archive is.
+        """
         took = move.took(MigrationState.PREPARED, MigrationState.DONE)
-        if took is None:
+        if took is None or move.is_taken_up:
             return self
         gib, fade = move.archive_bytes / GIB, 0.5 ** (1 / HALF_LIFE)
         return MoveTimes(
@@ -42,7 +46,7 @@ class MoveTimes(msgspec.Struct, frozen=True, omit_defaults=True):
             self.seconds * fade + took,
             self.gib_squared * fade + gib * gib,
             self.gib_seconds * fade + gib * took,
-            self.asked_gib * fade + move.memory_bytes / GIB,
+            self.asked_gib * fade + (move.memory_bytes / GIB or gib / self._share),
         )
 
     @property
@@ -67,6 +71,9 @@ class MoveTimes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def expected_s(self, memory_bytes: int) -> float:
         """T of a pod that asks for so much memory: its archive is taken to be the share of it that others' were."""
-        share = self.gib / self.asked_gib if self.asked_gib > 0 else 1.0
         constant, slope = self.line
-        return constant + slope * share * memory_bytes / GIB
+        return constant + slope * self._share * memory_bytes / GIB
+
+    @property
+    def _share(self) -> float:
+        return self.gib / self.asked_gib if self.asked_gib > 0 and self.gib > 0 else 1.0

@@ -102,6 +102,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """It came here by a move, or is on one (the annotation htas.io/migration)."""
     containers: int = 1
     obstacles: tuple[Refusal, ...] = ()
+    only_read: tuple[str, ...] = ()
+    """Of its claims: those that it cannot write to."""
     """What in its manifest keeps it from being moved with its progress."""
 
     @property
@@ -121,6 +123,8 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
+SHARED_VOLUMES = "htas.io/migrate-shared-volumes"
+"""The annotation by which a pod that writes to a shared volume says that it may be moved all the same: "true"."""
 MAY_MIGRATE = "htas.io/migrate"
 """A service opts in to being moved with `htas.io/migrate: "true"`; batch work opts out with "false"."""
 RUNTIME = "htas.io/runtime"
@@ -130,5 +134,5 @@ TWIN_OF = "htas.io/twin-of"
 MOVING = "htas.io/moving"
 """The label of a pod that is being moved by way of a checkpoint, and of its twin, with the move's id."""
 DISRUPTION_ANNOTATIONS = frozenset(
-    {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE}
+    {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE, SHARED_VOLUMES}
 )

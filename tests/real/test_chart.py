@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from htas.ports import PermanentError
 from tests.real.harness import BATCH, ROOT, Cluster, Htas, Json, configuration, eventually, htas
 from tests.real.work import deployment, job
 
@@ -257,6 +258,84 @@ def test_agents_of_a_registry_are_told_where_it_is_and_may_do_nothing_in_the_clu
     assert config["transfer"] == "registry"
     assert {str(Path(name).parent) for name in files} <= mounts
     cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=yaml.safe_dump(agents | {"metadata": {"name": "a"}}))
+
+
+MARKED: list[Any] = [
+    pytest.param({"labels": {"htas.io/moving": "abcdef012345"}}, id="a move"),
+    pytest.param({"labels": {"htas.io/twin-of": "u", "htas.io/restored": "abcdef012345"}}, id="a twin"),
+    pytest.param({"annotations": {"htas.io/migration": "{}"}}, id="a journal"),
+    pytest.param({"annotations": {"htas.io/moved": "true"}}, id="a switch"),
+]
+
+
+@pytest.fixture
+def guarded(helm: Path, cluster: Cluster, space: str) -> Iterator[list[Json]]:
+    """A cluster with the chart's rights and its policy, as soon as that is in force."""
+    items = rendered(helm, MOVING)
+    policy = yaml.safe_dump_all([item for item in items if "AdmissionPolicy" in item["kind"]])
+    with applied_rights(cluster, items):
+        cluster.kubectl("apply", "-f", "-", input=policy)
+        probe = a_pod("probe", labels={"htas.io/moving": "abcdef012345"})
+        eventually(
+            lambda: "HTAS alone" in refused(cluster, "create", "-f", "-", "--dry-run=server", given=probe),
+            30,
+            "in force",
+        )
+        yield items
+        cluster.kubectl("delete", "-f", "-", input=policy)
+
+
+@pytest.mark.parametrize("marks", MARKED)
+def test_nobody_but_htas_marks_a_pod_as_moving(marks: Json, guarded: list[Json], cluster: Cluster) -> None:
+    assert "HTAS alone" in refused(cluster, "create", "-f", "-", given=a_pod("forged", **marks))
+    cluster.kubectl("create", "-f", "-", input=yaml.safe_dump(a_pod("plain", labels={"app": "a"})))
+    patch = yaml.safe_dump({"metadata": marks})
+    for more in ((), ("--subresource=status",)):
+        assert "HTAS alone" in refused(cluster, "patch", "pod", "plain", "--type=merge", "-p", patch, *more)
+    cluster.kubectl("patch", "pod", "plain", "--type=merge", "-p", '{"metadata": {"labels": {"app": "b"}}}')
+    cluster.kubectl("patch", "pod", "plain", "--type=merge", "-p", patch, f"--as={ACCOUNT}")
+    cluster.kubectl("patch", "pod", "plain", "--type=merge", "-p", '{"metadata": {"labels": {"app": "c"}}}')
+    without = yaml.safe_dump({"metadata": {part: dict.fromkeys(keys) for part, keys in marks.items()}})
+    assert "HTAS alone" in refused(cluster, "patch", "pod", "plain", "--type=merge", "-p", without)
+    cluster.kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
+
+
+def test_a_binding_brings_no_marks(guarded: list[Json], cluster: Cluster) -> None:
+    """Its labels and annotations become the pod's."""
+    cluster.kubectl("create", "-f", "-", input=yaml.safe_dump(a_pod("plain")))
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "plain", "annotations": {"htas.io/migration": "{}"}},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "nowhere"},
+    }
+    with pytest.raises(PermanentError, match="HTAS alone"):
+        cluster.api.post("/api/v1/namespaces/default/pods/plain/binding", binding)
+    del binding["metadata"]["annotations"]  # type: ignore[attr-defined] # a dict of its own
+    cluster.api.post("/api/v1/namespaces/default/pods/plain/binding", binding)
+    cluster.kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
+
+
+def test_the_policy_is_there_where_moves_are_and_can_be_left_out(helm: Path) -> None:
+    kinds = lambda values: {item["kind"] for item in rendered(helm, values)}  # noqa: E731 # said three times below
+    assert "ValidatingAdmissionPolicyBinding" in kinds(MOVING)
+    assert "ValidatingAdmissionPolicy" not in kinds({})
+    assert "ValidatingAdmissionPolicy" not in kinds(MOVING | {"moves": {**MOVING["moves"], "admissionPolicy": False}})
+    others = MOVING | {"moves": {**MOVING["moves"], "marksAllowedTo": ["mover"]}}
+    (condition,) = of_kind(rendered(helm, others), "ValidatingAdmissionPolicy")["spec"]["matchConditions"]
+    assert condition["expression"] == f"!(request.userInfo.username in ['{ACCOUNT}','mover'])"
+
+
+def a_pod(name: str, **meta: Json) -> Json:
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", **meta}, "spec": spec}
+
+
+def refused(cluster: Cluster, *command: str, given: Json | None = None) -> str:
+    """What kubectl complains of; empty: it was done."""
+    call = [cluster.binaries / "kubectl", f"--kubeconfig={cluster.kubeconfig}", *command]
+    text = yaml.safe_dump(given) if given is not None else ""
+    return subprocess.run(call, input=text, capture_output=True, text=True, check=False).stderr
 
 
 def test_tokens_for_new_machines_are_made_in_one_place_and_read_in_none(

@@ -105,7 +105,8 @@ def test_the_charts_rights_are_enough_for_a_move(world: World, helm: Path, tmp_p
         "config": {
             "cluster": "trial",
             "nodeGroups": [{"name": "batch", "cleaning": {"migration": "kubelet-checkpoint"}}],
-        }
+        },
+        "moves": {"sshSecret": "htas-ssh"},
     }
     world.cluster.kubectl("create", "namespace", SPACE)
     world.counting(busy("real-b"), expected_to_run_on(job("train", None, container())))

@@ -100,14 +100,14 @@ def test_a_move_that_fails_for_good_opens_its_node_again_which_is_left_alone_for
 
 def test_a_move_that_is_refused_opens_the_node_again_at_once() -> None:
     story = Story(BY_CHECKPOINT, *stragglers())
-    refusal = MoveRefusedError(Refusal.BASE_IMAGE_UNKNOWN, "app:1 is not on the target")
+    refusal = MoveRefusedError(Refusal.DEVICE, "it uses a GPU")
     story.world.migration.faults.arrange("migrate", refusal)
     for until in range(100, 2500, 2):
         story.play(until)
         if story.verbs["undo-drain", "done"]:
             break
     (undone,) = [message for message in story.messages if message.startswith("undo-drain")]
-    assert undone.endswith("could not be moved: BaseImageNotOnTarget: app:1 is not on the target")
+    assert undone.endswith("could not be moved: Device: it uses a GPU")
     drained = next(r.snapshot.taken_at for r in story.seen for o in r.outcomes if o.verb == "drain")
     assert story.world.clock.now() - drained < 60
     assert not story.world.migration.records()

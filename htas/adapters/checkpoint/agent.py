@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from pathlib import Path
 
 import msgspec
 
+from htas.adapters.checkpoint.archives import is_archive, is_archive_of
 from htas.adapters.checkpoint.image import USUAL, checkpoint_image
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.ports import NotFoundError, PermanentError
-
-_ARCHIVE = re.compile(r"checkpoint-[A-Za-z0-9._-]+-\d{4}-\d{2}-\d{2}T[0-9:]{8}(Z|[+-][0-9:]{5})\.tar")
 
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 """A tag's form in the distribution specification: what has another would be another path of the registry."""
@@ -39,11 +39,16 @@ class Pushed(msgspec.Struct, frozen=True):
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Remove a pod's archives that were written at an instant (seconds since the epoch) or later."""
+    """Remove the archives of a pod's containers: those named, and those that are no older than so many seconds.
+
+    By the node's own clock, which may differ from the daemon's.
+    """
 
     namespace: str
     pod: str
-    since: float
+    containers: list[str]
+    age_s: float
+    archives: list[str] = []
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -64,7 +69,7 @@ class Agent:
         path = Path(order.archive)
         if not _TAG.fullmatch(order.tag) or not _CONTAINER.fullmatch(order.container):
             raise PermanentError(f"{order.tag!r} is no tag, or {order.container!r} no container's name")
-        if path.parent != self._directory or not _ARCHIVE.fullmatch(path.name):
+        if path.parent != self._directory or not is_archive(path.name):
             raise PermanentError(f"{order.archive} is no checkpoint archive in {self._directory}")
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -80,8 +85,9 @@ class Agent:
 
     def clean(self, order: Clean) -> None:
         """Gone already is done."""
-        begin = f"checkpoint-{order.pod}_{order.namespace}-"
+        since = time.time() - order.age_s
         for path in self._directory.iterdir():
-            is_its = path.name.startswith(begin) and _ARCHIVE.fullmatch(path.name)
-            if is_its and path.stat(follow_symlinks=False).st_mtime >= order.since:
+            if not is_archive_of(path.name, order.namespace, order.pod, order.containers):
+                continue
+            if str(path) in order.archives or path.stat(follow_symlinks=False).st_mtime >= since:
                 path.unlink(missing_ok=True)

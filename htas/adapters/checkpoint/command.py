@@ -76,6 +76,9 @@ class CommandMethod:
         facts = {**self._facts(record, source), "HTAS_WHY": why}
         self._run("abort", self._commands.abort, facts, ABORT_S)
 
+    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        self.clean(record, None, keep_image=keep_image)
+
     def forget(self, node: str, move: str) -> None:
         facts = {"HTAS_MIGRATION": move, "HTAS_TARGET_NODE": node, "HTAS_WHY": "gone"}
         self._run("abort", self._commands.abort, facts, ABORT_S)
@@ -91,7 +94,7 @@ class CommandMethod:
             "HTAS_NAMESPACE": namespace,
             "HTAS_POD": pod,
             "HTAS_POD_UID": record.uid,
-            "HTAS_CONTAINERS": " ".join(containers_of(source)) if source is not None else "",
+            "HTAS_CONTAINERS": " ".join(record.containers or (containers_of(source) if source is not None else ())),
             "HTAS_SOURCE_NODE": record.source,
             "HTAS_SOURCE_ADDRESS": self._address(record.source),
             "HTAS_TARGET_NODE": record.target,

@@ -5,22 +5,29 @@ A pod that is being moved, and its twin, bear the label MOVING with the move's i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from htas.adapters.kwok.twins import MOVE, MOVED, Origin, twin_name
+from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
 
 RESTORED = "htas.io/restored"
 """The label of a pod that was restored, with the move's id: its image is kept on the node as long as it lives."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+COST_BEFORE = "htas.io/pod-deletion-cost"
+"""The annotation with the deletion cost that a source had of its own."""
+LEFT_BEHIND = "htas.io/left-behind"
+"""The label, with the move's id, of a pod whose archives could not be removed yet."""
 FIRST_TO_GO = "-2147483647"
 """The lowest cost there is: a ReplicaSet with a pod too many deletes this one."""
 
 Json = dict[str, Any]
+IDS = re.compile(r"[0-9a-f]{12}")
+"""Ids of moves: they are part of commands that nodes run, and of patterns."""
 _SPOILED = (KeyError, TypeError, msgspec.DecodeError, msgspec.ValidationError)
 
 
@@ -33,11 +40,15 @@ def record_in(pod: Json) -> MigrationRecord | None:
 
 
 def found_in(pods: Sequence[Json]) -> list[MigrationRecord]:
-    """The moves that sources and twins tell of. From Switched on the twin's word counts, before that the source's."""
+    """The moves that sources and twins tell of. From Switched on the twin's word counts, before that the source's.
+
+    Whoever may create pods can write an annotation. So a pod is believed about itself alone, and a twin about a pod
+    of its own namespace.
+    """
     found: dict[str, tuple[bool, bool, MigrationRecord]] = {}
     for pod in pods:
         record = record_in(pod)
-        if record is None or record.is_over:
+        if record is None or record.is_over or not _may_tell(pod, record):
             continue
         told = record.state is MigrationState.SWITCHED, pod["metadata"]["uid"] == record.uid, record
         if record.id not in found or told[:2] > found[record.id][:2]:
@@ -45,20 +56,58 @@ def found_in(pods: Sequence[Json]) -> list[MigrationRecord]:
     return [record for _, _, record in found.values()]
 
 
+def _may_tell(pod: Json, record: MigrationRecord) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    if labels.get(MOVING) != record.id or not is_its_own(pod, record):
+        return False
+    return pod["metadata"]["uid"] == record.uid or labels.get(TWIN_OF) == record.uid
+
+
+def is_its_own(pod: Json, record: MigrationRecord) -> bool:
+    """Whether a record that was read on a pod is of a move of that pod, or of the move that restored it."""
+    if not IDS.fullmatch(record.id) or record.twin not in ("", twin_name_of(record)):
+        return False
+    if record.containers not in ((), tuple(containers_of(pod))):
+        return False
+    meta, node = pod["metadata"], pod["spec"].get("nodeName")
+    if meta["uid"] == record.uid:
+        return f"{meta['namespace']}/{meta['name']}" == record.pod and node == record.source
+    return is_twin_of(pod, record) and node == record.target
+
+
+def twin_name_of(record: MigrationRecord) -> str:
+    """Each attempt's twin has a name of its own."""
+    return twin_name(record.pod.partition("/")[2], f"{record.uid}/{record.id}/{record.attempt}")
+
+
+def is_twin_of(pod: Json, record: MigrationRecord) -> bool:
+    """Whether a pod was restored by the present attempt of a move; another that bears its name is let alone."""
+    meta = pod["metadata"]
+    is_named = (meta["namespace"], meta["name"]) == (record.pod.partition("/")[0], twin_name_of(record))
+    return is_named and (meta.get("labels") or {}).get(RESTORED) == record.id
+
+
 def journalled(record: MigrationRecord) -> Json:
     """The patch that writes a move's state on a pod. Over, it stays to be read, and is not looked for any more."""
     return {
         "metadata": {
             "annotations": {MIGRATION: msgspec.json.encode(record).decode()},
-            "labels": {MOVING: None if record.is_over else record.id},
+            "labels": {
+                MOVING: None if record.is_over else record.id,
+                LEFT_BEHIND: record.id if record.is_over and record.left_behind else None,
+            },
         }
     }
+
+
+MARKS = (MOVING, RESTORED, LEFT_BEHIND)
+"""Labels that tell of one pod's move, and are not handed on."""
 
 
 def origin(source: Json, record: MigrationRecord) -> Origin:
     """What of a source its twin gets when it takes over."""
     meta = source["metadata"]
-    labels = {key: text for key, text in (meta.get("labels") or {}).items() if key not in (MOVING, RESTORED)}
+    labels = {key: text for key, text in (meta.get("labels") or {}).items() if key not in MARKS}
     owners, finalizers = meta.get("ownerReferences") or [], meta.get("finalizers") or []
     return Origin(meta["name"], meta["uid"], record.source, record.started_at, labels, owners, finalizers)
 
@@ -84,7 +133,7 @@ def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_p
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": twin_name(meta["name"], f"{meta['uid']}/{record.id}/{record.attempt}"),
+            "name": twin_name_of(record),
             "namespace": meta["namespace"],
             "labels": {TWIN_OF: meta["uid"], MOVING: record.id, RESTORED: record.id},
             "annotations": {**annotations, **given, **journalled(record)["metadata"]["annotations"]},
@@ -102,8 +151,9 @@ def settled(record: MigrationRecord) -> Json:
 
 
 def restored_image_labels(pod: Json) -> str | None:
-    """The id of the move that a pod was restored by."""
-    return (pod["metadata"].get("labels") or {}).get(RESTORED)
+    """The id of the move that a pod was restored by; None: of none, or it is no id."""
+    found = (pod["metadata"].get("labels") or {}).get(RESTORED, "")
+    return found if IDS.fullmatch(found) else None
 
 
 def owner_kind(pod: Json) -> str:

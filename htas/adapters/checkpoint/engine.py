@@ -18,7 +18,8 @@ from threading import Event, RLock, Semaphore, Thread
 import structlog
 
 from htas.adapters.checkpoint import refusals
-from htas.adapters.checkpoint.documents import Json, found_in, record_in
+from htas.adapters.checkpoint.documents import Json, containers_of, found_in, record_in
+from htas.adapters.checkpoint.fencing import FencedMethod
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Method
@@ -43,7 +44,7 @@ REST_S = 60.0
 class CheckpointMigration:
     """Implements MigrationPort. `run` carries moves, `close` ends that: only the daemon that leads does so.
 
-    `sweepable` names the nodes on which an earlier move may have left something.
+    `sweepable` names the nodes on which an earlier move may have left something; `at_once` is what all methods share.
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class CheckpointMigration:
         sweepable: Callable[[], Sequence[str]] = tuple,
         clock: Callable[[], float] = time.time,
         reached: Callable[[str], None] = lambda point: None,
+        at_once: Semaphore | None = None,
     ) -> None:
         self._api = api
-        self._method = method
+        self._method = method = FencedMethod(method, lambda: api.may_write())  # who leads is told later
         self._settings = settings
         self._clock = clock
         self._closing = Event()
@@ -71,7 +73,8 @@ class CheckpointMigration:
         self._lock = RLock()
         self._under_way: dict[str, MigrationRecord] = {}
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
-        self._at_once = Semaphore(settings.at_once)
+        self._at_once = at_once or Semaphore(settings.at_once)
+        self._told: deque[str] = deque(maxlen=ENDED_KEPT)
         self._looking = Looking("moves", self._look, self._rest, self._closing)
 
     # The port.
@@ -98,6 +101,7 @@ class CheckpointMigration:
             started_at=now,
             reached={MigrationState.PREPARED.value: now},
             memory_bytes=pod.requests.memory_bytes,
+            containers=tuple(containers_of(source)),
         )
         with self._lock:  # before it is written: a look in between must not take it for another process's
             self._under_way[record.id] = record
@@ -150,7 +154,7 @@ class CheckpointMigration:
 
     def _look(self) -> None:
         self._take_up()
-        self._leftovers.look([record.id for record in self.records() if not record.is_over])
+        self._leftovers.look(lambda: [record for record in self.records() if not record.is_over])
 
     def _rest(self) -> None:
         self._closing.wait(LOOK_S)
@@ -159,7 +163,8 @@ class CheckpointMigration:
         """Take up the moves that nobody carries: an earlier process's, or another daemon's that leads no more."""
         for record in found_in(self._objects.moving()):
             with self._lock:
-                if record.id in self._under_way or record.method != self._method.name:
+                has_ended = any(record.id == each.id for each in self._ended)  # while the pods were listed
+                if record.id in self._under_way or has_ended or record.method != self._method.name:
                     continue
                 self._under_way[record.id] = record
             log.info("move found", move=record.id, pod=record.pod, state=record.state)
@@ -172,17 +177,25 @@ class CheckpointMigration:
     def _carry(self, record: MigrationRecord, is_found: bool) -> None:
         try:
             with self._at_once:
-                self._note(record)
                 if is_found:
                     record = self._noted(self._steps.take_up(record))
+                else:
+                    self._note(record)
+                since = time.monotonic()
                 while not record.is_over and not self._closing.is_set():
-                    record = self._noted(self._steps.advance(record))
+                    before, record = record, self._noted(self._steps.advance(record, since))
+                    if (before.state, before.attempt) != (record.state, record.attempt):
+                        since = time.monotonic()
         except TakenOverError as error:
             log.warning("move left to another daemon", move=record.id, error=str(error))
         except HTASError as error:  # found again by the next look
             log.warning("move cannot be carried on, tried again", move=record.id, error=str(error))
-        except Exception:
-            log.exception("move failed on a defect of htas, tried again", move=record.id)
+        except Exception as error:
+            if record.id not in self._told:  # it is met again with each look
+                self._told.append(record.id)
+                log.exception("a switched move met something unforeseen, tried again", move=record.id)
+            else:
+                log.warning("move cannot be carried on, tried again", move=record.id, error=repr(error))
         finally:
             with self._lock:
                 self._under_way.pop(record.id, None)

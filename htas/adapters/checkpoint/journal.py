@@ -9,8 +9,8 @@ from __future__ import annotations
 from htas.adapters.checkpoint.documents import Json, journalled, record_in
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.model.migrations import Failure, MigrationRecord
-from htas.ports import ConflictError, HTASError
+from htas.model.migrations import Failure, MigrationRecord, MigrationState
+from htas.ports import ConflictError, HTASError, NotFoundError
 
 
 class TakenOverError(HTASError):
@@ -33,20 +33,28 @@ class Journal:
         for attempt in range(CONFLICTS):
             pod = self._objects.pod(namespace, name)
             if pod is None or pod["metadata"]["uid"] != after.uid:
-                raise StepFailedError(Failure.SOURCE_ENDED, f"pod {after.pod} is gone", is_final=True)
+                raise _gone(after)
             _check_ours(pod, before, after)
             try:
                 self._objects.patch(pod, journalled(after))
                 return after
+            except NotFoundError as error:
+                raise _gone(after) from error
             except ConflictError:
                 if attempt == CONFLICTS - 1:
                     raise
         raise AssertionError("the last conflict is raised")
 
 
+def _gone(record: MigrationRecord) -> StepFailedError:
+    return StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} is gone", is_final=True)
+
+
 def _check_ours(pod: Json, before: MigrationRecord | None, after: MigrationRecord) -> None:
     found = record_in(pod)
     if found is not None and found.is_over and before is None:
         return  # an earlier move of the same pod
+    if found is not None and before is not None and before.state is MigrationState.SWITCHED and found.id == after.id:
+        return  # from the switch on the twin's journal was written, and this one no more
     if found != before and found != after:
         raise TakenOverError(f"the journal of {after.pod} was written by another daemon")

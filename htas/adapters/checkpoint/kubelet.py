@@ -29,7 +29,7 @@ class Kubelets:
     """Asks kubelets over HTTPS, with the credentials that the API server is asked with.
 
     Their certificates must be signed with one of those in the file `trusted` or, where a kubelet has signed its own, be
-    what `certificate_of(node)` returns as PEM text.
+    what `certificate_of(node)` returns as PEM text; empty: it has signed none.
     """
 
     def __init__(
@@ -82,8 +82,9 @@ class Kubelets:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if self._trusted is not None:
                 context.load_verify_locations(self._trusted)
-            if self._certificate_of is not None:
-                context.load_verify_locations(cadata=self._certificate_of(node))
+            own = self._certificate_of(node) if self._certificate_of is not None else ""
+            if own:
+                context.load_verify_locations(cadata=own)
             if self._access.client_certificate is not None:
                 context.load_cert_chain(*self._access.client_certificate)
             self._pools[key] = urllib3.HTTPSConnectionPool(

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from htas.adapters.checkpoint.archives import archives_of
 from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
 from htas.adapters.checkpoint.failures import StepFailedError, dump_failure
 from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.checkpoint.kubelet import DumpRefusedError, Kubelets
 from htas.adapters.checkpoint.methods import Delivered, Dump
 from htas.adapters.checkpoint.objects import Objects
-from htas.model.migrations import MigrationRecord
+from htas.model.migrations import Failure, MigrationRecord
 from htas.model.policy import MigrationMethod
 
 
@@ -21,6 +22,8 @@ class Copies(Protocol):
 
     pull_policy: str
     pull_secret: str
+    archives: str
+    """The directory that kubelets write archives to."""
 
     def complaint(self, node: str, words: str) -> str:
         """What a kubelet said of a dump that failed, with the reason where the node tells it."""
@@ -34,7 +37,9 @@ class Copies(Protocol):
         """Bring one archive to the target, of that architecture; returns its sha256 and its size in bytes."""
         ...
 
-    def clean_source(self, record: MigrationRecord, containers: Sequence[str]) -> None: ...
+    def clean_source(self, record: MigrationRecord) -> None:
+        """Remove all archives that were written of the record's containers since the move began."""
+        ...
 
     def clean_target(self, record: MigrationRecord) -> None: ...
 
@@ -72,16 +77,24 @@ class KubeletCheckpoint:
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
         until = time.monotonic() + within_s
         containers = containers_of(source)
+        archives = archives_of(record, self._copies.archives)
+        if len(archives) != len(record.archive.split()) or len(archives) != len(containers):
+            what = f"{record.archive!r} are no archives of {record.pod} in {self._copies.archives}"
+            raise StepFailedError(Failure.TRANSFER_FAILED, what)
         architecture = self._objects.architecture(record.target)
         sent = [
             self._copies.deliver(record, container, archive, until - time.monotonic(), architecture)
-            for container, archive in zip(containers, record.archive.split(), strict=True)
+            for container, archive in zip(containers, archives, strict=True)
         ]
         images = tuple(self._copies.image_of(record, container) for container in containers)
         return Delivered(images, tuple(digest for digest, _ in sent), sum(size for _, size in sent))
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         images = record.image.split()
+        own = [self._copies.image_of(record, container) for container in containers_of(source)]
+        if images != own:
+            what = f"the journal names {record.image!r}, where {' '.join(own)} was delivered"
+            raise StepFailedError(Failure.REFUSED, what, is_final=True)
         twin = twin_of(source, record, images, self._copies.pull_policy, self._copies.pull_secret)
         self._objects.create(twin)
         name: str = twin["metadata"]["name"]
@@ -91,13 +104,17 @@ class KubeletCheckpoint:
         """Both nodes are tried, whichever of them is away."""
         failed: StepFailedError | None = None
         try:
-            self._copies.clean_source(record, containers_of(source) if source is not None else ())
+            self._copies.clean_source(record)
         except StepFailedError as error:
             failed = error
         if not keep_image:
             self._copies.clean_target(record)
         if failed is not None:
             raise failed
+
+    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        """Images are not touched: a later attempt of the same move may live of one; a sweep knows which are needed."""
+        self._copies.clean_source(record)
 
     def forget(self, node: str, move: str) -> None:
         self._copies.forget(node, move)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 
 import structlog
 
-from htas.adapters.checkpoint.documents import is_ready, restored_image_labels
-from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.documents import is_its_own, is_ready, record_in, restored_image_labels
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.kwok.twins import has_ended
-from htas.ports import NotFoundError
+from htas.adapters.twins import has_ended
+from htas.model.migrations import MigrationRecord, MigrationState
+from htas.ports import HTASError, NotFoundError
 
 log = structlog.get_logger()
 
@@ -27,7 +28,15 @@ class Leftovers:
         self._lock = Lock()
         self._unswept: set[str] = set()
         self._living: set[tuple[str, str]] = set()
+        self._owed: dict[tuple[str, int], tuple[MigrationRecord, bool]] = {}
         self._is_first = True
+
+    def owe(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        """Clean up after an attempt once its nodes can be reached, and its pod is not on its way."""
+        with self._lock:
+            self._owed[record.id, record.attempt] = record, keep_image
+        if not keep_image:
+            self.defer(record.target)
 
     def defer(self, node: str) -> None:
         """Sweep a node once it can be reached."""
@@ -39,43 +48,68 @@ class Leftovers:
         with self._lock:
             self._living.add((node, move))
 
-    def look(self, under_way: Sequence[str]) -> None:
+    def look(self, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
         """Remove what can be removed now: at first on all nodes, since an earlier process may have been killed."""
+        if self._is_first:
+            for pod in self._objects.left_behind():
+                record = record_in(pod)
+                if record is not None and record.is_over and is_its_own(pod, record):
+                    self.owe(record, keep_image=record.state is MigrationState.DONE)
+            for node in self._sweepable():
+                self.defer(node)
+            self._is_first = False
+        self._forget(under_way)
+        with self._lock:
+            unswept, self._unswept = self._unswept, set()
+            owed, self._owed = self._owed, {}
+        for node in unswept:
+            self._try(node, partial(self._sweep, node, under_way), partial(self.defer, node))
+        for record, keep_image in owed.values():
+            again = partial(self.owe, record, keep_image=keep_image)
+            if record.pod in {each.pod for each in under_way()}:
+                again()  # its archives and those of the move under way have the same names
+                continue
+            self._try(record.source, partial(self._method.clean_again, record, keep_image=keep_image), again)
+
+    def _forget(self, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
+        """The images of pods that run no more."""
         with self._lock:
             before = set(self._living)
-        pods = self._objects.restored()
         living = {
             (pod["spec"]["nodeName"], restored_image_labels(pod) or "")
-            for pod in pods
+            for pod in self._objects.restored()
             if not has_ended(pod) and pod["spec"].get("nodeName")
         }
         gone = before - living
         with self._lock:  # what was restored while the pods were listed stays known
             self._living = (self._living - gone) | living
-        for node, move in gone:
-            if move not in under_way:
-                self._try(node, lambda node=node, move=move: self._method.forget(node, move))  # type: ignore[misc] # both are bound here
-        if self._is_first:
-            self._is_first = False
-            for node in self._sweepable():
-                self.defer(node)
-        with self._lock:
-            unswept, self._unswept = self._unswept, set()
-        for node in unswept:
-            keep = [*under_way, *(move for place, move in living if place == node)]
-            self._try(node, lambda node=node, keep=keep: self._method.sweep(node, keep))  # type: ignore[misc] # both are bound here
+        for node, move in gone - {(each.target, each.id) for each in under_way()}:
+            self._try(node, partial(self._method.forget, node, move), partial(self.defer, node))
 
-    def _try(self, node: str, act: Callable[[], None]) -> None:
+    def _sweep(self, node: str, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
+        """What is needed is asked just now: a sweep of another node takes long enough for a move to be restored here.
+
+        Those under way first: a move that ends in between is known as living before it is not under way any more.
+        """
+        keep = {each.id for each in under_way()}
+        with self._lock:
+            keep |= {move for place, move in self._living if place == node}
+        self._method.sweep(node, sorted(keep))
+
+    def _try(self, node: str, act: Callable[[], None], again: Callable[[], None]) -> None:
+        """Carry out what has to do with a node; `again` has it tried later. With a node all that was on it is gone."""
         try:
             found = self._objects.node(node)
             if found is None:
-                return  # and with the machine all that was on it
+                return
             if not is_ready(found):
-                self.defer(node)
+                again()
                 return
             act()
         except NotFoundError:
             return
-        except StepFailedError as error:
+        except HTASError as error:
             log.warning("what moves left cannot be removed yet", node=node, error=str(error))
-            self.defer(node)
+            again()
+        except Exception:
+            log.exception("what moves left cannot be removed, for a reason that nobody foresaw", node=node)

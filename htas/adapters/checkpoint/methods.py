@@ -48,6 +48,10 @@ class Method(Protocol):
         """Remove what the present attempt has left on both nodes; `keep_image`: the twin lives of it."""
         ...
 
+    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        """Remove what `clean` could not, now that the source's node can be reached. The move is over."""
+        ...
+
     def forget(self, node: str, move: str) -> None:
         """Remove the images of a move from a node where its twin runs no more."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from htas.adapters.checkpoint.documents import RESTORED, Json
+from htas.adapters.checkpoint.documents import LEFT_BEHIND, RESTORED, Json
 from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.model.pods import MOVING
@@ -12,6 +12,9 @@ from htas.ports import ConflictError, NotFoundError
 
 CONFLICTS = 10
 """How often a pod is read again when somebody else changed it meanwhile (its kubelet does, all the time)."""
+GRACE_S = 1
+"""For the processes of a pod that is deleted: a shell as the first of them ignores SIGTERM, and longer would be so much
+work done twice."""
 
 
 class Objects:
@@ -43,13 +46,18 @@ class Objects:
         found: Json = msgspec.json.decode(self._api.patch(_path(meta["namespace"], meta["name"]), changed))
         return found
 
-    def delete(self, pod: Json) -> None:
-        """Remove a pod at once; gone already is done."""
+    def delete(self, pod: Json, grace_s: int = GRACE_S) -> None:
+        """Ask for a pod's end if it is still as it was read (ConflictError: it is not); gone already is done.
+
+        Its object stays until its kubelet says that its processes ended; with a grace of 0 it goes at once, and
+        nobody knows whether they did.
+        """
         meta = pod["metadata"]
-        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
+        as_read = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        body = {"gracePeriodSeconds": grace_s, "preconditions": as_read}
         try:
             self._api.delete(_path(meta["namespace"], meta["name"]), body)
-        except (NotFoundError, ConflictError):  # another pod bears its name by now
+        except NotFoundError:
             return
 
     def moving(self) -> list[Json]:
@@ -58,6 +66,10 @@ class Objects:
 
     def restored(self) -> list[Json]:
         return self._labelled(RESTORED)
+
+    def left_behind(self) -> list[Json]:
+        """Pods of moves that are over, and left archives on a node that could not be reached."""
+        return self._labelled(LEFT_BEHIND)
 
     def _labelled(self, label: str) -> list[Json]:
         found: list[Json] = msgspec.json.decode(self._api.get("/api/v1/pods", {"labelSelector": label}))["items"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
 CONNECT_S = 10.0
 SILENT_S = 60.0
 """Between two bytes of an answer."""
+_NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 
 
 class _Tags(msgspec.Struct):
@@ -44,11 +46,18 @@ class OciRegistry:
         self._call("PUT", path, image.manifest.content, sent)
 
     def tags(self) -> list[str]:
-        try:
-            answer = self._call("GET", self._path("tags/list"))
-        except NotFoundError:
-            return []  # nothing was ever pushed
-        return msgspec.json.decode(answer.data, type=_Tags).tags or []
+        """All of them: a registry may answer with a part, and say in a header where the next one is."""
+        found: list[str] = []
+        url: str | None = self._path("tags/list")
+        while url is not None:
+            try:
+                answer = self._call("GET", url)
+            except NotFoundError:
+                return found  # nothing was ever pushed
+            found += msgspec.json.decode(answer.data, type=_Tags).tags or []
+            following = _NEXT.search(answer.headers.get("Link", ""))
+            url = urljoin(f"{self._url}/", following[1]) if following is not None else None
+        return found
 
     def remove(self, tag: str) -> None:
         """Remove an image and its layer; gone already is done. What is freed when is the registry's own matter."""

@@ -7,6 +7,7 @@ the pod that was restored from it runs no more.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import msgspec
 import urllib3
 
 from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
+from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.checkpoint.oci_registry import OciRegistry
@@ -30,7 +32,15 @@ class RegistryCopies:
 
     pull_policy = "IfNotPresent"
 
-    def __init__(self, setting: ImageRegistry, address_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        setting: ImageRegistry,
+        address_of: Callable[[str], str],
+        clock: Callable[[], float] = time.time,
+        archives: str = ARCHIVES,
+    ) -> None:
+        self.archives = archives
+        self._clock = clock
         self._setting = setting
         self._address_of = address_of
         self._registry = registry_of(setting)
@@ -53,9 +63,11 @@ class RegistryCopies:
         pushed = msgspec.json.decode(self._ask(record.source, "/push", order, within_s), type=Pushed)
         return pushed.digest, pushed.size
 
-    def clean_source(self, record: MigrationRecord, containers: Sequence[str]) -> None:
+    def clean_source(self, record: MigrationRecord) -> None:
         namespace, _, pod = record.pod.partition("/")
-        self._ask(record.source, "/clean", Clean(namespace, pod, record.started_at - 1.0), CLEAN_S)
+        age_s = self._clock() - record.started_at + 1.0
+        order = Clean(namespace, pod, list(record.containers), age_s, archives_of(record, self.archives))
+        self._ask(record.source, "/clean", order, CLEAN_S)
 
     def clean_target(self, record: MigrationRecord) -> None:
         self.forget(record.target, record.id)

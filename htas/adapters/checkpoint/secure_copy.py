@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import Callable, Sequence
 
+from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
+from htas.adapters.checkpoint.documents import IDS
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.image import USUAL, checkpoint_image, head, tail
 from htas.adapters.checkpoint.shell import CommandFailedError, Shell
 from htas.model.migrations import Failure, MigrationRecord
 
-ARCHIVES = "/var/lib/kubelet/checkpoints"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet.crt"
 REPOSITORY = "localhost/htas-checkpoint"
 """What the names of checkpoint images begin with: whatever is so called on a node is ours."""
@@ -24,6 +26,8 @@ LOOK_S = 20.0
 IMPORT = "trap '' HUP; ctr -n k8s.io images import --local - >/dev/null"
 """Where the connection breaks, it reads the end of the file and tidies up, instead of being killed."""
 _FOUND = re.compile(r"([0-9a-f]{64}) -? ?([0-9]+)")
+INSTANT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*"
+"""A pattern for RFC 3339. Names of containers have no capital T: that of another container does not match."""
 PINNED = "io.cri-containerd.pinned=pinned"
 """Without it the kubelet may take the image for unused: the restored container says that it runs its base image."""
 
@@ -33,13 +37,24 @@ class SecureCopies:
 
     pull_policy, pull_secret = "Never", ""
 
-    def __init__(self, shell: Shell, address_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        address_of: Callable[[str], str],
+        clock: Callable[[], float] = time.time,
+        archives: str = ARCHIVES,
+    ) -> None:
         self._shell = shell
         self._address_of = address_of
+        self._clock = clock
+        self.archives = archives
 
     def certificate(self, node: str) -> str:
-        """The certificate that a kubelet has signed for itself, read from the node: its ssh key vouches for it."""
-        return self._at(node, f"cat {CERTIFICATE}", Failure.CHECKPOINT_FAILED)
+        """The certificate that a kubelet has signed for itself, read from the node: its ssh key vouches for it.
+
+        Empty where it has signed none, as with serverTLSBootstrap.
+        """
+        return self._at(node, f"test ! -e {CERTIFICATE} || cat {CERTIFICATE}", Failure.CHECKPOINT_FAILED)
 
     def complaint(self, node: str, words: str) -> str:
         """What a kubelet said of a dump that failed, and the end of the log that it names."""
@@ -75,7 +90,7 @@ class SecureCopies:
             self._address_of(record.source),
             f"echo $(sha256sum < {path}) $(stat -c %s {path}) && exec cat {path}",
             self._address_of(record.target),
-            f"{IMPORT} && ctr -n k8s.io images label {name} {PINNED}",
+            f"{IMPORT} && ctr -n k8s.io images label {shlex.quote(name)} {PINNED}",
             around,
             within_s,
         )
@@ -85,15 +100,20 @@ class SecureCopies:
             raise StepFailedError(Failure.DIGEST_WRONG, what)
         return digest, size
 
-    def clean_source(self, record: MigrationRecord, containers: Collection[str]) -> None:
-        """Remove the archives of a move; raises StepFailedError while its source cannot be reached."""
+    def clean_source(self, record: MigrationRecord) -> None:
+        """Remove the archives of a move; raises StepFailedError while its source cannot be reached.
+
+        A kubelet may have written one that we were never told of: each that is no older than the move, by the node's
+        own clock, whatever ours says.
+        """
         namespace, _, pod = record.pod.partition("/")
-        known = [shlex.quote(path) for path in record.archive.split()]
-        removing = [f"rm -f {' '.join(known)}"] if known else []
-        for container in containers:  # a kubelet may have written one that we were never told of
-            pattern = shlex.quote(f"checkpoint-{pod}_{namespace}-{container}-*.tar")
-            since = int(record.started_at) - 1
-            removing.append(f"find {ARCHIVES} -name {pattern} -newermt @{since} -delete 2>/dev/null")
+        known = map(shlex.quote, archives_of(record, self.archives))
+        removing = [f"rm -f -- {path}" for path in known]
+        age_s = max(1, int(self._clock() - record.started_at) + 2)
+        for container in record.containers:
+            pattern = shlex.quote(f"checkpoint-{pod}_{namespace}-{container}-{INSTANT}.tar")
+            where = f"find {shlex.quote(self.archives)} -maxdepth 1 -name {pattern}"
+            removing.append(f"{where} -newermt '-{age_s} seconds' -delete 2>/dev/null")
         self._at(record.source, "; ".join([*removing, "true"]))
 
     def clean_target(self, record: MigrationRecord) -> None:
@@ -102,11 +122,12 @@ class SecureCopies:
 
     def forget(self, node: str, move: str) -> None:
         """Remove the images of a move that is over, once the pod they were restored for runs no more."""
-        self._at(node, _forgetting(f"{REPOSITORY}/.*:{move}-"))
+        if IDS.fullmatch(move):
+            self._at(node, _forgetting(f"{REPOSITORY}/.*:{move}-"))
 
     def sweep(self, node: str, keep: Sequence[str]) -> None:
         """Remove whatever moves have left on a node, but for those of which the ids are given."""
-        kept = "|".join([*keep, "no-move"])
+        kept = "|".join([*filter(IDS.fullmatch, keep), "no-move"])
         self._at(node, _forgetting(f"{REPOSITORY}/", f":({kept})-"))
 
     def _at(self, node: str, command: str, otherwise: Failure = Failure.TRANSFER_FAILED) -> str:
@@ -128,5 +149,6 @@ def _forgetting(pattern: str, but: str = "$^") -> str:
     """Remove images by their names. Each has a second name, by its id: removing one name alone frees nothing."""
     listing = "ctr -n k8s.io images ls"
     ours = f'$1 ~ "^{pattern}" && $1 !~ "{but}" {{ours[$3]}} {{all[$1] = $3}}'
-    names = f"{listing} | awk '{ours} END {{for (name in all) if (all[name] in ours) print name}}'"
+    program = f"{ours} END {{for (name in all) if (all[name] in ours) print name}}"
+    names = f"{listing} | awk {shlex.quote(program)}"
     return f'names=$({names}) && {{ [ -z "$names" ] || ctr -n k8s.io images rm $names >/dev/null; }}'

@@ -107,7 +107,7 @@ class Shell:
         return subprocess.Popen(self._ssh(address, command), stdin=pipe, stdout=pipe, stderr=pipe)
 
     def _ssh(self, address: str, command: str) -> list[str]:
-        return ["ssh", *self._options, address, command]
+        return ["ssh", *self._options, "--", address, command]
 
 
 def _pumped(

@@ -7,20 +7,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
 
+import msgspec
 import structlog
 
-from htas.adapters.checkpoint.documents import Json, found_in, settled
-from htas.adapters.checkpoint.failures import StepFailedError
-from htas.adapters.checkpoint.journal import Journal
+from htas.adapters.checkpoint.documents import (
+    Json,
+    found_in,
+    is_ready,
+    is_twin_of,
+    journalled,
+    record_in,
+    settled,
+    twin_name_of,
+)
+from htas.adapters.checkpoint.failures import StepFailedError, shortened
+from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.adapters.checkpoint.refusals import unready
+from htas.adapters.checkpoint.refusals import check_pod, unready
+from htas.adapters.checkpoint.removal import Removal
 from htas.adapters.checkpoint.restoring import is_restored
 from htas.adapters.checkpoint.switching import Switching
-from htas.adapters.kwok.twins import has_ended, is_switched, twin_name
-from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
-from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
+from htas.adapters.twins import has_ended, is_switched
+from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState, Refusal
+from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, PermanentError, TransientError
 
 log = structlog.get_logger()
 
@@ -57,6 +68,7 @@ class Steps:
         self._clock = clock
         self._reached = reached
         self._switching = Switching(objects, reached)
+        self._removal = Removal(objects, closing)
         limits = settings.deadlines
         self._steps = {
             MigrationState.PREPARED: (self._checkpoint, limits.checkpoint_s),
@@ -65,29 +77,44 @@ class Steps:
             MigrationState.RESTORED: (self._switch, limits.switch_s),
         }
 
-    def advance(self, record: MigrationRecord) -> MigrationRecord:
+    def advance(self, record: MigrationRecord, since: float) -> MigrationRecord:
         """The record after the next step, whichever way that went; the same where it is to be tried again.
 
-        Raises TakenOverError where another daemon carries the move, and TransientError while the API server is away
-        and a switched move cannot be finished.
+        `since` is when this daemon had it in its state for the first time, by the monotonic clock: deadlines count
+        from there. Raises TakenOverError where another daemon carries the move, and TransientError while the API server
+        is away, or a node does not answer, and a switched move cannot be finished.
         """
         if record.state is MigrationState.SWITCHED:
-            return self._finish(record)
+            return self._finish(record, since)
         step, within_s = self._steps[record.state]
         try:
             return step(record, within_s)
         except StepFailedError as failure:
             return self._failed(record, failure)
         except TransientError as error:  # the API server is away
-            if self._clock() - record.reached.get(record.state, record.started_at) > within_s:
+            if time.monotonic() - since > within_s:
                 return self._failed(record, StepFailedError(Failure.DEADLINE, str(error)))
             self._closing.wait(PAUSE_S)
             return record
         except PermanentError as error:
-            return self._failed(record, StepFailedError(_blamed(record.state), str(error)))
+            return self._failed(record, StepFailedError(_BLAMED[record.state], str(error)))
+        except HTASError:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {shortened(str(error))}"
+            if record.detail != what:  # the attempt before met another
+                log.exception("a move met something unforeseen", move=record.id, pod=record.pod, state=record.state)
+            return self._failed(record, StepFailedError(Failure.UNEXPECTED, what))
 
     def take_up(self, record: MigrationRecord) -> MigrationRecord:
         """Go on with a move of a dead daemon; or begin its next attempt, where the last one cannot be gone on with."""
+        found = msgspec.structs.replace(record, is_taken_up=True)
+        if record.state is MigrationState.SWITCHED:
+            return found
+        try:
+            record = self._journal.write(record, found)
+        except StepFailedError as failure:
+            return self._failed(record, failure)
         if record.state is MigrationState.PREPARED:
             self._clean(record, self._source_or_none(record))  # it may have been killed in the middle of a dump
         if record.state in (MigrationState.CHECKPOINTED, MigrationState.TRANSFERRED):
@@ -119,6 +146,7 @@ class Steps:
 
     def _checkpoint(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
         source = self._running_source(record)
+        self._check_source_node(record)
         self._check_target(record)
         dump = self._method.checkpoint(record, source, within_s)
         self._reached("move.dumped")
@@ -133,12 +161,12 @@ class Steps:
 
     def _restore(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
         until = time.monotonic() + within_s
-        name = self._method.restore(record, self._running_source(record), within_s)
+        name = self._method.restore(record, self._movable_source(record), within_s)
         self._reached("move.twin-created")
         namespace = record.pod.partition("/")[0]
         while not self._closing.is_set():
             twin = self._objects.pod(namespace, name)
-            if twin is None:
+            if twin is None or not is_twin_of(twin, record):
                 raise StepFailedError(Failure.RESTORE_FAILED, f"pod {name} went before it ran")
             if is_restored(twin, self._running_source(record)):
                 return self._write(record, MigrationState.RESTORED, twin=name)
@@ -149,30 +177,73 @@ class Steps:
         return record
 
     def _switch(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
+        self._check_source_node(record, may_be_gone=True)
         switched = record.advanced(MigrationState.SWITCHED, self._clock())
         self._switching.switch(record, switched)
         self._reached("move.switched")
         return switched
 
-    def _finish(self, record: MigrationRecord) -> MigrationRecord:
-        """Delete the source, then whatever else is left. There is no way back from here."""
+    def _finish(self, record: MigrationRecord, since: float) -> MigrationRecord:
+        """Delete the source, then whatever else is left. As long as the source lives, a twin that died is no loss."""
+        within_s = self._settings.deadlines.switch_s
         source = self._source_or_none(record)
-        if source is not None:
-            self._objects.delete(source)
+        if source is not None and not has_ended(source) and not source["metadata"].get("deletionTimestamp"):
+            try:
+                self._check_taken_over(record, source)
+            except StepFailedError as failure:
+                if failure.reason is not Failure.DEADLINE or time.monotonic() - since > within_s:
+                    return self._give_back(record, failure)
+                self._closing.wait(POLL_S)
+                return record
+        self._remove_source(record, within_s)
         self._reached("move.source-deleted")
         self._leftovers.restored(record.target, record.id)
-        self._clean(record, source, keep_image=True)
-        done = record.advanced(MigrationState.DONE, self._clock())
+        is_clean = self._clean(record, source, keep_image=True)
+        done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="", left_behind=not is_clean)
+        self._settle(done)
+        return done
+
+    def _check_taken_over(self, record: MigrationRecord, source: Json) -> None:
+        """Raises StepFailedError unless the twin runs where its source is about to go; DEADLINE: it may do so soon."""
+        twin = self._twin(record)
+        if twin is None:
+            raise StepFailedError(Failure.RESTORE_FAILED, f"pod {record.twin} went before its source did")
+        node = self._objects.node(record.target)
+        if node is None or not is_ready(node):
+            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
+            raise StepFailedError(Failure.TARGET_LOST, what)
+        if not is_restored(twin, source):
+            raise StepFailedError(Failure.DEADLINE, f"pod {record.twin} is not ready any more")
+
+    def _remove_source(self, record: MigrationRecord, within_s: float) -> None:
+        """Raises TransientError, and says so in the journal, while a node that does not answer may run it on."""
+        if self._removal.remove(lambda: self._source_or_none(record), within_s):
+            return
+        what = f"node {record.source} is not Ready: {record.pod} may run there still, until it answers or is removed"
+        if record.reason != Failure.SOURCE_LOST:
+            self._settle(msgspec.structs.replace(record, reason=Failure.SOURCE_LOST.value, detail=what))
+        raise TransientError(what)
+
+    def _settle(self, record: MigrationRecord) -> None:
+        """Write the journal of a move that has switched, on its twin; one that was deleted meanwhile has none."""
         for _ in range(CONFLICTS):
             twin = self._twin(record)
             if twin is None:
-                break  # deleted meanwhile, as any pod may be
+                return
             try:
-                self._objects.patch(twin, settled(done))
-                break
+                self._objects.patch(twin, settled(record) if record.is_over else journalled(record))
+                return
             except (ConflictError, NotFoundError):
                 continue
-        return done
+
+    def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
+        """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
+        log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
+        self._switching.take_from(record)
+        self._switching.undo(record)
+        self._removal.remove(lambda: self._twin(record), self._settings.deadlines.switch_s)
+        is_clean = self._clean(record, self._source_or_none(record))
+        return self._taken_back(record, failure, is_clean)
 
     def _write(self, before: MigrationRecord, state: MigrationState, **changes: object) -> MigrationRecord:
         after = self._journal.write(before, before.advanced(state, self._clock(), reason="", detail="", **changes))
@@ -182,40 +253,91 @@ class Steps:
     # Backwards.
 
     def _failed(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
-        """Clean up after an attempt; then the next one, or the end."""
+        """Clean up after an attempt; then the next one, or the end. A move that has switched all the same goes on."""
+        ahead = self._ahead(record)
+        if ahead is not None:
+            return ahead
+        failure = self._explained(record, failure)
         log.info("attempt to move failed", move=record.id, pod=record.pod, attempt=record.attempt, error=str(failure))
         source = self._source_or_none(record)
-        self._take_back(record)
-        self._clean(record, source)
+        has_gone = self._take_back(record)
+        is_clean = self._clean(record, source)
         self._reached("move.taken-back")
-        why = {"reason": failure.reason.value, "detail": failure.detail}
-        has_more = record.attempt < self._settings.attempts and not failure.is_final
+        has_more = record.attempt < self._settings.attempts and not failure.is_final and has_gone
         if source is None or has_ended(source) or not has_more:
-            over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), **why)
-            with suppress(StepFailedError):  # it has gone meanwhile, and its journal with it
-                self._journal.write(record, over)
-            return over
+            return self._taken_back(record, failure, is_clean)
         self._closing.wait(PAUSE_S)
+        why = {"reason": failure.reason.value, "detail": failure.detail}
         try:
             return self._journal.write(record, record.advanced(MigrationState.PREPARED, self._clock(), **why))
         except StepFailedError as gone:
-            return record.advanced(MigrationState.ROLLED_BACK, self._clock(), reason=gone.reason, detail=gone.detail)
+            return self._taken_back(record, gone, is_clean)
 
-    def _take_back(self, record: MigrationRecord) -> None:
-        """The twin goes, and its source is its controller's again."""
-        twin = self._twin(record)
-        if twin is not None:
-            self._objects.delete(twin)
-        self._switching.undo(record)
+    def _ahead(self, record: MigrationRecord) -> MigrationRecord | None:
+        """The record as the twin tells it, if it has switched: an answer was lost, or another daemon was quicker.
 
-    def _clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool = False) -> None:
-        """What cannot be removed now is left to a later sweep."""
+        Raises TakenOverError where the journal has been written by another daemon.
+        """
+        twin, source = self._twin(record), self._source_or_none(record)
+        told = record_in(twin) if twin is not None else None
+        if told is not None and told.id == record.id and told.state in (MigrationState.SWITCHED, MigrationState.DONE):
+            return told
+        found = record_in(source) if source is not None else None
+        if found is not None and found != record:
+            raise TakenOverError(f"the journal of {record.pod} was written by another daemon")
+        return None
+
+    def _explained(self, record: MigrationRecord, failure: StepFailedError) -> StepFailedError:
+        """Where nothing is left to be moved, or its node is lost, that is the reason, whatever else failed."""
+        source = self._source_or_none(record)
+        if source is None or has_ended(source):
+            ended = StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended: {failure.detail}", is_final=True)
+            return failure if failure.reason is Failure.SOURCE_ENDED else ended
+        try:
+            self._check_source_node(record)
+        except StepFailedError as lost:
+            return lost
+        node = self._objects.node(record.target)
+        if not failure.is_final and (node is None or not is_ready(node)):
+            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}: {failure.detail}"
+            return StepFailedError(Failure.TARGET_LOST, what)
+        return failure
+
+    def _taken_back(self, record: MigrationRecord, failure: StepFailedError, is_clean: bool) -> MigrationRecord:
+        why = {"reason": failure.reason.value, "detail": failure.detail, "left_behind": not is_clean}
+        over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), **why)
+        with suppress(StepFailedError):  # it has gone meanwhile, and its journal with it
+            self._journal.write(record, over)
+        return over
+
+    def _take_back(self, record: MigrationRecord) -> bool:
+        """The twin goes, and its source is its controller's again. False: the twin's node may run it on.
+
+        Raises TakenOverError where another daemon gives it its source's place meanwhile.
+        """
+
+        def unswitched() -> Json | None:
+            twin = self._twin(record)
+            if twin is not None and is_switched(twin):
+                raise TakenOverError(f"pod {twin['metadata']['name']} has taken over")
+            return twin
+
+        self._switching.undo(record)  # at once: a Job that was left without its pod has another made
+        return self._removal.remove(unswitched, self._settings.deadlines.switch_s)
+
+    def _clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool = False) -> bool:
+        """Whether all was removed; what could not be is left to later."""
         try:
             self._method.clean(record, source, keep_image=keep_image)
-        except (StepFailedError, NotFoundError) as error:
+            return True
+        except TransientError:
+            raise
+        except (StepFailedError, PermanentError) as error:
             log.info("a move left something behind for now", move=record.id, error=str(error))
-            for node in (record.source,) if keep_image else (record.source, record.target):
-                self._leftovers.defer(node)
+        except Exception:
+            log.exception("a move met something unforeseen and left something behind", move=record.id)
+        self._leftovers.owe(record, keep_image=keep_image)
+        return False
 
     # What is there.
 
@@ -230,11 +352,28 @@ class Steps:
             raise StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended or was deleted", is_final=True)
         return found
 
+    def _movable_source(self, record: MigrationRecord) -> Json:
+        """Looked at once more before a twin is made of it: somebody may have changed it, or written its journal."""
+        source = self._running_source(record)
+        try:
+            check_pod(source, self._settings)
+        except MoveRefusedError as error:
+            is_final = error.reason is not Refusal.NOT_RUNNING
+            raise StepFailedError(Failure.REFUSED, str(error), is_final=is_final) from error
+        return source
+
     def _twin(self, record: MigrationRecord) -> Json | None:
         """The twin of the present attempt, also where the journal does not know of it yet."""
-        namespace, _, name = record.pod.partition("/")
-        known = record.twin or twin_name(name, f"{record.uid}/{record.id}/{record.attempt}")
-        return self._objects.pod(namespace, known)
+        found = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
+        return found if found is not None and is_twin_of(found, record) else None
+
+    def _check_source_node(self, record: MigrationRecord, *, may_be_gone: bool = False) -> None:
+        """A switch may go on without the node, when the twin is all that is left; not while nobody knows."""
+        node = self._objects.node(record.source)
+        if node is None and not may_be_gone:
+            raise StepFailedError(Failure.SOURCE_LOST, f"node {record.source} is gone", is_final=True)
+        if node is not None and not is_ready(node):
+            raise StepFailedError(Failure.SOURCE_LOST, f"node {record.source} is not Ready")
 
     def _check_target(self, record: MigrationRecord) -> None:
         node = self._objects.node(record.target)
@@ -249,7 +388,3 @@ _BLAMED = {
     MigrationState.TRANSFERRED: Failure.RESTORE_FAILED,
     MigrationState.RESTORED: Failure.SWITCH_FAILED,
 }
-
-
-def _blamed(state: MigrationState) -> Failure:
-    return _BLAMED[state]

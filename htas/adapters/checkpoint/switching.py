@@ -13,17 +13,21 @@ from collections.abc import Callable
 import msgspec
 
 from htas.adapters.checkpoint.documents import (
+    COST_BEFORE,
     DELETION_COST,
     FIRST_TO_GO,
     Json,
+    is_ready,
+    is_twin_of,
     journalled,
     origin,
     owner_kind,
 )
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.adapters.kwok.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
-from htas.model.migrations import Failure, MigrationRecord
+from htas.adapters.checkpoint.restoring import is_restored
+from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
+from htas.model.migrations import MIGRATION, Failure, MigrationRecord
 from htas.ports import ConflictError
 
 
@@ -45,6 +49,22 @@ class Switching:
                 if attempt == CONFLICTS - 1:
                     raise
 
+    def take_from(self, record: MigrationRecord) -> None:
+        """Take a twin from its controller again. The source's journal is what counts from then on."""
+        for attempt in range(CONFLICTS):
+            twin = self._objects.pod(record.pod.partition("/")[0], record.twin)
+            given = origin_of(twin) if twin is not None and is_twin_of(twin, record) else None
+            if twin is None or given is None or not is_switched(twin):
+                return
+            patch = orphaning(given)
+            patch["metadata"]["annotations"] = {MOVED: None, MIGRATION: None}
+            try:
+                self._objects.patch(twin, patch)
+                return
+            except ConflictError:
+                if attempt == CONFLICTS - 1:
+                    raise
+
     def undo(self, record: MigrationRecord) -> None:
         """Give a source back to its controller, if it was taken from it."""
         for attempt in range(CONFLICTS):
@@ -56,7 +76,8 @@ class Switching:
             patch = adoption(given) if given is not None else {"metadata": {}}
             patch["metadata"]["annotations"] = dict.fromkeys(key for key in (MOVE, MOVED) if key in annotations)
             if annotations.get(DELETION_COST) == FIRST_TO_GO:
-                patch["metadata"]["annotations"][DELETION_COST] = None
+                own = annotations.get(COST_BEFORE)
+                patch["metadata"]["annotations"] |= {DELETION_COST: own, COST_BEFORE: None}
             try:
                 if given is not None or patch["metadata"]["annotations"]:
                     self._objects.patch(source, patch)
@@ -69,12 +90,16 @@ class Switching:
         if is_switched(twin):
             return
         if source is not None and is_switched(source):
+            self.check_twin(twin, source, record)
             kept = origin_of(twin)
-            assert kept is not None  # it was written before the source was touched
+            if kept is None:  # it was written before the source was touched
+                what = f"somebody removed the annotation {MOVE} of pod {record.twin}"
+                raise StepFailedError(Failure.SWITCH_FAILED, what)
             self._adopt(twin, kept, switched)
             return
         if source is None or has_ended(source) or source["metadata"].get("deletionTimestamp"):
-            raise StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended or was deleted", is_final=True)
+            raise _ended(record)
+        self.check_twin(twin, source, record)
         given = origin(source, record)
         if origin_of(twin) != given:  # it was labelled or annotated since
             annotation = {MOVE: msgspec.json.encode(given).decode()}
@@ -85,7 +110,9 @@ class Switching:
             self._objects.patch(source, patch)
             self._reached("move.orphaned")
         elif owner_kind(source):
-            self._objects.patch(source, {"metadata": {"annotations": {DELETION_COST: FIRST_TO_GO}}})
+            own = (source["metadata"].get("annotations") or {}).get(DELETION_COST)
+            costs = {DELETION_COST: FIRST_TO_GO} | ({} if own in (None, FIRST_TO_GO) else {COST_BEFORE: own})
+            self._objects.patch(source, {"metadata": {"annotations": costs}})
             self._reached("move.source-first-to-go")
         self._adopt(twin, given, switched)
 
@@ -105,6 +132,19 @@ class Switching:
                 twin = self._found(twin)
         self._reached("move.adopted")
 
+    def check_twin(self, twin: Json, source: Json, record: MigrationRecord) -> None:
+        """Raises StepFailedError unless a twin runs, as ready as its source, on a node that answers.
+
+        What was seen running a while ago may have died since, and the source is all there is then.
+        """
+        node = self._objects.node(record.target)
+        if node is None or not is_ready(node):
+            what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
+            raise StepFailedError(Failure.TARGET_LOST, what)
+        if not is_restored(twin, source):
+            what = f"the restored pod {twin['metadata']['name']} runs no more, or is not ready"
+            raise StepFailedError(Failure.RESTORE_FAILED, what)
+
     def _found(self, twin: Json) -> Json:
         found = self._objects.pod(twin["metadata"]["namespace"], twin["metadata"]["name"])
         if found is None or found["metadata"]["uid"] != twin["metadata"]["uid"]:
@@ -113,11 +153,17 @@ class Switching:
 
     def _twin(self, record: MigrationRecord) -> Json:
         found = self._objects.pod(record.pod.partition("/")[0], record.twin)
-        if found is None:
-            raise StepFailedError(Failure.SWITCH_FAILED, f"the restored pod {record.twin} is gone")
-        return found
+        if found is not None and is_twin_of(found, record):
+            return found
+        if self._source(record) is None:  # nothing is left to be moved, nor to be given back
+            raise _ended(record)
+        raise StepFailedError(Failure.SWITCH_FAILED, f"the restored pod {record.twin} is gone")
 
     def _source(self, record: MigrationRecord) -> Json | None:
         namespace, _, name = record.pod.partition("/")
         found = self._objects.pod(namespace, name)
         return found if found is not None and found["metadata"]["uid"] == record.uid else None
+
+
+def _ended(record: MigrationRecord) -> StepFailedError:
+    return StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended or was deleted", is_final=True)

@@ -27,6 +27,19 @@ def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
     return tuple(reason for reason, is_there in found.items() if is_there)
 
 
+def only_read(raw: wire.Pod) -> tuple[str, ...]:
+    """Claims that no container may write to. Init containers are over when a pod is moved."""
+    mounts = [mount for container in raw.spec.containers for mount in container.volume_mounts or ()]
+    written = {mount.name for mount in mounts if not mount.read_only}
+    found: dict[str, bool] = {}
+    for volume in raw.spec.volumes or ():
+        claim = volume.persistent_volume_claim
+        if claim is not None:
+            is_read = claim.read_only or volume.name not in written
+            found[claim.claim_name] = is_read and found.get(claim.claim_name, True)
+    return tuple(sorted(name for name, is_read in found.items() if is_read))
+
+
 def _is_known(volume: wire.Volume) -> bool:
     """Whether it is the same on every node, or is judged by another rule; claims are judged by their access modes."""
     same = (volume.config_map, volume.secret, volume.projected, volume.downward_api)

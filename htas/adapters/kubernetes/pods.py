@@ -12,7 +12,7 @@ import msgspec
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.errors import Fault, Faults
-from htas.adapters.kubernetes.obstacles import obstacles
+from htas.adapters.kubernetes.obstacles import obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
 from htas.model.migrations import MIGRATION
@@ -122,6 +122,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         is_moved=MIGRATION in annotations,
         containers=len(spec.containers) or 1,
         obstacles=obstacles(raw),
+        only_read=only_read(raw),
     )
 
 

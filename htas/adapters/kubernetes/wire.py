@@ -115,6 +115,11 @@ class ContainerPort(Wire, frozen=True):
     host_ip: str = msgspec.field(default="", name="hostIP")
 
 
+class VolumeMount(Wire, frozen=True):
+    name: str = ""
+    read_only: bool = False
+
+
 class Container(Wire, frozen=True):
     name: str = ""
     image: str = ""
@@ -122,6 +127,7 @@ class Container(Wire, frozen=True):
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None
     volume_devices: list[dict[str, object]] | None = None
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class NodeTerm(Wire, frozen=True):
@@ -169,6 +175,7 @@ class SpreadConstraint(Wire, frozen=True):
 
 class ClaimSource(Wire, frozen=True):
     claim_name: str
+    read_only: bool = False
 
 
 class EmptyDir(Wire, frozen=True):

@@ -22,11 +22,12 @@ from threading import Event, RLock
 import msgspec
 import structlog
 
+from htas.adapters import twins
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
-from htas.adapters.kwok import twins
-from htas.adapters.kwok.twins import Json, Origin
+from htas.adapters.kwok.twins import runs, twin_of, unmarking
 from htas.adapters.looking import Looking
+from htas.adapters.twins import Json, Origin
 from htas.model.migrations import (
     ENDED_KEPT,
     TRANSITIONS,
@@ -90,7 +91,7 @@ class KwokMigration:
             raise MoveRefusedError(Refusal.TARGET_NOT_READY, f"node {target} takes no pods")
         size = pod.requests.memory_bytes
         copy_s = size / self._bandwidth if self._bandwidth is not None else 0.0
-        twin = twins.twin_of(source, target, self._clock(), memory_bytes=size, copy_s=copy_s)
+        twin = twin_of(source, target, self._clock(), memory_bytes=size, copy_s=copy_s)
         with suppress(ConflictError):  # begun already
             self._api.post(f"/api/v1/namespaces/{part(pod.namespace)}/pods", twin)
         self._reached("migrate.twin-created")
@@ -160,7 +161,7 @@ class KwokMigration:
         if twins.has_ended(twin) or self._live.node(twin["spec"]["nodeName"]) is None:
             return self._roll_back(twin, key, Failure.TARGET_LOST, "its node went, or it failed")
         now = self._clock()
-        if not twins.runs(twin) or (now < origin.started_at + origin.copy_s and not twins.is_switched(source)):
+        if not runs(twin) or (now < origin.started_at + origin.copy_s and not twins.is_switched(source)):
             return False
         self._advance(key, MigrationState.TRANSFERRED, origin.started_at + origin.copy_s)
         self._advance(key, MigrationState.RESTORED, now)
@@ -198,7 +199,7 @@ class KwokMigration:
             self._advance(key, state, self._clock())
         with self._lock:
             record = self._moves.get(key)
-        self._api.patch(_path(twin), twins.unmarking(record))
+        self._api.patch(_path(twin), unmarking(record))
         self._over(key)
         return True
 
@@ -231,7 +232,7 @@ class KwokMigration:
 
 def _check_movable(source: Json, key: str) -> None:
     meta, spec = source["metadata"], source["spec"]
-    if meta.get("deletionTimestamp") or not spec.get("nodeName") or not twins.runs(source):
+    if meta.get("deletionTimestamp") or not spec.get("nodeName") or not runs(source):
         raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {key} does not run, or not for long")
     if any(owner["kind"] == "StatefulSet" for owner in meta.get("ownerReferences") or ()):
         raise MoveRefusedError(Refusal.KEEPS_ITS_NAME, f"pod {key} must keep its name, which a twin cannot have")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
 from htas.model.nodes import HOSTNAME_LABEL, Node
-from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 
@@ -75,6 +75,10 @@ def _of_volumes(pod: Pod, volumes: VolumeBook) -> tuple[Refusal, str] | None:
             return Refusal.READ_WRITE_ONCE, f"its claim {name} is not known"
         if not SHARED & set(claim.access_modes):
             return Refusal.READ_WRITE_ONCE, f"its volume {name} can be attached to one node at a time"
+        is_read = set(claim.access_modes) == {"ReadOnlyMany"} or name in pod.only_read
+        if not is_read and pod.disruption.get(SHARED_VOLUMES) != "true":
+            what = f"it writes to the shared volume {name} until its twin runs, which writes the same again"
+            return Refusal.SHARED_VOLUME, f'{what} (fine for you: {SHARED_VOLUMES}="true")'
         volume = volumes.persistent.get(claim.volume or "")
         if volume is not None and _is_local(volume):
             return Refusal.LOCAL_VOLUME, f"its volume {name} is on its node"

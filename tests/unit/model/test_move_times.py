@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.model.migrations import MigrationRecord, MigrationState
@@ -66,3 +67,23 @@ def test_pods_that_use_less_than_they_ask_for_have_smaller_archives() -> None:
 
 def test_what_was_taken_back_teaches_nothing() -> None:
     assert MoveTimes().learned(moved(1.0, 500.0, state=MigrationState.ROLLED_BACK)) == MoveTimes()
+
+
+def test_a_move_that_waited_for_a_daemon_teaches_nothing() -> None:
+    times = MoveTimes()
+    for _ in range(10):
+        times = times.learned(moved(0.125, 6.0, asked_gib=0.25))
+    resumed = msgspec.structs.replace(moved(0.125, 3600.0, asked_gib=0.25), is_taken_up=True)
+    assert times.learned(resumed) == times
+
+
+def test_pods_that_asked_for_no_memory_say_nothing_of_the_size_of_others() -> None:
+    """Ten archives of 1 GiB: a pod that asks for 256 MiB is not expected to have one of 2.5 GiB."""
+    times = MoveTimes()
+    for _ in range(10):
+        times = times.learned(moved(1.0, 38.0, asked_gib=0.0))
+    assert times.expected_s(2**28) == pytest.approx(4.0 + 34.0 / 4, rel=0.1)
+    halves = MoveTimes()
+    for asked in (1.0, 0.0, 1.0, 0.0):
+        halves = halves.learned(moved(0.5, 21.0, asked_gib=asked))
+    assert halves.gib / halves.asked_gib == pytest.approx(0.5)

@@ -50,7 +50,8 @@ def a_node(name: str, runtime: str = "containerd://2.3.7", *, ready: bool = True
 
 def a_record(state: MigrationState = MigrationState.TRANSFERRED, **changes: Any) -> MigrationRecord:
     facts: Json = {
-        "id": "m1",
+        "id": "abcdef012345",
+        "containers": ("main",),
         "pod": "default/train-x",
         "uid": "u-1",
         "source": "a",

@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
@@ -44,6 +46,8 @@ class Registry(ThreadingHTTPServer):
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[str, bytes] = {}
         self.authorizations: set[str | None] = set()
+        self.page = 100
+        """So many tags are told at one time."""
 
     @property
     def url(self) -> str:
@@ -71,7 +75,11 @@ class _RegistryHandler(BaseHTTPRequestHandler):
                 self.server.manifests[name] = body
                 self._answer(201)
             case "GET", "tags":
-                self._answer(200, json.dumps({"tags": list(self.server.manifests)}).encode())
+                last = dict(parse_qsl(query)).get("last", "")
+                rest = sorted(tag for tag in self.server.manifests if tag > last)
+                part = rest[: self.server.page]
+                link = f'</v2/htas/tags/list?last={part[-1]}>; rel="next"' if len(part) < len(rest) else ""
+                self._answer(200, json.dumps({"tags": part}).encode(), link=link)
             case "GET", "manifests" if name in self.server.manifests:
                 found = self.server.manifests[name]
                 self._answer(200, found, digest=f"sha256:{hashlib.sha256(found).hexdigest()}")
@@ -92,11 +100,13 @@ class _RegistryHandler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 # the library's own names
 
-    def _answer(self, code: int, body: bytes = b"", location: str = "", digest: str = "") -> None:
+    def _answer(self, code: int, body: bytes = b"", location: str = "", digest: str = "", link: str = "") -> None:
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         if location:
             self.send_header("Location", location)
+        if link:
+            self.send_header("Link", link)
         if digest:
             self.send_header("Docker-Content-Digest", digest)
         self.end_headers()
@@ -169,7 +179,8 @@ def test_the_image_is_for_the_architecture_of_the_target(
     with FakeApiServer(answer) as server:
         objects, access = Objects(ApiServer(server.access(), RateLimit(1e9, 10**9))), server.access()
         method = KubeletCheckpoint(objects, Kubelets(access, 10_250, None, None), copies)
-        method.deliver(a_record(archive=str(archives / ARCHIVE)), a_pod(), 20.0)
+        copies.archives = str(archives)
+        method.deliver(a_record(containers=("main",), archive=str(archives / ARCHIVE)), a_pod(), 20.0)
     ((_, raw),) = registry.manifests.items()
     config = json.loads(registry.blobs[json.loads(raw)["config"]["digest"]])
     assert (config["architecture"], config["os"]) == ("arm64", "linux")
@@ -211,15 +222,46 @@ def test_what_is_forgotten_is_gone_from_the_registry_and_no_more(
     assert [tag.split("-")[1] for tag in registry.manifests] == ["m3"]
 
 
+def test_a_registry_that_tells_its_tags_by_parts_is_asked_for_all(
+    copies: RegistryCopies, registry: Registry, archives: Path
+) -> None:
+    registry.page = 2
+    for move in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc", "dddddddddddd", "eeeeeeeeeeee"):
+        (archives / ARCHIVE).write_text(f"the memory of {move}")
+        copies.deliver(a_record(id=move), "main", str(archives / ARCHIVE), 20.0)
+    copies.sweep("b", ["cccccccccccc"])
+    assert [tag.split("-")[1] for tag in registry.manifests] == ["cccccccccccc"]
+
+
 def test_archives_of_the_pod_are_removed_and_no_others(copies: RegistryCopies, archives: Path) -> None:
-    others = ("checkpoint-other_default-main-2026-11-21T10:00:00Z.tar", "checkpoint-train-x_default-notes.txt")
+    others = (
+        "checkpoint-train-x_default-b-main-2026-11-21T10:00:00Z.tar",
+        "checkpoint-other_default-main-2026-11-21T10:00:00Z.tar",
+        "checkpoint-train-x_default-notes.txt",
+    )
     for name in others:
         (archives / name).write_text("kept")
     old = archives / ARCHIVE.replace("10:00", "09:00")
     old.write_text("from before the move")
     os.utime(old, (500.0, 500.0))
-    copies.clean_source(a_record(), ["main"])
+    copies.clean_source(a_record(started_at=time.time() - 60.0))
     assert {path.name for path in archives.iterdir()} == {*others, old.name}
+
+
+def test_archives_are_as_old_as_the_nodes_own_clock_says(agent: Agent, archives: Path) -> None:
+    """Three seconds behind HTAS's: what was written after the move began seems to be from before."""
+    alike = archives / ARCHIVE.replace("_default-", "_default-b-")
+    for path in (alike, archives / ARCHIVE):
+        path.write_text("memory")
+        os.utime(path, (time.time() - 3.0, time.time() - 3.0))
+    agent.clean(Clean("default", "train-x", ["main"], age_s=5.0))
+    assert list(archives.iterdir()) == [alike], "the namespace default-b keeps its own"
+
+
+def test_an_archive_that_is_named_is_removed_however_old_it_is(agent: Agent, archives: Path) -> None:
+    os.utime(archives / ARCHIVE, (500.0, 500.0))
+    agent.clean(Clean("default", "train-x", ["main"], 1.0, [str(archives / ARCHIVE)]))
+    assert not list(archives.iterdir())
 
 
 def test_who_does_not_know_the_token_is_not_obeyed(
@@ -362,5 +404,5 @@ def test_credentials_go_to_the_registry(registry: Registry, archives: Path, tmp_
 
 
 def test_cleaning_an_empty_directory_is_done(agent: Agent, archives: Path) -> None:
-    agent.clean(Clean("default", "nobody", 0.0))
+    agent.clean(Clean("default", "nobody", ["main"], 1e9))
     assert (archives / ARCHIVE).exists()

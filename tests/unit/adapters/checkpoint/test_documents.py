@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from htas.adapters.checkpoint.documents import found_in, journalled, origin, record_in, settled, twin_of
-from htas.adapters.kwok.twins import adoption
+from htas.adapters.checkpoint.documents import (
+    LEFT_BEHIND,
+    found_in,
+    journalled,
+    origin,
+    record_in,
+    restored_image_labels,
+    settled,
+    twin_of,
+)
+from htas.adapters.twins import adoption
 from htas.model.migrations import MIGRATION, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
 from tests.unit.adapters.checkpoint.pods import Json, a_pod, a_record
@@ -58,13 +67,16 @@ def test_a_pod_without_a_journal_or_with_a_spoiled_one_is_not_moving() -> None:
 
 
 def test_a_move_that_is_over_is_not_looked_for() -> None:
-    assert journalled(a_record(MigrationState.ROLLED_BACK))["metadata"]["labels"] == {MOVING: None}
+    assert journalled(a_record(MigrationState.ROLLED_BACK))["metadata"]["labels"] == {MOVING: None, LEFT_BEHIND: None}
     done = settled(a_record(MigrationState.DONE))["metadata"]["labels"]
-    assert done == {MOVING: None, TWIN_OF: None}
+    assert done == {MOVING: None, TWIN_OF: None, LEFT_BEHIND: None}
+    left = journalled(a_record(MigrationState.ROLLED_BACK, left_behind=True))["metadata"]["labels"]
+    assert left == {MOVING: None, LEFT_BEHIND: ID}, "its archives are still looked for"
 
 
 def test_before_the_switch_the_source_is_believed_and_the_twin_after_it() -> None:
-    source, twin = a_pod(), a_pod()
+    source = a_pod()
+    twin = twin_of(source, a_record(), ["ck"], "Never")
     twin["metadata"]["uid"] = "u-2"
     early, late, switched = (
         a_record(state) for state in (MigrationState.TRANSFERRED, MigrationState.RESTORED, SWITCHED)
@@ -77,7 +89,55 @@ def test_before_the_switch_the_source_is_believed_and_the_twin_after_it() -> Non
     assert not found_in([patched(source, journalled(a_record(MigrationState.DONE)))])
 
 
+def test_a_pod_is_believed_about_nobody_but_itself() -> None:
+    """Whoever may create pods can write a journal on one: about another pod, or in words that a shell would run."""
+    tells: list[Json] = [
+        {"pod": "kube-system/dns"},
+        {"pod": "default/other"},
+        {"uid": "u-9"},
+        {"source": "c"},
+        {"id": "x'; touch /root/owned; '"},
+        {"id": "............"},
+        {"id": "ABCDEF012345"},
+        {"twin": "victim"},
+        {"containers": ("*",)},
+    ]
+    for told in tells:
+        forged = a_record(**told)
+        bearer = patched(a_pod(), journalled(forged))
+        assert not found_in([bearer]), told
+    unlabelled = patched(a_pod(), journalled(a_record()))
+    unlabelled["metadata"]["labels"][MOVING] = "fedcba543210"
+    assert not found_in([unlabelled])
+
+
+def test_a_twin_is_believed_about_a_pod_of_its_own_namespace_and_bears_all_marks() -> None:
+    record = a_record(SWITCHED)
+    twin = patched(twin_of(a_pod(), record, ["ck"], "Never"), journalled(record))
+    twin["metadata"]["uid"] = "u-2"
+    assert found_in([twin]) == [record]
+    marks: list[tuple[str, Json]] = [
+        ("namespace", {"namespace": "tenant"}),
+        ("name", {"name": "train-x-m00000000"}),
+        ("whose twin", {"labels": {**twin["metadata"]["labels"], TWIN_OF: "u-9"}}),
+        ("which move", {"labels": {**twin["metadata"]["labels"], "htas.io/restored": "fedcba543210"}}),
+    ]
+    for mark, changed in marks:
+        forged = {**twin, "metadata": {**twin["metadata"], **changed}}
+        assert not found_in([forged]), mark
+    elsewhere = {**twin, "spec": {**twin["spec"], "nodeName": "c"}}
+    assert not found_in([elsewhere])
+
+
+def test_a_label_that_is_no_id_names_no_move() -> None:
+    pod = a_pod()
+    for text, found in ((ID, ID), ("............", None), ("", None)):
+        pod["metadata"]["labels"]["htas.io/restored"] = text
+        assert restored_image_labels(pod) == found
+
+
 SWITCHED = MigrationState.SWITCHED
+ID = "abcdef012345"
 
 
 def patched(pod: Json, patch: Json) -> Json:

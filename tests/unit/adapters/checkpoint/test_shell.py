@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from pathlib import Path
 
 import pytest
 
+from htas.adapters.checkpoint import secure_copy
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.image import checkpoint_image, head, tail
 from htas.adapters.checkpoint.secure_copy import SecureCopies
@@ -51,7 +53,7 @@ def test_host_keys_are_pinned_and_nobody_is_asked(shell: Shell, bin_: Path) -> N
     asked = (bin_ / "asked").read_text()
     for option in ("StrictHostKeyChecking=yes", "UserKnownHostsFile=/keys/known", "BatchMode=yes", "-i /keys/id"):
         assert option in asked
-    assert "-p 2222 -l mover 192.0.2.1" in asked
+    assert "-p 2222 -l mover -- 192.0.2.1" in asked
 
 
 def test_a_command_that_fails_says_why(shell: Shell) -> None:
@@ -109,12 +111,71 @@ def test_an_archive_arrives_as_an_image(shell: Shell, bin_: Path, tmp_path: Path
 
 
 def test_both_names_of_a_moves_images_are_removed_and_no_others(shell: Shell, bin_: Path) -> None:
-    ours = {"localhost/htas-checkpoint/main:m1-1": "sha256:a", "sha256:id-a": "sha256:a"}
-    others = {"localhost/htas-checkpoint/main:m2-1": "sha256:b", "app:1": "sha256:c"}
+    one, two = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+    ours = {f"localhost/htas-checkpoint/main:{one}-1": "sha256:a", "sha256:id-a": "sha256:a"}
+    others = {f"localhost/htas-checkpoint/main:{two}-1": "sha256:b", "app:1": "sha256:c"}
     (bin_ / "images").write_text("".join(f"{name} type {digest}\n" for name, digest in (ours | others).items()))
     copies = SecureCopies(shell, lambda node: node)
-    copies.forget("b", "m1")
+    copies.forget("b", one)
     assert set((bin_ / "removed").read_text().split()[4:]) == set(ours)
     (bin_ / "removed").unlink()
-    copies.sweep("b", ["m1"])
-    assert set((bin_ / "removed").read_text().split()[4:]) == {"localhost/htas-checkpoint/main:m2-1"}
+    copies.sweep("b", [one])
+    assert set((bin_ / "removed").read_text().split()[4:]) == {f"localhost/htas-checkpoint/main:{two}-1"}
+
+
+@pytest.mark.parametrize("forged", ["............", "x'; touch owned; '", "", "AAAAAAAAAAAA"])
+def test_what_is_no_id_is_no_part_of_a_command(forged: str, shell: Shell, bin_: Path) -> None:
+    image = "localhost/htas-checkpoint/main:bbbbbbbbbbbb-1"
+    (bin_ / "images").write_text(f"{image} type sha256:b\n")
+    copies = SecureCopies(shell, lambda node: node)
+    copies.forget("b", forged)
+    assert not (bin_ / "removed").exists()
+    copies.sweep("b", [forged])
+    assert image in (bin_ / "removed").read_text(), "nothing is kept by a pattern"
+
+
+NAMES = [
+    "checkpoint-train-x_default-main-2026-11-21T10:00:00Z.tar",
+    "checkpoint-train-x_default-main-2026-11-21T10:00:00+01:00.tar",
+    "checkpoint-train-x_default-main-log-2026-11-21T10:00:00Z.tar",
+    "checkpoint-train-x_default-b-main-2026-11-21T10:00:00Z.tar",
+    "checkpoint-train-x_default-main-notes.tar",
+]
+
+
+def test_archives_of_a_moves_containers_are_removed_whatever_the_nodes_clock_says(shell: Shell, tmp_path: Path) -> None:
+    """HTAS's own is an hour ahead. Containers and namespaces whose names begin alike keep theirs."""
+    began = 1000.0
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    for name in NAMES:
+        (directory / name).write_text("memory")
+    old = directory / NAMES[0].replace("10:00:00", "09:00:00")
+    old.write_text("from before the move")
+    os.utime(old, (time.time() - 600, time.time() - 600))
+    copies = SecureCopies(shell, lambda node: node, lambda: began + 60.0, str(directory))
+    copies.clean_source(a_record(started_at=began))
+    assert {path.name for path in directory.iterdir()} == {old.name, *NAMES[2:]}
+
+
+def test_only_a_pods_own_archives_are_removed_by_their_paths(shell: Shell, tmp_path: Path) -> None:
+    directory = tmp_path / "checkpoints"
+    directory.mkdir()
+    known, other = directory / NAMES[0], directory / NAMES[3]
+    for path in (known, other):
+        path.write_text("memory")
+        os.utime(path, (500.0, 500.0))
+    record = a_record(archive=f"{known} {other} {tmp_path}/{NAMES[0]} /etc/shadow", started_at=time.time())
+    SecureCopies(shell, lambda node: node, archives=str(directory)).clean_source(record)
+    assert list(directory.iterdir()) == [other]
+
+
+def test_a_kubelet_that_has_signed_no_certificate_has_none_of_its_own(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With serverTLSBootstrap the cluster's CA signs it."""
+    monkeypatch.setattr(secure_copy, "CERTIFICATE", str(tmp_path / "kubelet.crt"))
+    copies = SecureCopies(shell, lambda node: node)
+    assert copies.certificate("a") == ""
+    (tmp_path / "kubelet.crt").write_text("PEM")
+    assert copies.certificate("a") == "PEM"

@@ -48,3 +48,29 @@ def test_containers_are_counted_without_those_that_initialise() -> None:
 def test_a_node_tells_its_container_runtime() -> None:
     view = view_of(node(nodeInfo={"containerRuntimeVersion": "containerd://2.3.7"}), node("other"))
     assert [each.runtime for each in view.nodes] == ["containerd://2.3.7", ""]
+
+
+CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+WRITING, READING = {"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/v", "readOnly": True}
+
+
+@pytest.mark.parametrize(
+    ("volumes", "mounts", "claims"),
+    [
+        pytest.param([CLAIM], [[WRITING]], (), id="written"),
+        pytest.param([CLAIM], [[READING]], ("data",), id="mounted read-only"),
+        pytest.param([CLAIM], [[READING], [WRITING]], (), id="written by one of two containers"),
+        pytest.param([CLAIM], [[]], ("data",), id="mounted by none"),
+        pytest.param(
+            [{**CLAIM, "persistentVolumeClaim": {"claimName": "data", "readOnly": True}}],
+            [[WRITING]],
+            ("data",),
+            id="read-only for the whole pod",
+        ),
+        pytest.param([CLAIM, {**CLAIM, "name": "w"}], [[WRITING]], (), id="by two volumes, one of them written"),
+        pytest.param([{"name": "v", "configMap": {"name": "c"}}], [[WRITING]], (), id="no claim"),
+    ],
+)
+def test_claims_that_are_only_read(volumes: list[Any], mounts: list[list[Any]], claims: tuple[str, ...]) -> None:
+    containers = [asking(f"c{number}") | {"volumeMounts": each} for number, each in enumerate(mounts)]
+    assert read_pod(pod("a", containers=containers, volumes=volumes)).only_read == claims

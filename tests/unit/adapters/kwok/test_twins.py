@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from htas.adapters.kwok import twins
+from htas.adapters.twins import MOVE, adoption, origin_of, orphaning, twin_name
 from htas.model.pods import TWIN_OF
 
 STARTED = "2026-01-01T00:00:00Z"
@@ -43,7 +44,7 @@ def test_it_runs_what_remains_on_the_target_and_belongs_to_nobody_yet() -> None:
 def test_it_does_again_what_its_source_does_while_it_is_copied() -> None:
     found = twins.twin_of(source(**{twins.DELAY: "2m"}), "b", NOW, memory_bytes=2**30, copy_s=7.2)
     assert found["metadata"]["annotations"][twins.DELAY] == "87.2s"
-    origin = twins.origin_of(found)
+    origin = origin_of(found)
     assert origin is not None
     assert (origin.memory_bytes, origin.copy_s) == (2**30, 7.2)
 
@@ -55,27 +56,27 @@ def test_work_that_should_have_ended_ends_at_once() -> None:
 
 def test_whatever_the_twin_bears_its_origin_can_be_read_back() -> None:
     found = source()
-    origin = twins.origin_of(twins.twin_of(found, "b", NOW))
+    origin = origin_of(twins.twin_of(found, "b", NOW))
     assert origin is not None
     assert (origin.name, origin.uid, origin.node) == ("train-x7k2p", "u1", "a")
-    adopted = twins.adoption(origin)["metadata"]
+    adopted = adoption(origin)["metadata"]
     for key in ("labels", "ownerReferences", "finalizers"):
         assert adopted[key] == found["metadata"][key]
-    orphaned = twins.orphaning(origin)["metadata"]
+    orphaned = orphaning(origin)["metadata"]
     assert (orphaned["uid"], orphaned["labels"], orphaned["finalizers"]) == ("u1", {"job-name": None}, None)
 
 
-@pytest.mark.parametrize("spoiled", [{}, {"annotations": {twins.MOVE: "{"}}, {"annotations": None}])
+@pytest.mark.parametrize("spoiled", [{}, {"annotations": {MOVE: "{"}}, {"annotations": None}])
 def test_a_twin_whose_note_is_spoiled_is_nobodys(spoiled: dict[str, Any]) -> None:
-    assert twins.origin_of({"metadata": spoiled}) is None
+    assert origin_of({"metadata": spoiled}) is None
 
 
 def test_its_name_is_the_same_each_time_and_does_not_grow_with_each_move() -> None:
-    first = twins.twin_name("train", "u1")
-    assert first == twins.twin_name("train", "u1")
-    assert first != twins.twin_name("train", "u2")
-    assert len(twins.twin_name(first, "u2")) == len(first)
-    assert len(twins.twin_name("x" * 253, "u")) <= 253
+    first = twin_name("train", "u1")
+    assert first == twin_name("train", "u1")
+    assert first != twin_name("train", "u2")
+    assert len(twin_name(first, "u2")) == len(first)
+    assert len(twin_name("x" * 253, "u")) <= 253
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.move_times import MoveTimes
 from htas.model.nodes import HOSTNAME_LABEL
-from htas.model.pods import MAY_MIGRATE, Owner, Pod
+from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Owner, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.reasons import Kept
 from htas.model.selectors import Operator, Requirement
@@ -35,6 +35,8 @@ VOLUMES = Volumes(
         VolumeClaim("default", "once", "v", access_modes=("ReadWriteOnce",)),
         VolumeClaim("default", "single", "v", access_modes=("ReadWriteOncePod",)),
         VolumeClaim("default", "shared", "v", access_modes=("ReadWriteMany",)),
+        VolumeClaim("default", "mixed", "v", access_modes=("ReadWriteOnce", "ReadOnlyMany")),
+        VolumeClaim("default", "read", "v", access_modes=("ReadOnlyMany",)),
         VolumeClaim("default", "local", "disk", access_modes=("ReadOnlyMany",)),
     ),
 )
@@ -71,7 +73,21 @@ def owned_by(kind: str) -> dict[str, Any]:
         pytest.param(with_claim("once"), Refusal.READ_WRITE_ONCE, id="a volume for one node"),
         pytest.param(with_claim("single"), Refusal.READ_WRITE_ONCE, id="a volume for one pod"),
         pytest.param(with_claim("unseen"), Refusal.READ_WRITE_ONCE, id="a claim that is not known"),
-        pytest.param(with_claim("shared"), None, id="a volume for many nodes"),
+        pytest.param(with_claim("shared"), Refusal.SHARED_VOLUME, id="a volume that it and its twin would write to"),
+        pytest.param(with_claim("mixed"), Refusal.SHARED_VOLUME, id="a volume that many read, and it may write to"),
+        pytest.param(with_claim("shared") | {"only_read": ("shared",)}, None, id="a shared volume mounted read-only"),
+        pytest.param(
+            with_claim("shared") | {"only_read": ("other",)}, Refusal.SHARED_VOLUME, id="another is mounted read-only"
+        ),
+        pytest.param(
+            with_claim("shared") | {"disruption": {SHARED_VOLUMES: "true"}}, None, id="it says that this is fine"
+        ),
+        pytest.param(
+            with_claim("shared") | {"disruption": {SHARED_VOLUMES: "yes"}},
+            Refusal.SHARED_VOLUME,
+            id="it says something else",
+        ),
+        pytest.param(with_claim("read"), None, id="a volume that nobody writes to"),
         pytest.param(with_claim("local"), Refusal.LOCAL_VOLUME, id="a volume on its node"),
     ],
 )
