@@ -131,8 +131,8 @@ class AutoscalingSetting(Section):
         default=2.5,
         gt=0,
         le=60,
-        description="For cheapest-mix: about so long a purchase is searched for; 2500ms, more finds little. Counted in the "
-        "solver's own steps, so that the same snapshot gives the same plan.",
+        description="For cheapest-mix: about so long a purchase is searched for; 2500ms, more finds little. Counted in "
+        "the solver's own steps, so that the same snapshot gives the same plan.",
     )
     startup: Seconds = Field(
         default=60.0,
