@@ -39,9 +39,13 @@ BLUE, SKY, ORANGE, VERMILION, GREEN, PURPLE, GREY = (
     "#CC79A7",
     "#5A5A5A",
 )
+NAVY, PALE = "#00304F", "#A9D6F5"
+"""What is HTAS's is blue: these are its purchases by the cheapest mix."""
 LOOKS: Mapping[str, Look] = {
     "htas": Look(BLUE, None, "", 2.4),
     "htas-default": Look(SKY, None, "////", 2.0),
+    "htas-mix": Look(NAVY, (0, (1.0, 1.0)), ""),
+    "htas-default-mix": Look(PALE, (0, (4.0, 1.0)), "oo"),
     "default-kubernetes": Look(ORANGE, (0, (6.0, 2.0)), "\\\\\\\\"),
     "cluster-autoscaler": Look(VERMILION, (0, (3.0, 1.5)), "...."),
     "coca": Look(GREEN, (0, (6.0, 1.5, 1.5, 1.5)), "xxxx"),
