@@ -21,7 +21,7 @@ from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, patter
 
 LARGEST = 2**60
 """A mix must cost less: sums with what cannot be bought stay within 64 bits."""
-STEP, PAIR = 0.025, 5e-6
+STEP, PAIR = 0.015, 3e-6
 """Of effort: for one amount left, and for one machine that may be the next for it."""
 
 
