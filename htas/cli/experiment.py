@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -26,6 +27,8 @@ app = typer.Typer(help="Play policies against each other in the sandbox.", no_ar
 
 Part = tuple[str, str, Source, int]
 """Experiment, contender, workload and seed: what a process needs to play a trial."""
+TOLD = 10
+"""Where no bar is drawn, a line is written each time that so many trials more have been played."""
 
 
 @app.command("run")
@@ -128,7 +131,7 @@ def report_on_results(
 def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
     """Play all trials of a design, several at a time; the results stand in the design's order whoever is done first.
 
-    Where it is interrupted (Ctrl-C) they are of those that have been played by then.
+    Where it is interrupted (Ctrl-C, SIGTERM) they are of those that have been played by then.
     """
     parts: list[Part] = [
         (chosen.name, name, source, seed)
@@ -137,7 +140,7 @@ def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
         for seed in chosen.seeds
     ]
     done: dict[int, tuple[RunResult, Timing]] = {}
-    with suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), _ended_like_interrupted():
         _play_into(done, parts, workers)
     played = [done[index] for index in sorted(done)]
     results = Results(
@@ -165,12 +168,29 @@ def _play_into(done: dict[int, tuple[RunResult, Timing]], parts: list[Part], wor
             for trial in as_completed(playing):
                 part = parts[playing[trial]]
                 done[playing[trial]] = trial.result()
-                progress.update(task, advance=1, description=f"{part[1]} on {part[2].name}, seed {part[3]}")
+                said = f"{part[1]} on {part[2].name}, seed {part[3]}"
+                progress.update(task, advance=1, description=said)
+                if not err.is_terminal and (len(done) % TOLD == 0 or len(done) == len(parts)):
+                    err.print(f"{len(done)} of {len(parts)} played, last {said}", markup=False, soft_wrap=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in active_children():  # a trial on the whole trace takes minutes: nobody waits for its end
                 child.terminate()
             raise
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """What `timeout` or a system going down ends has played for an hour, too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _ignore_interrupts() -> None:

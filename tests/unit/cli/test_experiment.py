@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -101,16 +102,17 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_played(tmp_path
     assert (said.exit_code, "cannot be written to" in said.output) == (2, True)
 
 
-def test_what_was_played_is_kept_when_interrupted(tmp_path: Path) -> None:
-    """Of ten thousand trials some are over when the user presses Ctrl-C."""
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=["by Ctrl-C", "by a time limit"])
+def test_what_was_played_is_kept_when_interrupted(tmp_path: Path, sign: signal.Signals) -> None:
+    """Of ten thousand trials some are over when it is ended."""
     table, to = tmp_path / "mine.csv", tmp_path / "results"
     table.write_text(ONE_OF_EACH)
     words = ("experiment", "run", "paper", "--workload", table, "--policy", "htas", "--seeds", 10_000, "--workers", 1)
-    code = "import sys, htas.cli.experiment as e, threading as t, _thread\n"
+    code = "import os, sys, htas.cli.experiment as e, threading as t\n"
     code += "from htas.cli.main import app\nplay = e._play_into\n"
     code += "def until(done, *rest):\n"
-    code += "    t.Thread(target=lambda: ([None for _ in iter(lambda: len(done) < 2, False)], _thread.interrupt_main())).start()\n"
-    code += "    play(done, *rest)\n"
+    code += "    t.Thread(target=lambda: ([None for _ in iter(lambda: len(done) < 2, False)], os.kill(os.getpid(), SIGN))).start()\n"
+    code = code.replace("SIGN", str(sign.value)) + "    play(done, *rest)\n"
     code += "if __name__ == '__main__':\n    e._play_into = until\n    app()\n"
     (script := tmp_path / "interrupted.py").write_text(code)
     here = {**os.environ, "PYTHONPATH": str(Path(htas.__file__).parents[1])}
