@@ -59,7 +59,7 @@ class Htas:
         """Log lines of an event with these facts."""
         return [line for line in self.lines if line.get("event") == event and facts.items() <= line.items()]
 
-    def says(self, event: str, within_s: float = 30.0, **facts: object) -> Json:
+    def says(self, event: str, within_s: float = 60.0, **facts: object) -> Json:
         """Wait for a log line."""
 
         def look() -> list[Json]:
