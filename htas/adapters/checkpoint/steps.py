@@ -18,6 +18,7 @@ from htas.adapters.checkpoint.documents import (
     journalled,
     record_in,
     settled,
+    stands_for,
     twin_name_of,
 )
 from htas.adapters.checkpoint.failures import StepFailedError, shortened
@@ -199,7 +200,10 @@ class Steps:
         self._reached("move.source-deleted")
         self._leftovers.restored(record.target, record.id)
         is_clean = self._clean(record, source, keep_image=True)
-        done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="", left_behind=not is_clean)
+        done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="")
+        with suppress(StepFailedError, TakenOverError):  # a finalizer holds its object: it would be found as Restored
+            self._journal.write(record, done)
+        done = msgspec.structs.replace(done, left_behind=not is_clean)
         self._settle(done)
         return done
 
@@ -238,10 +242,11 @@ class Steps:
 
     def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
         """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
+        self._twin_of_the_move(record)
         log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
         self._switching.take_from(record)
         self._switching.undo(record)
-        self._removal.remove(lambda: self._twin(record), self._settings.deadlines.switch_s)
+        self._removal.remove(lambda: self._twin_of_the_move(record), self._settings.deadlines.switch_s)
         is_clean = self._clean(record, self._source_or_none(record))
         return self._taken_back(record, failure, is_clean)
 
@@ -317,11 +322,12 @@ class Steps:
         """
 
         def unswitched() -> Json | None:
-            twin = self._twin(record)
+            twin = self._twin_of_the_move(record)
             if twin is not None and is_switched(twin):
                 raise TakenOverError(f"pod {twin['metadata']['name']} has taken over")
             return twin
 
+        unswitched()
         self._switching.undo(record)  # at once: a Job that was left without its pod has another made
         return self._removal.remove(unswitched, self._settings.deadlines.switch_s)
 
@@ -366,6 +372,13 @@ class Steps:
         """The twin of the present attempt, also where the journal does not know of it yet."""
         found = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
         return found if found is not None and is_twin_of(found, record) else None
+
+    def _twin_of_the_move(self, record: MigrationRecord) -> Json | None:
+        """Only such a twin may be deleted. Raises TakenOverError for one that is a pod like any other by now."""
+        twin = self._twin(record)
+        if twin is not None and not stands_for(twin, record):
+            raise TakenOverError(f"pod {twin['metadata']['name']} is no twin any more")
+        return twin
 
     def _check_source_node(self, record: MigrationRecord, *, may_be_gone: bool = False) -> None:
         """A switch may go on without the node, when the twin is all that is left; not while nobody knows."""

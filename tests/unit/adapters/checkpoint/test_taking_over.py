@@ -9,11 +9,11 @@ from threading import Event, Semaphore
 import pytest
 from structlog.testing import capture_logs
 
-from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO
+from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO, journalled, record_in, settled
 from htas.adapters.checkpoint.methods import Dump
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
 from htas.model.pods import MOVING
-from tests.unit.adapters.checkpoint.cluster import Json
+from tests.unit.adapters.checkpoint.cluster import Json, merge
 from tests.unit.adapters.checkpoint.moving import QUICK, Disks, World, is_owned, over
 from tests.waiting import until
 
@@ -311,3 +311,46 @@ def test_methods_share_how_many_moves_are_under_way() -> None:
         other.run()
         assert {over(one).state, over(other).state} == {DONE}
     assert not watched.saw_other, "the second began after the first was over"
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", ""])
+def test_a_source_that_a_foreign_finalizer_holds_is_not_found_again(owner: str) -> None:
+    world = World(owner)
+    world.left(RESTORED)
+    world.source["metadata"]["finalizers"] = ["example.com/wait"]
+    assert world.carried_on().state is DONE
+    told = record_in(world.source)
+    assert told is not None
+    assert told.state is DONE
+    assert MOVING not in world.source["metadata"]["labels"]
+    assert world.names == ["train", "train-m"]
+
+
+@pytest.mark.parametrize("owner", ["Job", "ReplicaSet", ""])
+def test_a_pod_that_was_a_twin_is_not_deleted_for_the_move_that_made_it(owner: str) -> None:
+    """The source's object tells of Restored still; its twin was settled, and has a move of its own behind it."""
+    world = World(owner)
+    record = world.left(RESTORED)
+    world.switch(record)
+    merge(world.twin, settled(record.advanced(DONE, time.time())))
+    world.source["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z"
+    world.source["metadata"]["finalizers"] = ["example.com/wait"]
+    second = MigrationRecord(
+        "bbbbbbbbbbbb",
+        f"team/{world.twin['metadata']['name']}",
+        world.twin["metadata"]["uid"],
+        "b",
+        "c",
+        "kubelet-checkpoint",
+        ROLLED_BACK,
+        time.time(),
+    )
+    merge(world.twin, journalled(second))
+    with capture_logs() as told, world.engine() as engine:
+        engine.run()
+        until(lambda: any(each["event"] == "move left to another daemon" for each in told))
+        until(lambda: not engine.records())
+    assert world.names == ["train", "train-m"]
+    assert not world.twin["metadata"].get("deletionTimestamp")
+    assert not [name for method, name in world.cluster.writes if method == "DELETE"]
+    assert world.disks.images["b"], "it restarts from it"
