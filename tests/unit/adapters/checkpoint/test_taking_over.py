@@ -248,6 +248,28 @@ def test_the_source_of_a_node_that_was_removed_is_gone() -> None:
     assert world.names == ["train-m"]
 
 
+@pytest.mark.parametrize("has_object", [False, True], ids=["its node is gone", "its node does not answer"])
+def test_a_pod_that_changes_while_it_is_deleted_is_deleted_all_the_same(has_object: bool) -> None:
+    world = World()
+    world.switch(world.left(RESTORED))
+    world.cluster.lose_node("a", with_object=not has_object)
+    asked: list[str] = []
+
+    def change(method: str, name: str, body: Json) -> None:
+        if method == "DELETE" and not asked:
+            asked.append(name)
+            world.cluster.changed(world.source)
+
+    world.cluster.before = change
+    with world.engine() as engine:
+        engine.run()
+        until(lambda: ("DELETE", "train") in world.cluster.writes)
+        if not has_object:
+            assert over(engine).state is DONE
+            assert world.names == ["train-m"]
+    assert asked
+
+
 @pytest.mark.parametrize(
     "error", [FileNotFoundError("/no/such/ca.crt"), ValueError("no start line"), KeyError("Docker-Content-Digest")]
 )
@@ -332,7 +354,7 @@ def test_a_pod_that_was_a_twin_is_not_deleted_for_the_move_that_made_it(owner: s
     world = World(owner)
     record = world.left(RESTORED)
     world.switch(record)
-    merge(world.twin, settled(record.advanced(DONE, time.time())))
+    merge(world.twin, settled(record.advanced(MigrationState.SWITCHED, 0.0).advanced(DONE, 0.0)))
     world.source["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z"
     world.source["metadata"]["finalizers"] = ["example.com/wait"]
     second = MigrationRecord(
