@@ -229,16 +229,21 @@ class Steps:
         raise TransientError(what)
 
     def _settle(self, record: MigrationRecord) -> None:
-        """Write the journal of a move that has switched, on its twin; one that was deleted meanwhile has none."""
-        for _ in range(CONFLICTS):
+        """Write a move's journal on its twin; one that was deleted meanwhile has none."""
+        for attempt in range(CONFLICTS):
             twin = self._twin(record)
             if twin is None:
                 return
             try:
-                self._objects.patch(twin, settled(record) if record.is_over else journalled(record))
+                self._objects.patch(
+                    twin, settled(record) if record.state is MigrationState.DONE else journalled(record)
+                )
                 return
-            except (ConflictError, NotFoundError):
-                continue
+            except NotFoundError:
+                return
+            except ConflictError:
+                if attempt == CONFLICTS - 1:
+                    raise
 
     def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
         """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
@@ -246,9 +251,9 @@ class Steps:
         log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
         self._switching.take_from(record)
         self._switching.undo(record)
-        self._removal.remove(lambda: self._twin_of_the_move(record), self._settings.deadlines.switch_s)
+        has_gone = self._removal.remove(lambda: self._twin_of_the_move(record), self._settings.deadlines.switch_s)
         is_clean = self._clean(record, self._source_or_none(record))
-        return self._taken_back(record, failure, is_clean)
+        return self._taken_back(record, failure, is_clean=is_clean, has_gone=has_gone)
 
     def _write(self, before: MigrationRecord, state: MigrationState, **changes: object) -> MigrationRecord:
         after = self._journal.write(before, before.advanced(state, self._clock(), reason="", detail="", **changes))
@@ -270,13 +275,13 @@ class Steps:
         self._reached("move.taken-back")
         has_more = record.attempt < self._settings.attempts and not failure.is_final and has_gone
         if source is None or has_ended(source) or not has_more:
-            return self._taken_back(record, failure, is_clean)
+            return self._taken_back(record, failure, is_clean=is_clean, has_gone=has_gone)
         self._closing.wait(PAUSE_S)
         why = {"reason": failure.reason.value, "detail": failure.detail}
         try:
             return self._journal.write(record, record.advanced(MigrationState.PREPARED, self._clock(), **why))
         except StepFailedError as gone:
-            return self._taken_back(record, gone, is_clean)
+            return self._taken_back(record, gone, is_clean=is_clean, has_gone=has_gone)
 
     def _ahead(self, record: MigrationRecord) -> MigrationRecord | None:
         """The record as the twin tells it, if it has switched: an answer was lost, or another daemon was quicker.
@@ -308,9 +313,16 @@ class Steps:
             return StepFailedError(Failure.TARGET_LOST, what)
         return failure
 
-    def _taken_back(self, record: MigrationRecord, failure: StepFailedError, is_clean: bool) -> MigrationRecord:
-        why = {"reason": failure.reason.value, "detail": failure.detail, "left_behind": not is_clean}
-        over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), **why)
+    def _taken_back(
+        self, record: MigrationRecord, failure: StepFailedError, *, is_clean: bool, has_gone: bool
+    ) -> MigrationRecord:
+        detail = failure.detail
+        if not has_gone:
+            detail += f"; node {record.target} did not end pod {twin_name_of(record)}, which may run until it answers"
+        over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), reason=failure.reason.value, detail=detail)
+        if not has_gone:
+            self._settle(over)  # first, or what it says would be found again without its source's journal
+        over = msgspec.structs.replace(over, left_behind=not is_clean)
         with suppress(StepFailedError):  # it has gone meanwhile, and its journal with it
             self._journal.write(record, over)
         return over

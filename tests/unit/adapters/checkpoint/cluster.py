@@ -98,7 +98,9 @@ class Cluster:
     def _listed(self, query: dict[str, str]) -> list[Json]:
         label = query.get("labelSelector")
         if label is not None:
-            return [pod for pod in self.pods.values() if label in (pod["metadata"].get("labels") or {})]
+            key, _, wanted = label.partition("=")
+            labelled = [pod for pod in self.pods.values() if key in (pod["metadata"].get("labels") or {})]
+            return [pod for pod in labelled if wanted in ("", pod["metadata"]["labels"][key])]
         return [pod for pod in self.pods.values() if not pod["spec"].get("nodeName")]
 
     def _created(self, request: Request) -> Answer | None:

@@ -12,7 +12,9 @@ from structlog.testing import capture_logs
 from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO, journalled, record_in, settled
 from htas.adapters.checkpoint.methods import Dump
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
-from htas.model.pods import MOVING
+from htas.model.pods import MOVING, TWIN_OF
+from htas.ports import ConflictError
+from tests.builders import make_pod
 from tests.unit.adapters.checkpoint.cluster import Json, merge
 from tests.unit.adapters.checkpoint.moving import QUICK, Disks, World, is_owned, over
 from tests.waiting import until
@@ -238,6 +240,44 @@ def test_no_other_attempt_is_begun_while_a_twin_may_run_on() -> None:
     record = world.carried_on(attempts=3)
     assert (record.state, record.attempt, record.reason) == (ROLLED_BACK, 1, Failure.TARGET_LOST)
     assert world.twin["metadata"]["deletionTimestamp"], "its kubelet ends it when it is back"
+
+
+@pytest.mark.parametrize("has_switched", [False, True])
+def test_a_move_that_was_taken_back_is_not_found_again_by_a_twin_that_may_run_on(has_switched: bool) -> None:
+    """Nor is its pod moved anew as long as that twin is there: two copies are more than enough."""
+    world = World()
+    record = world.left(RESTORED)
+    if has_switched:
+        world.switch(record)
+    world.cluster.lose_node("b")
+    record = world.carried_on()
+    assert "may run until it answers" in record.detail
+    assert MOVING not in world.twin["metadata"]["labels"]
+    world.cluster.add_node("c")
+    source = make_pod("train", namespace="team", uid="u-1")
+    with world.engine() as engine:
+        with pytest.raises(ConflictError, match="may run on node b"):
+            engine.start(source, "c")
+        world.cluster.lose_node("b", with_object=True)
+        del world.cluster.pods["team", world.twin["metadata"]["name"]]
+        engine.start(source, "c")
+        until(lambda: any(each.target == "c" for each in engine.records()))
+
+
+def test_a_twin_that_somebody_keeps_changing_is_settled_in_the_end() -> None:
+    world = World()
+    world.switch(world.left(RESTORED))
+    changes = iter(range(12))
+
+    def change(method: str, name: str, body: Json) -> None:
+        if method == "PATCH" and name != "train" and next(changes, None) is not None:
+            world.cluster.changed(world.twin)
+
+    world.cluster.before = change
+    with world.engine() as engine:
+        engine.run()
+        until(lambda: TWIN_OF not in world.twin["metadata"]["labels"])
+        assert over(engine).state is DONE
 
 
 def test_the_source_of_a_node_that_was_removed_is_gone() -> None:
