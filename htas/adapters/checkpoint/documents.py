@@ -60,7 +60,7 @@ def _may_tell(pod: Json, record: MigrationRecord) -> bool:
     labels = pod["metadata"].get("labels") or {}
     if labels.get(MOVING) != record.id or not is_its_own(pod, record):
         return False
-    return pod["metadata"]["uid"] == record.uid or labels.get(TWIN_OF) == record.uid
+    return pod["metadata"]["uid"] == record.uid or stands_for(pod, record)
 
 
 def is_its_own(pod: Json, record: MigrationRecord) -> bool:
@@ -85,6 +85,11 @@ def is_twin_of(pod: Json, record: MigrationRecord) -> bool:
     meta = pod["metadata"]
     is_named = (meta["namespace"], meta["name"]) == (record.pod.partition("/")[0], twin_name_of(record))
     return is_named and (meta.get("labels") or {}).get(RESTORED) == record.id
+
+
+def stands_for(twin: Json, record: MigrationRecord) -> bool:
+    """Whether a twin is its move's still: settled, it is a pod like any other, and may be on a move of its own."""
+    return (twin["metadata"].get("labels") or {}).get(TWIN_OF) == record.uid
 
 
 def journalled(record: MigrationRecord) -> Json:

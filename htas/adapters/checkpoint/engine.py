@@ -18,7 +18,7 @@ from threading import Event, RLock, Semaphore, Thread
 import structlog
 
 from htas.adapters.checkpoint import refusals
-from htas.adapters.checkpoint.documents import Json, containers_of, found_in, record_in
+from htas.adapters.checkpoint.documents import Json, containers_of, found_in, is_its_own, record_in
 from htas.adapters.checkpoint.fencing import FencedMethod
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
@@ -86,8 +86,12 @@ class CheckpointMigration:
         if source["spec"].get("nodeName") == target:
             return
         before = record_in(source)
-        if before is not None and self._is_begun(before, target):
+        if before is not None and is_its_own(source, before) and self._is_begun(before, target):
             return
+        for twin in self._objects.twins_of(pod.namespace, pod.uid):
+            where = twin["spec"].get("nodeName", "")
+            what = f"its twin {twin['metadata']['name']} of an earlier move may run on node {where} until that answers"
+            raise ConflictError(f"pod {pod.key}: {what}")
         self._check(source, target)
         now = self._clock()
         record = MigrationRecord(

@@ -6,7 +6,7 @@ kept in step with the cluster.
 
 from __future__ import annotations
 
-from htas.adapters.checkpoint.documents import Json, journalled, record_in
+from htas.adapters.checkpoint.documents import Json, is_its_own, journalled, record_in
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
@@ -52,6 +52,8 @@ def _gone(record: MigrationRecord) -> StepFailedError:
 
 def _check_ours(pod: Json, before: MigrationRecord | None, after: MigrationRecord) -> None:
     found = record_in(pod)
+    if found is not None and not is_its_own(pod, found):
+        found = None  # a copy of a pod bears its annotations, too
     if found is not None and found.is_over and before is None:
         return  # an earlier move of the same pod
     if found is not None and before is not None and before.state is MigrationState.SWITCHED and found.id == after.id:

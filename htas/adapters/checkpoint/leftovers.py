@@ -6,9 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 
+import msgspec
 import structlog
 
-from htas.adapters.checkpoint.documents import is_its_own, is_ready, record_in, restored_image_labels
+from htas.adapters.checkpoint.documents import (
+    is_its_own,
+    is_ready,
+    journalled,
+    record_in,
+    restored_image_labels,
+    twin_name_of,
+)
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.twins import has_ended
@@ -69,16 +77,28 @@ class Leftovers:
             if record.pod in {each.pod for each in under_way()}:
                 again()  # its archives and those of the move under way have the same names
                 continue
-            self._try(record.source, partial(self._method.clean_again, record, keep_image=keep_image), again)
+            self._try(record.source, partial(self._clean_again, record, keep_image=keep_image), again)
+
+    def _clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        """And say on the pod, be it the source or the twin, that nothing is left, if that attempt was its last."""
+        self._method.clean_again(record, keep_image=keep_image)
+        namespace, _, name = record.pod.partition("/")
+        for each in (name, twin_name_of(record)):
+            pod = self._objects.pod(namespace, each)
+            told = record_in(pod) if pod is not None else None
+            if pod is None or told is None or not told.left_behind or not is_its_own(pod, told):
+                continue
+            if (told.id, told.attempt) == (record.id, record.attempt):
+                self._objects.patch(pod, journalled(msgspec.structs.replace(told, left_behind=False)))
 
     def _forget(self, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
         """The images of pods that run no more."""
         with self._lock:
             before = set(self._living)
         living = {
-            (pod["spec"]["nodeName"], restored_image_labels(pod) or "")
+            (pod["spec"]["nodeName"], move)
             for pod in self._objects.restored()
-            if not has_ended(pod) and pod["spec"].get("nodeName")
+            if (move := restored_image_labels(pod)) and not has_ended(pod) and pod["spec"].get("nodeName")
         }
         gone = before - living
         with self._lock:  # what was restored while the pods were listed stays known

@@ -7,7 +7,7 @@ import msgspec
 from htas.adapters.checkpoint.documents import LEFT_BEHIND, RESTORED, Json
 from htas.adapters.checkpoint.image import USUAL
 from htas.adapters.kubernetes.api import ApiServer, part
-from htas.model.pods import MOVING
+from htas.model.pods import MOVING, TWIN_OF
 from htas.ports import ConflictError, NotFoundError
 
 CONFLICTS = 10
@@ -66,6 +66,12 @@ class Objects:
 
     def restored(self) -> list[Json]:
         return self._labelled(RESTORED)
+
+    def twins_of(self, namespace: str, uid: str) -> list[Json]:
+        """Of a pod, which no controller has for its own, or whose source is not gone yet."""
+        path = f"/api/v1/namespaces/{part(namespace)}/pods"
+        found: list[Json] = msgspec.json.decode(self._api.get(path, {"labelSelector": f"{TWIN_OF}={uid}"}))["items"]
+        return found
 
     def left_behind(self) -> list[Json]:
         """Pods of moves that are over, and left archives on a node that could not be reached."""

@@ -48,8 +48,10 @@ class OciRegistry:
     def tags(self) -> list[str]:
         """All of them: a registry may answer with a part, and say in a header where the next one is."""
         found: list[str] = []
+        seen: set[str] = set()
         url: str | None = self._path("tags/list")
-        while url is not None:
+        while url is not None and url not in seen:  # one that names itself as the next would be asked without end
+            seen.add(url)
             try:
                 answer = self._call("GET", url)
             except NotFoundError:

@@ -35,24 +35,24 @@ class Removal:
             node = self._objects.node(name) if name else None
             is_late = time.monotonic() > until
             if node is None or (is_ready(node) and is_late):
-                self._ask(pod, grace_s=0)
-                return True
-            self._ask(pod, GRACE_S)
-            if not is_ready(node):
+                if self._ask(pod, grace_s=0):
+                    return True
+            elif self._ask(pod, GRACE_S) and not is_ready(node):
                 return False
             if self._closing.wait(POLL_S):
                 raise TransientError(f"pod {pod['metadata']['name']} is being removed, and this daemon ends")
         return True
 
-    def _ask(self, pod: Json, grace_s: int) -> None:
-        """A controller that deletes it, too, gives it its own grace, 30 s mostly: it is shortened."""
+    def _ask(self, pod: Json, grace_s: int) -> bool:
+        """Whether it is asked to end. A controller that deletes it, too, gives it 30 s mostly: that is shortened."""
         meta = pod["metadata"]
         if meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds", 0) <= grace_s:
-            return
+            return True
         try:
             self._objects.delete(pod, grace_s)
         except ConflictError:  # its kubelet writes its status all the time: the next look shows what it is now
-            return
+            return False
+        return True
 
 
 def _has_stopped(pod: Json) -> bool:

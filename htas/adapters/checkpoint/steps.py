@@ -18,6 +18,7 @@ from htas.adapters.checkpoint.documents import (
     journalled,
     record_in,
     settled,
+    stands_for,
     twin_name_of,
 )
 from htas.adapters.checkpoint.failures import StepFailedError, shortened
@@ -199,7 +200,10 @@ class Steps:
         self._reached("move.source-deleted")
         self._leftovers.restored(record.target, record.id)
         is_clean = self._clean(record, source, keep_image=True)
-        done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="", left_behind=not is_clean)
+        done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="")
+        with suppress(StepFailedError, TakenOverError):  # a finalizer holds its object: it would be found as Restored
+            self._journal.write(record, done)
+        done = msgspec.structs.replace(done, left_behind=not is_clean)
         self._settle(done)
         return done
 
@@ -225,25 +229,31 @@ class Steps:
         raise TransientError(what)
 
     def _settle(self, record: MigrationRecord) -> None:
-        """Write the journal of a move that has switched, on its twin; one that was deleted meanwhile has none."""
-        for _ in range(CONFLICTS):
+        """Write a move's journal on its twin; one that was deleted meanwhile has none."""
+        for attempt in range(CONFLICTS):
             twin = self._twin(record)
             if twin is None:
                 return
             try:
-                self._objects.patch(twin, settled(record) if record.is_over else journalled(record))
+                self._objects.patch(
+                    twin, settled(record) if record.state is MigrationState.DONE else journalled(record)
+                )
                 return
-            except (ConflictError, NotFoundError):
-                continue
+            except NotFoundError:
+                return
+            except ConflictError:
+                if attempt == CONFLICTS - 1:
+                    raise
 
     def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
         """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
+        self._twin_of_the_move(record)
         log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
         self._switching.take_from(record)
         self._switching.undo(record)
-        self._removal.remove(lambda: self._twin(record), self._settings.deadlines.switch_s)
+        has_gone = self._removal.remove(lambda: self._twin_of_the_move(record), self._settings.deadlines.switch_s)
         is_clean = self._clean(record, self._source_or_none(record))
-        return self._taken_back(record, failure, is_clean)
+        return self._taken_back(record, failure, is_clean=is_clean, has_gone=has_gone)
 
     def _write(self, before: MigrationRecord, state: MigrationState, **changes: object) -> MigrationRecord:
         after = self._journal.write(before, before.advanced(state, self._clock(), reason="", detail="", **changes))
@@ -265,13 +275,13 @@ class Steps:
         self._reached("move.taken-back")
         has_more = record.attempt < self._settings.attempts and not failure.is_final and has_gone
         if source is None or has_ended(source) or not has_more:
-            return self._taken_back(record, failure, is_clean)
+            return self._taken_back(record, failure, is_clean=is_clean, has_gone=has_gone)
         self._closing.wait(PAUSE_S)
         why = {"reason": failure.reason.value, "detail": failure.detail}
         try:
             return self._journal.write(record, record.advanced(MigrationState.PREPARED, self._clock(), **why))
         except StepFailedError as gone:
-            return self._taken_back(record, gone, is_clean)
+            return self._taken_back(record, gone, is_clean=is_clean, has_gone=has_gone)
 
     def _ahead(self, record: MigrationRecord) -> MigrationRecord | None:
         """The record as the twin tells it, if it has switched: an answer was lost, or another daemon was quicker.
@@ -303,9 +313,16 @@ class Steps:
             return StepFailedError(Failure.TARGET_LOST, what)
         return failure
 
-    def _taken_back(self, record: MigrationRecord, failure: StepFailedError, is_clean: bool) -> MigrationRecord:
-        why = {"reason": failure.reason.value, "detail": failure.detail, "left_behind": not is_clean}
-        over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), **why)
+    def _taken_back(
+        self, record: MigrationRecord, failure: StepFailedError, *, is_clean: bool, has_gone: bool
+    ) -> MigrationRecord:
+        detail = failure.detail
+        if not has_gone:
+            detail += f"; node {record.target} did not end pod {twin_name_of(record)}, which may run until it answers"
+        over = record.advanced(MigrationState.ROLLED_BACK, self._clock(), reason=failure.reason.value, detail=detail)
+        if not has_gone:
+            self._settle(over)  # first, or what it says would be found again without its source's journal
+        over = msgspec.structs.replace(over, left_behind=not is_clean)
         with suppress(StepFailedError):  # it has gone meanwhile, and its journal with it
             self._journal.write(record, over)
         return over
@@ -317,11 +334,12 @@ class Steps:
         """
 
         def unswitched() -> Json | None:
-            twin = self._twin(record)
+            twin = self._twin_of_the_move(record)
             if twin is not None and is_switched(twin):
                 raise TakenOverError(f"pod {twin['metadata']['name']} has taken over")
             return twin
 
+        unswitched()
         self._switching.undo(record)  # at once: a Job that was left without its pod has another made
         return self._removal.remove(unswitched, self._settings.deadlines.switch_s)
 
@@ -366,6 +384,13 @@ class Steps:
         """The twin of the present attempt, also where the journal does not know of it yet."""
         found = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
         return found if found is not None and is_twin_of(found, record) else None
+
+    def _twin_of_the_move(self, record: MigrationRecord) -> Json | None:
+        """Only such a twin may be deleted. Raises TakenOverError for one that is a pod like any other by now."""
+        twin = self._twin(record)
+        if twin is not None and not stands_for(twin, record):
+            raise TakenOverError(f"pod {twin['metadata']['name']} is no twin any more")
+        return twin
 
     def _check_source_node(self, record: MigrationRecord, *, may_be_gone: bool = False) -> None:
         """A switch may go on without the node, when the twin is all that is left; not while nobody knows."""

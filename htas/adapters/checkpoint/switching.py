@@ -22,8 +22,10 @@ from htas.adapters.checkpoint.documents import (
     journalled,
     origin,
     owner_kind,
+    stands_for,
 )
 from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.journal import TakenOverError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.adapters.checkpoint.restoring import is_restored
 from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
@@ -39,7 +41,10 @@ class Switching:
         self._reached = reached
 
     def switch(self, record: MigrationRecord, switched: MigrationRecord) -> None:
-        """Give the twin its source's place, and write `switched` on it. Raises StepFailedError where it cannot be."""
+        """Give the twin its source's place, and write `switched` on it.
+
+        Raises StepFailedError where it cannot be, and TakenOverError where another daemon has finished the move.
+        """
         for attempt in range(CONFLICTS):
             twin, source = self._twin(record), self._source(record)
             try:
@@ -87,6 +92,8 @@ class Switching:
                     raise
 
     def _carry_out(self, twin: Json, source: Json | None, record: MigrationRecord, switched: MigrationRecord) -> None:
+        if not stands_for(twin, record):
+            raise TakenOverError(f"pod {record.twin} is no twin any more")
         if is_switched(twin):
             return
         if source is not None and is_switched(source):

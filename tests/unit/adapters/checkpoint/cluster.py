@@ -67,7 +67,7 @@ class Cluster:
         self.pods[key] = pod
         if self._is_ready(pod["spec"].get("nodeName", "")):
             self.say(pod, RUNNING, phase="Running")
-        self._changed(pod)
+        self.changed(pod)
         return pod
 
     def say(self, pod: Json, state: Json, *, phase: str) -> None:
@@ -78,7 +78,7 @@ class Cluster:
             "containerStatuses": [{"name": name, "state": state} for name in names],
             "conditions": [{"type": "Ready", "status": "True" if "running" in state else "False"}],
         }
-        self._changed(pod)
+        self.changed(pod)
 
     def pod(self, name: str, namespace: str = "team") -> Json:
         return self.pods[namespace, name]
@@ -98,7 +98,9 @@ class Cluster:
     def _listed(self, query: dict[str, str]) -> list[Json]:
         label = query.get("labelSelector")
         if label is not None:
-            return [pod for pod in self.pods.values() if label in (pod["metadata"].get("labels") or {})]
+            key, _, wanted = label.partition("=")
+            labelled = [pod for pod in self.pods.values() if key in (pod["metadata"].get("labels") or {})]
+            return [pod for pod in labelled if wanted in ("", pod["metadata"]["labels"][key])]
         return [pod for pod in self.pods.values() if not pod["spec"].get("nodeName")]
 
     def _created(self, request: Request) -> Answer | None:
@@ -128,7 +130,7 @@ class Cluster:
             merge(found, request.body)
         else:
             self._deleted(found, request.body["gracePeriodSeconds"])
-        self._changed(found)
+        self.changed(found)
         return None if self.after(request.method, name, request.body) else Answer(body=copy.deepcopy(found))
 
     def _deleted(self, pod: Json, grace_s: int) -> None:
@@ -152,7 +154,8 @@ class Cluster:
         conditions = self.nodes[node]["status"]["conditions"] if node in self.nodes else []
         return any(each["status"] == "True" for each in conditions)
 
-    def _changed(self, pod: Json) -> None:
+    def changed(self, pod: Json) -> None:
+        """Somebody wrote it: what was read before is of an older version."""
         pod["metadata"]["resourceVersion"] = str(next(self._versions))
 
 

@@ -48,6 +48,8 @@ class Registry(ThreadingHTTPServer):
         self.authorizations: set[str | None] = set()
         self.page = 100
         """So many tags are told at one time."""
+        self.turns_back = False
+        """The last part names the first as the next."""
 
     @property
     def url(self) -> str:
@@ -79,6 +81,8 @@ class _RegistryHandler(BaseHTTPRequestHandler):
                 rest = sorted(tag for tag in self.server.manifests if tag > last)
                 part = rest[: self.server.page]
                 link = f'</v2/htas/tags/list?last={part[-1]}>; rel="next"' if len(part) < len(rest) else ""
+                if not link and self.server.turns_back:
+                    link = '</v2/htas/tags/list>; rel="next"'
                 self._answer(200, json.dumps({"tags": part}).encode(), link=link)
             case "GET", "manifests" if name in self.server.manifests:
                 found = self.server.manifests[name]
@@ -231,6 +235,12 @@ def test_a_registry_that_tells_its_tags_by_parts_is_asked_for_all(
         copies.deliver(a_record(id=move), "main", str(archives / ARCHIVE), 20.0)
     copies.sweep("b", ["cccccccccccc"])
     assert [tag.split("-")[1] for tag in registry.manifests] == ["cccccccccccc"]
+
+
+def test_a_registry_whose_parts_go_round_is_not_asked_without_end(registry: Registry) -> None:
+    registry.page, registry.turns_back = 1, True
+    registry.manifests |= {"one": b"", "two": b""}
+    assert set(OciRegistry(registry.url, "htas").tags()) == {"one", "two"}
 
 
 def test_archives_of_the_pod_are_removed_and_no_others(copies: RegistryCopies, archives: Path) -> None:

@@ -20,6 +20,7 @@ from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import Failure, MigrationRecord, MigrationState, SecureCopy
 from htas.model.pods import MOVING
+from tests.builders import make_pod
 from tests.unit.adapters.checkpoint.cluster import Cluster, merge
 from tests.unit.adapters.checkpoint.moving import ID, World, a_source
 from tests.unit.adapters.checkpoint.pods import a_pod, a_record
@@ -56,6 +57,20 @@ def test_a_forged_journal_touches_no_other_pod(state: MigrationState) -> None:
         assert {record.id for record in engine.records()} == {honest.id}
     assert set(before) - set(world.cluster.pods) == {("team", "train")}
     assert ("POST", twin_name_of(forged)) not in world.cluster.writes
+
+
+@pytest.mark.parametrize("target", ["b", "c"])
+def test_a_pod_that_bears_the_journal_of_the_pod_it_is_a_copy_of_is_moved(target: str) -> None:
+    world = World()
+    world.cluster.add_node("c")
+    world.disks.images["c"] = set()
+    copy = world.cluster.add(a_source("", "copy", "team", "u-copy"))
+    merge(copy, journalled(world.left(MigrationState.PREPARED)))
+    with world.engine() as engine:
+        engine.start(make_pod("copy", namespace="team", uid="u-copy"), target)
+        until(lambda: any(record.is_over for record in engine.records()))
+        (record,) = engine.records()
+        assert (record.pod, record.target, record.state) == ("team/copy", target, MigrationState.DONE)
 
 
 def test_a_pod_that_bears_a_twins_name_is_neither_restored_nor_deleted() -> None:

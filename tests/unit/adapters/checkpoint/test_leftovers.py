@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from htas.adapters.checkpoint.documents import LEFT_BEHIND, journalled
+from htas.adapters.checkpoint.documents import LEFT_BEHIND, RESTORED, journalled, record_in
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.api import ApiServer
@@ -42,6 +42,10 @@ def test_archives_on_a_node_that_cannot_be_reached_are_removed_once_it_can() -> 
         assert world.twin["metadata"]["labels"][LEFT_BEHIND] == ID
         world.disks.unreachable.clear()
         until(lambda: not world.disks.archives["a"])
+        until(lambda: LEFT_BEHIND not in world.twin["metadata"]["labels"])
+    told = record_in(world.twin)
+    assert told is not None
+    assert not told.left_behind
     assert world.disks.images["b"] == {ID}, "the restored pod's image stays"
 
 
@@ -53,6 +57,27 @@ def test_a_daemon_that_begins_removes_the_archives_that_an_earlier_one_could_not
     with leftovers(world) as swept:
         swept.look(nobody)
     assert not world.disks.archives["a"]
+    assert LEFT_BEHIND not in world.source["metadata"]["labels"]
+
+
+def test_a_pod_whose_mark_is_no_moves_id_has_no_image_forgotten() -> None:
+    """A command that is called for a move without an id may well remove what is all moves'."""
+    forgotten: list[str] = []
+
+    class Noted(Disks):
+        def forget(self, node: str, move: str) -> None:
+            forgotten.append(move)
+
+    world = World()
+    world.disks = Noted()
+    for uid, mark in (("u-2", "..."), ("u-3", NEW)):
+        pod = world.cluster.add(a_source("", uid, "team", uid))
+        pod["metadata"]["labels"][RESTORED] = mark
+    with leftovers(world) as swept:
+        swept.look(nobody)
+        world.cluster.pods.clear()
+        swept.look(nobody)
+    assert forgotten == [NEW]
 
 
 def test_archives_of_a_pod_that_is_on_its_way_again_are_left_until_it_has_arrived() -> None:

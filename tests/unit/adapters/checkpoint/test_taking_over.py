@@ -9,11 +9,13 @@ from threading import Event, Semaphore
 import pytest
 from structlog.testing import capture_logs
 
-from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO
+from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO, journalled, record_in, settled
 from htas.adapters.checkpoint.methods import Dump
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
-from htas.model.pods import MOVING
-from tests.unit.adapters.checkpoint.cluster import Json
+from htas.model.pods import MOVING, TWIN_OF
+from htas.ports import ConflictError
+from tests.builders import make_pod
+from tests.unit.adapters.checkpoint.cluster import Json, merge
 from tests.unit.adapters.checkpoint.moving import QUICK, Disks, World, is_owned, over
 from tests.waiting import until
 
@@ -240,12 +242,72 @@ def test_no_other_attempt_is_begun_while_a_twin_may_run_on() -> None:
     assert world.twin["metadata"]["deletionTimestamp"], "its kubelet ends it when it is back"
 
 
+@pytest.mark.parametrize("has_switched", [False, True])
+def test_a_move_that_was_taken_back_is_not_found_again_by_a_twin_that_may_run_on(has_switched: bool) -> None:
+    """Nor is its pod moved anew as long as that twin is there: two copies are more than enough."""
+    world = World()
+    record = world.left(RESTORED)
+    if has_switched:
+        world.switch(record)
+    world.cluster.lose_node("b")
+    record = world.carried_on()
+    assert "may run until it answers" in record.detail
+    assert MOVING not in world.twin["metadata"]["labels"]
+    world.cluster.add_node("c")
+    source = make_pod("train", namespace="team", uid="u-1")
+    with world.engine() as engine:
+        with pytest.raises(ConflictError, match="may run on node b"):
+            engine.start(source, "c")
+        world.cluster.lose_node("b", with_object=True)
+        del world.cluster.pods["team", world.twin["metadata"]["name"]]
+        engine.start(source, "c")
+        until(lambda: any(each.target == "c" for each in engine.records()))
+
+
+def test_a_twin_that_somebody_keeps_changing_is_settled_in_the_end() -> None:
+    world = World()
+    world.switch(world.left(RESTORED))
+    changes = iter(range(12))
+
+    def change(method: str, name: str, body: Json) -> None:
+        if method == "PATCH" and name != "train" and next(changes, None) is not None:
+            world.cluster.changed(world.twin)
+
+    world.cluster.before = change
+    with world.engine() as engine:
+        engine.run()
+        until(lambda: TWIN_OF not in world.twin["metadata"]["labels"])
+        assert over(engine).state is DONE
+
+
 def test_the_source_of_a_node_that_was_removed_is_gone() -> None:
     world = World()
     world.switch(world.left(RESTORED))
     world.cluster.lose_node("a", with_object=True)
     assert world.carried_on().state is DONE
     assert world.names == ["train-m"]
+
+
+@pytest.mark.parametrize("has_object", [False, True], ids=["its node is gone", "its node does not answer"])
+def test_a_pod_that_changes_while_it_is_deleted_is_deleted_all_the_same(has_object: bool) -> None:
+    world = World()
+    world.switch(world.left(RESTORED))
+    world.cluster.lose_node("a", with_object=not has_object)
+    asked: list[str] = []
+
+    def change(method: str, name: str, body: Json) -> None:
+        if method == "DELETE" and not asked:
+            asked.append(name)
+            world.cluster.changed(world.source)
+
+    world.cluster.before = change
+    with world.engine() as engine:
+        engine.run()
+        until(lambda: ("DELETE", "train") in world.cluster.writes)
+        if not has_object:
+            assert over(engine).state is DONE
+            assert world.names == ["train-m"]
+    assert asked
 
 
 @pytest.mark.parametrize(
@@ -311,3 +373,46 @@ def test_methods_share_how_many_moves_are_under_way() -> None:
         other.run()
         assert {over(one).state, over(other).state} == {DONE}
     assert not watched.saw_other, "the second began after the first was over"
+
+
+@pytest.mark.parametrize("owner", ["ReplicaSet", ""])
+def test_a_source_that_a_foreign_finalizer_holds_is_not_found_again(owner: str) -> None:
+    world = World(owner)
+    world.left(RESTORED)
+    world.source["metadata"]["finalizers"] = ["example.com/wait"]
+    assert world.carried_on().state is DONE
+    told = record_in(world.source)
+    assert told is not None
+    assert told.state is DONE
+    assert MOVING not in world.source["metadata"]["labels"]
+    assert world.names == ["train", "train-m"]
+
+
+@pytest.mark.parametrize("owner", ["Job", "ReplicaSet", ""])
+def test_a_pod_that_was_a_twin_is_not_deleted_for_the_move_that_made_it(owner: str) -> None:
+    """The source's object tells of Restored still; its twin was settled, and has a move of its own behind it."""
+    world = World(owner)
+    record = world.left(RESTORED)
+    world.switch(record)
+    merge(world.twin, settled(record.advanced(MigrationState.SWITCHED, 0.0).advanced(DONE, 0.0)))
+    world.source["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z"
+    world.source["metadata"]["finalizers"] = ["example.com/wait"]
+    second = MigrationRecord(
+        "bbbbbbbbbbbb",
+        f"team/{world.twin['metadata']['name']}",
+        world.twin["metadata"]["uid"],
+        "b",
+        "c",
+        "kubelet-checkpoint",
+        ROLLED_BACK,
+        time.time(),
+    )
+    merge(world.twin, journalled(second))
+    with capture_logs() as told, world.engine() as engine:
+        engine.run()
+        until(lambda: any(each["event"] == "move left to another daemon" for each in told))
+        until(lambda: not engine.records())
+    assert world.names == ["train", "train-m"]
+    assert not world.twin["metadata"].get("deletionTimestamp")
+    assert not [name for method, name in world.cluster.writes if method == "DELETE"]
+    assert world.disks.images["b"], "it restarts from it"
