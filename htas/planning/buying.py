@@ -55,7 +55,7 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
 
 
 def _ahead(situation: Situation, demands: Sequence[Demand]) -> Ahead:
-    """Stage 3: what room is about to free, and what work is about to come."""
+    """What room is about to free, and what work is about to come."""
     opening, policy = situation.opening, situation.policy
     sim, book, placer, running = opening.sim, opening.book, opening.placer, opening.running
     if policy.look_ahead_s > 0:

@@ -1,4 +1,4 @@
-"""Stage 5: what is done for work that has no room where nothing can be bought."""
+"""What is done for work that has no room where nothing can be bought."""
 
 from __future__ import annotations
 

@@ -24,6 +24,11 @@ from htas.planning.writing import Placements, written
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
 
+    First, work is sorted (who waits, of which kind, for how long: `open_simulation`) and a rearrangement under way is
+    carried on. Then: place what waits on what is there and what is coming (`place`); count what is about to free, and
+    buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); give back what is not worth
+    its price (`_clean`); and write all of it down with its reasons (`written`).
+
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
@@ -56,7 +61,7 @@ def _clean(
     *,
     is_due: bool,
 ) -> Cleaning:
-    """Stage 6: empty and release what is not worth its price, but nothing that this plan needs."""
+    """Empty and release what is not worth its price, but nothing that this plan needs."""
     opening, snapshot = situation.opening, situation.snapshot
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in opening.sim.nominees}
