@@ -96,7 +96,7 @@ def test_a_pod_is_believed_about_nobody_but_itself() -> None:
         {"pod": "default/other"},
         {"uid": "u-9"},
         {"source": "c"},
-        {"id": "x'; touch /root/owned; '"},
+        {"id": "x'; touch owned; '"},
         {"id": "............"},
         {"id": "ABCDEF012345"},
         {"twin": "victim"},
