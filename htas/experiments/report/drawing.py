@@ -44,7 +44,7 @@ NAVY, PALE = "#00304F", "#A9D6F5"
 LOOKS: Mapping[str, Look] = {
     "htas": Look(BLUE, None, "", 2.4),
     "htas-default": Look(SKY, None, "////", 2.0),
-    "htas-mix": Look(NAVY, (0, (1.0, 1.0)), ""),
+    "htas-mix": Look(NAVY, (0, (1.0, 1.0)), "++"),
     "htas-default-mix": Look(PALE, (0, (4.0, 1.0)), "oo"),
     "default-kubernetes": Look(ORANGE, (0, (6.0, 2.0)), "\\\\\\\\"),
     "cluster-autoscaler": Look(VERMILION, (0, (3.0, 1.5)), "...."),
