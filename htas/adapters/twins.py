@@ -37,9 +37,9 @@ class Origin(msgspec.Struct, frozen=True):
     """How long copying that takes; until then the source is not let go."""
 
 
-def twin_name(name: str, uid: str) -> str:
-    """The same for every attempt to move the same pod; a pod moved before does not grow longer."""
-    digest = hashlib.sha256(uid.encode()).hexdigest()[:8]
+def twin_name(name: str, seed: str) -> str:
+    """The same for the same seed: a pod's uid, with or without move and attempt. Moved again, it is no longer."""
+    digest = hashlib.sha256(seed.encode()).hexdigest()[:8]
     return f"{_SUFFIX.sub('', name)[: LONGEST_NAME - 10]}-m{digest}"
 
 

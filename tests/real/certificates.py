@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
+
+from tests.certificates import signed_for
 
 KEYSTORE_PASSWORD = "cassandra"
 
 
 def write_certificate(folder: Path, name: str, address: str) -> tuple[Path, Path]:
     """Writes `name`.crt and `name`.p12 for a server at an address; returns both paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=2))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
+    key, made = signed_for(name, x509.IPAddress(ip_address(address)))
     certificate, keystore = folder / f"{name}.crt", folder / f"{name}.p12"
     certificate.write_bytes(made.public_bytes(Encoding.PEM))
     encryption = BestAvailableEncryption(KEYSTORE_PASSWORD.encode())

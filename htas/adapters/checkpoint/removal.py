@@ -12,7 +12,7 @@ from htas.adapters.twins import has_ended
 from htas.ports import ConflictError, TransientError
 
 POLL_S = 0.1
-"""Between looks at a pod that is to go."""
+"""Between looks at a pod that is to go, or to come."""
 
 
 class Removal:

@@ -27,7 +27,7 @@ from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.adapters.checkpoint.refusals import check_pod, unready
-from htas.adapters.checkpoint.removal import Removal
+from htas.adapters.checkpoint.removal import POLL_S, Removal
 from htas.adapters.checkpoint.restoring import is_restored
 from htas.adapters.checkpoint.switching import Switching
 from htas.adapters.twins import has_ended, is_switched
@@ -38,8 +38,6 @@ log = structlog.get_logger()
 
 PAUSE_S = 1.0
 """Before the next attempt, and before the API server is asked again that did not answer."""
-POLL_S = 0.1
-"""Between looks at a pod that is being restored."""
 REPLACED_S = 5.0
 """For a Job to delete a replacement that it needs no more; it looks once a second."""
 STALE_S = 30.0

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from kubernetes.client import Configuration
 
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.kubelet import Kubelets
 from htas.adapters.kubernetes.access import Access
+from tests.certificates import signed_for
 
 ARCHIVE = "/var/lib/kubelet/checkpoints/checkpoint-p_team-main-2026-11-21T10:00:00Z.tar"
 
@@ -39,17 +37,7 @@ class _Kubelet(BaseHTTPRequestHandler):
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """One that the kubelet of node a has signed for itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=2))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("a")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
+    key, made = signed_for("a", x509.DNSName("a"))
     (tmp_path / "a.crt").write_bytes(made.public_bytes(Encoding.PEM))
     (tmp_path / "a.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return tmp_path / "a.crt"
