@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
-from htas.model.pods import Owner, Pod, RunLength, RunLengthSource
+from htas.model.pods import Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.sandbox.workload import ControllerKind, Task
 
 
@@ -74,12 +75,26 @@ class Controller:
     def surplus(self, pods: Iterable[Pod]) -> list[Pod]:
         """Which of its pods a controller deletes when it wants fewer; those on their way out are gone to it already.
 
-        A StatefulSet gives up its highest ordinals; a ReplicaSet those whose names come last.
+        A StatefulSet gives up its highest ordinals; a ReplicaSet first what does not run, then pods that share their
+        node with the most others of it, then the newest (Kubernetes, ActivePodsWithRanks; of pods that came together
+        those whose names come last).
         """
         active = [pod for pod in pods if not pod.is_terminating]
         if self.kind is ControllerKind.STATEFUL_SET:
             return sorted(active, key=_number)[self.wanted :]
-        return sorted(active, key=lambda pod: pod.name)[self.wanted :]
+        on_node = Counter(pod.node for pod in active if pod.node is not None)
+
+        def kept_first(pod: Pod) -> tuple[bool, bool, int, float, float, str]:
+            return (
+                pod.node is None,
+                pod.phase is not Phase.RUNNING,
+                on_node[pod.node] if pod.node is not None else 0,
+                pod.started_at or 0.0,
+                pod.created_at,
+                pod.name,
+            )
+
+        return sorted(active, key=kept_first)[self.wanted :]
 
 
 def _number(pod: Pod) -> int:
