@@ -156,19 +156,19 @@ def write_results(results: Results, timings: Sequence[Timing], folder: Path) -> 
     folder.mkdir(parents=True, exist_ok=True)
     encoded = msgspec.json.format(msgspec.json.encode(results), indent=1)
     (folder / RESULTS).write_bytes(encoded + b"\n")
-    _table(folder / RUNS, _SCALARS, ([_cell(getattr(run, name)) for name in _SCALARS] for run in results.runs))
+    write_table(folder / RUNS, _SCALARS, ([cell(getattr(run, name)) for name in _SCALARS] for run in results.runs))
     fields = Sample.__struct_fields__
-    _table(
+    write_table(
         folder / SAMPLES,
         ("policy", "pattern", "seed", *fields),
         (
-            [run.policy, run.pattern, str(run.seed), *(_cell(getattr(sample, name)) for name in fields)]
+            [run.policy, run.pattern, str(run.seed), *(cell(getattr(sample, name)) for name in fields)]
             for run in results.runs
             for sample in run.samples
         ),
     )
     names = Timing.__struct_fields__
-    _table(folder / TIMINGS, names, ([_cell(getattr(timing, name)) for name in names] for timing in timings))
+    write_table(folder / TIMINGS, names, ([cell(getattr(timing, name)) for name in names] for timing in timings))
 
 
 def read_results(folder: Path) -> Results:
@@ -184,13 +184,14 @@ def read_results(folder: Path) -> Results:
         raise ResultsError(f"{path}: is not the results of an experiment: {error}") from error
 
 
-def _table(path: Path, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+def write_table(path: Path, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Write a CSV file; one of that name is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(lines)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """Floats to a millionth, so that a file reads well; everything else as it is."""
     return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -77,7 +77,7 @@ class World:
             self.queue.at(start + load.at_s, partial(self.horizontal.serve, load))
 
     def _check_names(self, workload: Workload, start: float) -> None:
-        """Every controller has a name of its own, what is rescaled is there by then, and what gets requests is scaled."""
+        """Controllers have names of their own, what is rescaled is there by then, and what gets requests is scaled."""
         for arrival in workload.arrivals:
             key = f"{arrival.task.namespace}/{arrival.task.name}"
             if key in self._arrives_at:
