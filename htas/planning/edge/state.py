@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,8 +75,8 @@ class Move:
 class Decision:
     """What becomes of the state's pods; who is not named stays where it is.
 
-    `moves` stand in an order in which each finds room once those before it are done. Where pods change places and no
-    such order exists, the last of them need those before them to leave first. Seats come after all moves.
+    `moves` stand in an order in which each finds room once those before it are done. Pods that change places with one
+    another have no such order: there a pod may need one named after it to leave first. Seats come after all moves.
     """
 
     seats: tuple[Seat, ...] = ()
@@ -151,9 +151,43 @@ def summed(sizes: Iterable[Size], width: int) -> Size:
     return total
 
 
-def decision(state: EdgeState, layout: Layout) -> Decision:
-    """What leads from a state to a layout of it."""
-    raise NotImplementedError
+def kinds_of(state: EdgeState, pods: Iterable[int]) -> list[list[int]]:
+    """Pods by what tells them apart here: those of one kind may change places, so subsets are counts of kinds."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number in pods:
+        pod = state.pods[number]
+        found.setdefault((pod.service, pod.size, pod.where, pod.is_new, pod.allowed), []).append(number)
+    return list(found.values())
+
+
+def decision(layout: Layout) -> Decision:
+    """What leads from a layout's state to the layout."""
+    state = layout.state
+    seats, to_cloud, moves = [], [], []
+    for number, (pod, target) in enumerate(zip(state.pods, layout.where, strict=True)):
+        if pod.is_new and target == CLOUD:
+            to_cloud.append(number)
+        elif pod.is_new:
+            seats.append(Seat(number, target))
+        elif target != pod.where:
+            moves.append(Move(number, pod.where, target))
+    return Decision(tuple(seats), tuple(_in_order(state, moves)), tuple(to_cloud))
+
+
+def _in_order(state: EdgeState, moves: list[Move]) -> list[Move]:
+    """Those to the cloud, which always has room, then each once it fits; those that never do come last."""
+    trial = Layout(state)
+    order = [move for move in moves if move.target == CLOUD]
+    for move in order:
+        trial.put(move.pod, CLOUD)
+    waiting = sorted((move for move in moves if move.target != CLOUD), key=lambda move: move.source == CLOUD)
+    while waiting:
+        fitting = (move for move in waiting if fits(state.pods[move.pod].size, trial.free[move.target]))
+        move = next(fitting, waiting[0])
+        trial.put(move.pod, move.target)
+        waiting.remove(move)
+        order.append(move)
+    return order
 
 
 def carried_out(state: EdgeState, made: Decision) -> Layout:
@@ -164,8 +198,3 @@ def carried_out(state: EdgeState, made: Decision) -> Layout:
     for seat in made.seats:
         layout.put(seat.pod, seat.node)
     return layout
-
-
-def movable(state: EdgeState, pods: Sequence[int]) -> list[int]:
-    """Those of the pods that may be moved."""
-    return [pod for pod in pods if state.pods[pod].may_move]

@@ -1,0 +1,213 @@
+"""The document's model (KubeDSM, equations 1 to 9) as an integer program over some pods and some nodes of a state.
+
+u(i, j, k) says of each pod whether it is on each node. Pods of one kind may change places, so here x(c, k) is how many
+pods of kind c are on edge node k, which is the same model without its symmetries. With n pods of a service on the
+edge, p pods in all, the target Q and t = ⌈Q·p⌉:
+
+    n = low + over,  low ≤ t,  low ≥ t·met,  over ≤ (p - t)·met                                (2), (3)
+    QoS = α·(low/p - Q) + β·over/p + (γ + (β - α)·(t/p - Q))·met                               (4)
+    Σ_k x(c, k) ≤ |c|                                                                          (7)
+    Σ_c size(c)·x(c, k) ≤ room(k), for cpu, memory and the rest                                (8)
+    pods that come from the cloud ≤ M_C2E, pods that change their edge node ≤ M_ER
+    maximise Σ QoS, then minimise the moves Σ θ                                                (6), (9)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+
+from ortools.sat.python import cp_model
+
+from htas.model.edge import EdgePolicy
+from htas.planning.edge.quality import TOLERANCE, Qualities
+from htas.planning.edge.state import CLOUD, EdgeState, Layout, kinds_of, plus
+
+SCALE = 1_000_000
+"""Qualities are whole millionths in the program."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """The best layout found, if any; `bound` is what no layout's quality can exceed, in the policy's units.
+
+    `is_best` where its quality is proven to be the best, `is_least` where so few moves are proven to be the fewest.
+    """
+
+    layout: Layout | None
+    bound: float
+    is_best: bool = False
+    is_least: bool = False
+
+
+@dataclass(slots=True)
+class _Kind:
+    members: list[int]
+    home: int
+    on: dict[int, cp_model.IntVar] = field(default_factory=dict)
+
+
+class EdgeProgram:
+    """Decides on `pods` alone, on `nodes` alone (None: all): all else stays as it is in the state."""
+
+    def __init__(
+        self, state: EdgeState, policy: EdgePolicy, pods: Iterable[int], nodes: frozenset[int] | None = None
+    ) -> None:
+        self._state, self._policy = state, policy
+        self._start = Layout(state)
+        self._qualities = Qualities(state, policy)
+        self._nodes = frozenset(range(len(state.nodes))) if nodes is None else nodes
+        self._model = cp_model.CpModel()
+        self._kinds = [
+            _Kind(members, state.pods[members[0]].where)
+            for members in kinds_of(state, pods)
+            if state.pods[members[0]].where in self._nodes or state.pods[members[0]].allowed & self._nodes
+        ]
+        for kind in self._kinds:
+            self._add_counts(kind)
+        self._keep_room()
+        lifts, reorderings, offloads = self._moves()
+        self._model.add(sum(lifts) <= policy.cloud_to_edge_moves)
+        self._model.add(sum(reorderings) <= policy.reorder_moves)
+        self._moved = sum(lifts) + sum(reorderings) + sum(offloads)
+        self._near = self._near_by_service()
+        self._quality, self._fixed = self._qualities_of_services()
+
+    def _add_counts(self, kind: _Kind) -> None:
+        """x(c, k) and (7). Nothing joins a node that holds more than it offers."""
+        pod, many = self._state.pods[kind.members[0]], len(kind.members)
+        for node in sorted((pod.allowed | {kind.home}) & self._nodes):
+            if node == kind.home or min(self._start.free[node]) >= 0:
+                kind.on[node] = self._model.new_int_var(0, many, "")
+        if len(kind.on) > 1:
+            self._model.add(sum(kind.on.values()) <= many)
+
+    def _keep_room(self) -> None:
+        """(8): what the program's pods leave when all of them are away, and never less than they take now."""
+        on_node: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
+        room = list(self._start.free)
+        for number, kind in enumerate(self._kinds):
+            for node, count in kind.on.items():
+                on_node[node].append((number, count))
+            for pod in kind.members:
+                if kind.home != CLOUD:
+                    room[kind.home] = plus(room[kind.home], self._state.pods[pod].size)
+        for node, counts in on_node.items():
+            for resource, most in enumerate(room[node]):
+                uses = [(self._size(number)[resource], number, count) for number, count in counts]
+                taken = sum(use * len(self._kinds[n].members) for use, n, _ in uses if self._kinds[n].home == node)
+                terms = [use * count for use, _, count in uses if use]
+                if terms and sum(use * len(self._kinds[n].members) for use, n, _ in uses) > max(most, taken):
+                    self._model.add(sum(terms) <= max(most, taken))
+
+    def _size(self, kind: int) -> tuple[int, ...]:
+        return self._state.pods[self._kinds[kind].members[0]].size
+
+    def _moves(self) -> tuple[list[cp_model.LinearExprT], list[cp_model.LinearExprT], list[cp_model.LinearExprT]]:
+        """θ (6): from the cloud, within the edge, to the cloud. A new pod's seat is none."""
+        lifts, reorderings, offloads = [], [], []
+        for kind in self._kinds:
+            if kind.home != CLOUD:
+                reorderings += [count for node, count in kind.on.items() if node != kind.home]
+                offloads.append(len(kind.members) - sum(kind.on.values()))
+            elif not self._state.pods[kind.members[0]].is_new:
+                lifts += list(kind.on.values())
+        return lifts, reorderings, offloads
+
+    def _near_by_service(self) -> list[cp_model.LinearExprT]:
+        near: list[cp_model.LinearExprT] = list(self._start.near)
+        for kind in self._kinds:
+            service = self._state.pods[kind.members[0]].service
+            near[service] += sum(kind.on.values()) - (len(kind.members) if kind.home != CLOUD else 0)
+        return near
+
+    def _qualities_of_services(self) -> tuple[cp_model.LinearExprT, float]:
+        """(2) to (4): the services the program decides on, in millionths, and the sum of the others."""
+        total: cp_model.LinearExprT = 0
+        fixed = 0.0
+        for number, near in enumerate(self._near):
+            if isinstance(near, int):
+                fixed += self._qualities.of[number][near]
+            else:
+                total += self._quality_of(number, near)
+        return total, fixed
+
+    def _quality_of(self, number: int, near: cp_model.LinearExprT) -> cp_model.LinearExprT:
+        pods, target = self._qualities.count[number], self._state.services[number].target
+        alpha, beta, gamma = self._policy.alpha, self._policy.beta, self._policy.gamma
+        needed = min(pods, ceil(target * pods - TOLERANCE))
+        met = self._model.new_bool_var("")
+        low = self._model.new_int_var(0, needed, "")
+        over = self._model.new_int_var(0, pods - needed, "")
+        self._model.add(near == low + over)
+        self._model.add(low >= needed * met)
+        self._model.add(over <= (pods - needed) * met)
+        jump = gamma + (beta - alpha) * (needed / pods - target)
+        per_pod, per_over = round(alpha * SCALE / pods), round(beta * SCALE / pods)
+        return per_pod * low + per_over * over + round(jump * SCALE) * met - round(alpha * SCALE * target)
+
+    def hint(self, layout: Layout) -> None:
+        """Begin with a layout of the same state."""
+        self._model.clear_hints()
+        for kind in self._kinds:
+            for node, count in kind.on.items():
+                self._model.add_hint(count, sum(layout.where[pod] == node for pod in kind.members))
+
+    def solve(self, search_s: float, *, is_exact: bool) -> Answer:
+        """The most quality of service, then the fewest moves: one after the other where `is_exact`, else at once.
+
+        At once is quicker: a millionth of quality outweighs all moves, but the bound is then looser in a search cut
+        short. `search_s` is in CP-SAT's measure of work.
+        """
+        most_moves = sum(len(kind.members) for kind in self._kinds) + 1
+        if not is_exact:
+            self._model.maximize(self._quality * most_moves - self._moved)
+            solver, status = self._search(search_s)
+            found = self._answer(solver, status, most_moves)
+            found.is_least = found.is_best
+            return found
+        self._model.maximize(self._quality)
+        solver, status = self._search(search_s)
+        best = self._answer(solver, status, 1)
+        if best.layout is None:
+            return best
+        self.hint(best.layout)
+        self._model.add(self._quality >= round(solver.objective_value))
+        self._model.minimize(self._moved)
+        solver, status = self._search(search_s)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            best.layout, best.is_least = self._layout(solver), best.is_best and status == cp_model.OPTIMAL
+        return best
+
+    def _search(self, search_s: float) -> tuple[cp_model.CpSolver, int]:
+        """One worker, a fixed seed and CP-SAT's own measure of work: the same question has the same answer."""
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = 1
+        solver.parameters.max_deterministic_time = search_s
+        return solver, solver.solve(self._model)
+
+    def _answer(self, solver: cp_model.CpSolver, status: int, unit: int) -> Answer:
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return Answer(None, float("inf"))
+        layout = self._layout(solver)
+        quality = self._qualities.total(layout.near)
+        if status == cp_model.OPTIMAL:
+            return Answer(layout, quality, is_best=True)
+        bound = ceil(solver.best_objective_bound / unit) / SCALE + self._fixed
+        return Answer(layout, max(quality, bound))
+
+    def _layout(self, solver: cp_model.CpSolver) -> Layout:
+        """Which pod of each kind is where: those that may stay at home do."""
+        layout = self._start.copy()
+        for kind in self._kinds:
+            counts = {node: solver.value(count) for node, count in kind.on.items()}
+            members = kind.members[counts.pop(kind.home, 0) :]
+            targets = [node for node, count in counts.items() for _ in range(count)]
+            targets += [CLOUD] * (len(members) - len(targets))
+            for pod, target in zip(members, targets, strict=True):
+                if target != layout.where[pod]:
+                    layout.put(pod, target)
+        return layout
