@@ -56,6 +56,7 @@ class Controller:
             grace_s=2.0,
             template=task.made_of(self.kind),
             image=task.image,
+            qos=task.qos,
         )
 
     def _next_name(self) -> str:

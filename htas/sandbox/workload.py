@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.edge import DEFAULT_TARGET
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector
@@ -44,6 +45,7 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True):
     scheduler: str = "htas"
     template: str = ""
     image: str = ""
+    qos: float = DEFAULT_TARGET
 
     def made_of(self, kind: ControllerKind) -> str:
         """What pods of this task call their template: `Job/train-#` of Jobs train-1, train-2 …; bare pods have none."""
