@@ -41,8 +41,11 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     """Seconds between suggestions."""
     subset_limit: int = 2000
     """Subsets of pods looked at in one search; beyond it the integer program decides."""
+    tidy_gain: float = 0.1
+    """Pods change their edge node without bringing any pod nearer only where each move makes at least so much of a
+    node usable again. Infinite: never."""
     search_s: float = 1.0
-    """What the integer program may use, in CP-SAT's measure of work: about seconds of one core."""
+    """What one use of the integer program may take, in CP-SAT's measure of work: about seconds of one core."""
 
 
 LEAST_GAMMA = 10.0
