@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from htas.experiments.edge.scenarios import EDGE_NODES, GIB, MIB, SERVICES
+from htas.experiments.edge.scenarios import EDGE_NODES, GB, MIB, SERVICES
 
 Fillings = NDArray[np.int64]
 """A filling in each row, the pods of each service in its columns."""
@@ -23,20 +23,20 @@ Fillings = NDArray[np.int64]
 def fillings() -> Fillings:
     """Pods of each service that the edge holds together, as many as there can be."""
     total = {(0,) * len(SERVICES)}
-    for cores, gib in EDGE_NODES.values():
-        of_node = _of_node(cores, gib)
+    for cores, gb in EDGE_NODES.values():
+        of_node = _of_node(cores, gb)
         total = {tuple(map(sum, zip(one, other, strict=True))) for one in total for other in of_node}
     return np.array(sorted(_not_within_another(total)), dtype=np.int64)
 
 
-def _of_node(cores: int, gib: int) -> list[tuple[int, ...]]:
+def _of_node(cores: int, gb: int) -> list[tuple[int, ...]]:
     sizes = list(SERVICES.values())
-    most = [min(cores // cpu, gib * GIB // (mib * MIB)) for cpu, mib in sizes]
+    most = [min(cores // cpu, gb * GB // (mib * MIB)) for cpu, mib in sizes]
     return [
         counts
         for counts in product(*(range(each + 1) for each in most))
         if _sum(counts, (cpu for cpu, _ in sizes)) <= cores
-        and _sum(counts, (mib for _, mib in sizes)) * MIB <= gib * GIB
+        and _sum(counts, (mib for _, mib in sizes)) * MIB <= gb * GB
     ]
 
 

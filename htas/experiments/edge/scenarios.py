@@ -1,12 +1,13 @@
 """The scenarios of KubeDSM 6: Table 4's nodes, Table 5's services, twelve cycles of normally distributed load.
 
-A cycle's load is a share of the edge, divided equally among the services; each gets as many requests as keep the whole
-pods busy that its part has room for, at least one. 1.0_0.5 fills the edge on average, with a deviation of half of it.
+A cycle's load is a share of the edge, divided equally among the services; each gets the requests that keep as many pods
+busy as its part holds, to the nearest whole one, at least one. 1.0_0.5 fills the edge on average, with a deviation of
+half of it.
 
-What the document leaves open is read as follows. The share is of what the services take most of, which is memory: of
-Table 5's pods 14 GiB hold 15 of the small ones and 16 cores as many of the cheapest. The pods of a part are rounded
-down, since a load of 1.0 is said to fill the edge, not to exceed it. Scalers shrink at once: with Kubernetes's five
-minutes a service would keep the most pods of the last four cycles, and no scenario would have the load it is named for.
+What the document leaves open is read as follows. The share is of memory, which the services take more of than of cores:
+Table 5's sizes fill Table 4's nodes to the last pod, fourteen of 950 MiB in 14 GB, which 16 cores hold as well. Scalers
+shrink at once: with Kubernetes's five minutes a service would keep the most pods of the last four cycles, and no
+scenario would have the load that it is named for.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from htas.sandbox.workload import Arrival, ControllerKind, HorizontalScaler, Loa
 
 CYCLES, CYCLE_S = 12, 90.0
 LENGTH_S = CYCLES * CYCLE_S
-GIB, MIB = 2**30, 2**20
+GB, MIB = 10**9, 2**20
 EDGE_NODES: Mapping[str, tuple[int, int]] = {"n2": (5, 5), "n3": (4, 4), "n4": (7, 5)}
 CLOUD_NODES: Mapping[str, tuple[int, int]] = {"n5": (22, 17)}
-"""Table 4: cores and GiB. N1 is the master and takes no pods."""
+"""Table 4: cores and GB. N1 is the master and takes no pods."""
 SERVICES: Mapping[str, tuple[int, int]] = {"a": (1, 950), "b": (1, 1900), "c": (1, 950), "d": (2, 1900)}
 """Table 5: cores and MiB of each pod."""
 NAMESPACE = "default"
@@ -61,9 +62,9 @@ def nodes() -> tuple[Node, ...]:
     return *edge, *(_node(name, *size, Tier.CLOUD) for name, size in CLOUD_NODES.items())
 
 
-def _node(name: str, cores: int, gib: int, tier: Tier) -> Node:
+def _node(name: str, cores: int, gb: int, tier: Tier) -> Node:
     labels = {HOSTNAME_LABEL: name, TIER_LABEL: tier.value}
-    return Node(name, Resources(1000 * cores, gib * GIB, 0, 110), uid=f"node-{name}", labels=labels)
+    return Node(name, Resources(1000 * cores, gb * GB, 0, 110), uid=f"node-{name}", labels=labels)
 
 
 def loads(scenario: Scenario, seed: int) -> list[float]:
@@ -73,9 +74,9 @@ def loads(scenario: Scenario, seed: int) -> list[float]:
 
 
 def pods_for(load: float) -> dict[str, int]:
-    """How many pods of each service a cycle's load needs: 1.2 is 4 A, 2 B, 4 C and 2 D."""
-    memory = sum(gib for _, gib in EDGE_NODES.values()) * GIB / len(SERVICES)
-    return {name: max(1, int(load * memory / (mib * MIB))) for name, (_, mib) in SERVICES.items()}
+    """How many pods of each service a cycle's load needs: of 1.2 it is 4 A, 2 B, 4 C and 2 D."""
+    memory = sum(gb for _, gb in EDGE_NODES.values()) * GB / len(SERVICES)
+    return {name: max(1, int(load * memory / (mib * MIB) + 0.5)) for name, (_, mib) in SERVICES.items()}
 
 
 def workload(scenario: Scenario, seed: int) -> Workload:
