@@ -35,8 +35,7 @@ def _of_node(cores: int, gb: int) -> list[tuple[int, ...]]:
     return [
         counts
         for counts in product(*(range(each + 1) for each in most))
-        if _sum(counts, (cpu for cpu, _ in sizes)) <= cores
-        and _sum(counts, (mib for _, mib in sizes)) * MIB <= gb * GB
+        if _sum(counts, (cpu for cpu, _ in sizes)) <= cores and _sum(counts, (mib for _, mib in sizes)) * MIB <= gb * GB
     ]
 
 
