@@ -73,4 +73,4 @@ def settings(name: str, lifts: int = 5, reorderings: int = 3) -> Policy:
         cycles=Cycles(scheduling_s=10.0, autoscaling_s=60.0, cleaning_s=60.0),
         fallback=Fallback(mode=FallbackMode.OFF),
     )
-    return msgspec.structs.replace(policy, edge=edge) if "edge" in Policy.__struct_fields__ else policy
+    return msgspec.structs.replace(policy, edge=edge)
