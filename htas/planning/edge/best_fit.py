@@ -32,7 +32,9 @@ def best_fit(search: Search, start: Layout, to_edge: Sequence[int], bar: float) 
     if freed is None:
         return None
     for _ in range(1 + 2 * len(to_edge)):
-        near = [after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)]
+        near = [
+            after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)
+        ]
         if search.qualities.total(near) <= bar + LEAST_GAIN:
             return None
         if _seat(search, trial, to_edge):
@@ -122,7 +124,11 @@ def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
 def _reorderings(search: Search, layout: Layout) -> Iterator[tuple[int, ...]]:
     """No pods, then every subset of one, two … M_ER pods that run on the edge, of each kind only the count telling."""
     yield ()
-    kinds = [kind for kind in kinds_of(search.state, search.movable_on_edge(layout)) if search.state.pods[kind[0]].where != CLOUD]
+    kinds = [
+        kind
+        for kind in kinds_of(search.state, search.movable_on_edge(layout))
+        if search.state.pods[kind[0]].where != CLOUD
+    ]
     for size in range(1, search.policy.reorder_moves + 1):
         for chosen in combinations_with_replacement(range(len(kinds)), size):
             if all(chosen.count(kind) <= len(kinds[kind]) for kind in set(chosen)):
