@@ -49,6 +49,8 @@ class Kept(StrEnum):
     NOT_READY = "NotReady"
     CLOUD_UNREACHABLE = "CloudUnreachable"
     """The cloud does not answer: its machine could not be given back."""
+    NOT_ELASTIC = "NodeGroupNotElastic"
+    """It is of an edge group that neither buys nor releases."""
     CLEANING_DISABLED = "ScaleDownDisabled"
     """The group's cleaning is switched off."""
     CLEANING_NOT_DUE = "CleaningNotDue"

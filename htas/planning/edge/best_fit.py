@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement
 
 from htas.planning.edge.matching import put_all, seat_all
 from htas.planning.edge.search import Search
-from htas.planning.edge.state import CLOUD, Layout, Size, fits, kinds_of, summed
+from htas.planning.edge.state import CLOUD, Layout, Size, fits, kinds_of, plus, summed
 
 LEAST_GAIN = 1e-9
 """Qualities and fragmentation that differ by less are the same."""
@@ -32,7 +32,9 @@ def best_fit(search: Search, start: Layout, to_edge: Sequence[int], bar: float) 
     if freed is None:
         return None
     for _ in range(1 + 2 * len(to_edge)):
-        near = [after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)]
+        near = [
+            after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)
+        ]
         if search.qualities.total(near) <= bar + LEAST_GAIN:
             return None
         if _seat(search, trial, to_edge):
@@ -77,37 +79,35 @@ def _next_to_leave(search: Search, layout: Layout, near: Sequence[int], to_edge:
     A service whose target will be missed anyway loses little more by each further pod, so what counts is the mean
     loss of the next pods, as many as are to come: equation 12 alone sees the γ of the first and not what follows.
     """
-    lowers = {search.state.pods[pod].service for pod in to_edge}
-    best: tuple[float, float, int] | None = None
-    leaving: dict[int, int] = {}
-    pods = search.movable_on_edge(layout)
-    for pod in pods:
-        leaving[search.state.pods[pod].service] = leaving.get(search.state.pods[pod].service, 0) + 1
-    for pod in pods:
-        it = search.state.pods[pod]
-        if it.service in lowers or it.where == CLOUD:
-            continue
-        loss = min(
-            -search.qualities.gain(it.service, near[it.service], -many) / many
-            for many in range(1, min(leaving[it.service], max(1, len(to_edge))) + 1)
-        )
-        hole = sum(free / max(total, 1) for free, total in zip(layout.free[it.where], _total(layout, pod), strict=True))
-        found = (loss / search.share(pod), -hole, pod)
-        if best is None or found < best:
-            best = found
-    return None if best is None else best[2]
+    coming = {search.state.pods[pod].service for pod in to_edge}
+    best: tuple[float, int] | None = None
+    for service, pods in search.on_edge.items():
+        leaving = [pod for pod in pods if layout.where[pod] == search.state.pods[pod].where] if service not in coming else []
+        if leaving:
+            most = min(len(leaving), len(to_edge))
+            loss = min(-search.qualities.gain(service, near[service], -many) / many for many in range(1, most + 1))
+            smallest = min(map(search.share, leaving))
+            if best is None or (loss / smallest, service) < best:
+                best = (loss / smallest, service)
+    if best is None:
+        return None
+    pods = [pod for pod in search.on_edge[best[1]] if layout.where[pod] == search.state.pods[pod].where]
+    return min(pods, key=lambda pod: (-_hole(layout, pod), pod))
 
 
-def _total(layout: Layout, pod: int) -> Size:
-    return layout.state.nodes[layout.where[pod]].total
+def _hole(layout: Layout, pod: int) -> float:
+    """The share of its node that is free once a pod has left it."""
+    node = layout.where[pod]
+    left = plus(layout.free[node], layout.state.pods[pod].size)
+    return sum(free / max(total, 1) for free, total in zip(left, layout.state.nodes[node].total, strict=True))
 
 
 def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
     """Seat the pods in a trial layout, with as few pods reordered for it as can be; False where it cannot be done."""
     for reordered in _reorderings(search, trial):
-        if search.tries <= 0:
+        if reordered and search.tries <= 0:
             return False
-        search.tries -= 1
+        search.tries -= len(reordered) > 0
         for pod in reordered:
             trial.put(pod, CLOUD)
         targets = seat_all(trial, [*to_edge, *reordered])
@@ -122,7 +122,11 @@ def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
 def _reorderings(search: Search, layout: Layout) -> Iterator[tuple[int, ...]]:
     """No pods, then every subset of one, two … M_ER pods that run on the edge, of each kind only the count telling."""
     yield ()
-    kinds = [kind for kind in kinds_of(search.state, search.movable_on_edge(layout)) if search.state.pods[kind[0]].where != CLOUD]
+    kinds = [
+        kind
+        for kind in kinds_of(search.state, search.movable_on_edge(layout))
+        if search.state.pods[kind[0]].where != CLOUD
+    ]
     for size in range(1, search.policy.reorder_moves + 1):
         for chosen in combinations_with_replacement(range(len(kinds)), size):
             if all(chosen.count(kind) <= len(kinds[kind]) for kind in set(chosen)):

@@ -1,16 +1,127 @@
-"""What is done where subsets are too many to look at: greedy first, then the integer program for a bounded time."""
+"""What is done where subsets are too many to look at: greedy first, then the integer program for a bounded time.
+
+On 100 edge nodes 2,000 pods of 50 services have more subsets, and the program more variables, than can be searched. So
+new pods are chosen as if all nodes were one and packed into them; suggestions search the few nodes that matter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from htas.planning.edge.search import Search
-from htas.planning.edge.state import Layout
+from htas.planning.edge.best_fit import LEAST_GAIN
+from htas.planning.edge.bound import as_one_node
+from htas.planning.edge.program import EdgeProgram
+from htas.planning.edge.search import Search, moves
+from htas.planning.edge.state import CLOUD, Layout, Size, fits, minus
 
-
-def improved(search: Search, start: Layout, found: Layout) -> Layout:
-    return found
+PARTS = (1.0, 0.98, 0.95, 0.9, 0.8)
+"""Of what is free in sum, what is aimed at in turn: the nodes' rests that no pod fits into cannot all be used."""
+MOST_COUNTS = 600
+"""Variables of a program that is solved in a fraction of a second as a rule: 3 nodes and 200 kinds, or 30 and 20."""
+NODES_SEARCHED = 8
 
 
 def place_many(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
-    return start
+    """New pods on the edge, or the cloud, where they are too many for the table of matchings; nothing moved."""
+    best = start
+    for part in PARTS:
+        aim = as_one_node(
+            search.state, search.policy, may_migrate=False, search_s=search.policy.search_s / len(PARTS), part=part
+        ).layout
+        wanted = [[pod for pod in kind if aim is not None and aim.where[pod] != CLOUD] for kind in kinds]
+        layout = _packed(search, start, wanted)
+        _fill_up(search, layout, kinds)
+        if search.quality(layout) > search.quality(best) + LEAST_GAIN:
+            best = layout
+    if sum(len(search.state.pods[kind[0]].allowed) for kind in kinds) > MOST_COUNTS:
+        return best
+    program = EdgeProgram(search.state, search.policy, [pod for kind in kinds for pod in kind])
+    program.hint(best)
+    found = program.solve(search.policy.search_s, is_exact=False).layout
+    return best if found is None or search.quality(found) <= search.quality(best) + LEAST_GAIN else found
+
+
+def _packed(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+    """Pods packed largest first, those of one kind together, into the fullest nodes that take them."""
+    layout, pods = start.copy(), search.state.pods
+    for kind in sorted((kind for kind in kinds if kind), key=lambda kind: (-search.share(kind[0]), kind)):
+        size = pods[kind[0]].size
+        nodes = [node for node in pods[kind[0]].allowed if fits(size, layout.free[node])]
+        waiting = iter(kind)
+        for node in sorted(nodes, key=lambda n: (_left(layout, n, size), n)):
+            while fits(size, layout.free[node]) and (pod := next(waiting, None)) is not None:
+                layout.put(pod, node)
+    return layout
+
+
+def _left(layout: Layout, node: int, size: Size) -> float:
+    """The share of a node that is left beside a pod."""
+    totals = layout.state.nodes[node].total
+    return sum(left / max(total, 1) for left, total in zip(minus(layout.free[node], size), totals, strict=True))
+
+
+def _fill_up(search: Search, layout: Layout, kinds: Sequence[Sequence[int]]) -> None:
+    """What fits into what packing left, the pods first that give most for their size."""
+    where, pods = layout.where, search.state.pods
+    waiting = [[pod for pod in kind if where[pod] == CLOUD] for kind in kinds]
+    waiting = [kind for kind in waiting if kind]
+    while waiting:
+        kind = max(waiting, key=lambda kind: (_gain(search, layout, kind), -kind[0]))
+        node = min(
+            (node for node in pods[kind[-1]].allowed if layout.takes(node, kind[-1])),
+            key=lambda n: (layout.free[n], n),
+            default=CLOUD,
+        )
+        if node == CLOUD or _gain(search, layout, kind) <= 0:
+            waiting.remove(kind)
+            continue
+        layout.put(kind.pop(), node)
+        if not kind:
+            waiting.remove(kind)
+
+
+def _gain(search: Search, layout: Layout, kind: Sequence[int]) -> float:
+    service = search.service(kind)
+    return search.qualities.gain(service, layout.near[service], 1) / search.share(kind[0])
+
+
+def improved(search: Search, start: Layout, found: Layout) -> Layout:
+    """A better layout than what was found, or as good a one with fewer moves, by the program on the nodes that matter.
+
+    They are all nodes of a small edge; of a larger one those that the layout changes and those with most left. What is
+    as good as if all nodes were one, with no more moves, cannot be improved: 9 of 10 decisions on 3 nodes are.
+    """
+    if _is_proven(search, found):
+        return found
+    pods = search.state.pods
+    nodes = frozenset(_nodes_that_matter(search, start, found))
+    edge = [pod for pod in search.movable_on_edge(start) if pods[pod].where in nodes]
+    program = EdgeProgram(search.state, search.policy, [*search.movable_in_cloud(), *edge], nodes)
+    program.hint(found)
+    other = program.solve(search.policy.search_s, is_exact=False).layout
+    return found if other is None or not _is_better(search, other, found) else other
+
+
+def _is_proven(search: Search, found: Layout) -> bool:
+    best = as_one_node(search.state, search.policy, may_migrate=True, search_s=search.policy.search_s)
+    if best.layout is None or not best.is_least or search.quality(found) < best.bound - LEAST_GAIN:
+        return False
+    return moves(found) <= moves(best.layout)
+
+
+def _is_better(search: Search, one: Layout, other: Layout) -> bool:
+    gained = search.quality(one) - search.quality(other)
+    return gained > LEAST_GAIN or (gained > -LEAST_GAIN and moves(one) < moves(other))
+
+
+def _nodes_that_matter(search: Search, start: Layout, found: Layout) -> list[int]:
+    changed = {
+        node
+        for before, after in zip(start.where, found.where, strict=True)
+        if before != after
+        for node in (before, after)
+        if node != CLOUD
+    }
+    nothing = (0,) * len(start.free[0])
+    emptiest = sorted(range(len(start.free)), key=lambda n: (n not in changed, -_left(start, n, nothing), n))
+    return emptiest[: max(len(changed), NODES_SEARCHED)]

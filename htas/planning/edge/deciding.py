@@ -47,7 +47,6 @@ def decide_moves(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) 
     counts = subsets([len(kind) for kind in kinds], search.policy.cloud_to_edge_moves)
     hoped = search.qualities_with(start.near, kinds, counts)
     sizes = counts.sum(axis=1)
-    pods = range(len(search.state.pods))
     for row in np.lexsort((sizes, -hoped)).tolist():
         is_as_good = hoped[row] > quality - LEAST_GAIN and sizes[row] < fewest
         if not (hoped[row] > quality + LEAST_GAIN or is_as_good) or not sizes[row]:
@@ -58,7 +57,7 @@ def decide_moves(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) 
         found = best_fit(search, start, to_edge, quality - 2 * LEAST_GAIN)
         if found is None:
             continue
-        reached, moved = search.quality(found), moves(found, pods)
+        reached, moved = search.quality(found), moves(found)
         if reached > quality + LEAST_GAIN or (reached > quality - LEAST_GAIN and moved < fewest):
             best, quality, fewest = found, reached, moved
     return best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,18 @@ from htas.planning.edge.state import CLOUD, EdgeState, Layout
 
 
 class Search:
-    """A state, the policy, and `tries`: how many subsets may still be looked at before the integer program decides."""
+    """A state, the policy, and `tries`: how many subsets of pods to reorder may still be looked at."""
 
     def __init__(self, state: EdgeState, policy: EdgePolicy) -> None:
         self.state, self.policy = state, policy
         self.qualities = Qualities(state, policy)
         self.fragmentation = Fragmentation(state)
-        self.tries = policy.subset_limit
+        self.tries = policy.subset_limit // 20
+        self.on_edge: dict[int, list[int]] = {}
+        """Running pods that are on the edge and may be moved, by service."""
+        for number, pod in enumerate(state.pods):
+            if pod.may_move and pod.where != CLOUD:
+                self.on_edge.setdefault(pod.service, []).append(number)
         total = edge_total(state)
         self._shares = {size: share(size, total) for size in {pod.size for pod in state.pods}}
 
@@ -47,9 +52,9 @@ class Search:
         return total
 
     def movable_on_edge(self, layout: Layout) -> list[int]:
-        """Running pods that are on the edge in a layout and may be moved."""
-        pods = enumerate(self.state.pods)
-        return [n for n, pod in pods if pod.may_move and not pod.is_new and layout.where[n] != CLOUD]
+        """Running pods that a layout has where the state has them, on the edge, and that may be moved."""
+        pods = self.state.pods
+        return sorted(n for some in self.on_edge.values() for n in some if layout.where[n] == pods[n].where)
 
     def movable_in_cloud(self) -> list[int]:
         """Running pods that are in the cloud, may be moved and have an edge node to go to."""
@@ -57,6 +62,7 @@ class Search:
         return [n for n, pod in pods if pod.may_move and not pod.is_new and pod.where == CLOUD and pod.allowed]
 
 
-def moves(layout: Layout, pods: Iterable[int]) -> int:
-    """How many of the pods are elsewhere than in the layout's state: θ, equation 6."""
-    return sum(layout.where[pod] != layout.state.pods[pod].where for pod in pods)
+def moves(layout: Layout) -> int:
+    """How many pods that are not new are elsewhere than in the layout's state: θ, equation 6."""
+    places = zip(layout.where, layout.state.pods, strict=True)
+    return sum(where != pod.where and not pod.is_new for where, pod in places)
