@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from htas.model.money import bill_amount
 from htas.ports import HTASError
 
 RESULTS, RUNS, SAMPLES, TIMINGS = "results.json", "runs.csv", "samples.csv", "timings.csv"
+
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class ResultsError(HTASError):
@@ -171,11 +174,25 @@ def write_results(results: Results, timings: Sequence[Timing], folder: Path) -> 
     write_table(folder / TIMINGS, names, ([cell(getattr(timing, name)) for name in names] for timing in timings))
 
 
+class _Named(msgspec.Struct):
+    experiment: str
+
+
+def experiment_in(folder: Path) -> str:
+    """The name of the experiment whose results a folder holds; raises ResultsError where there are none."""
+    return decoded(folder, _Named).experiment
+
+
 def read_results(folder: Path) -> Results:
     """The results in a folder; raises ResultsError where there are none."""
+    return decoded(folder, Results)
+
+
+def decoded(folder: Path, kind: type[_Kind]) -> _Kind:
+    """A folder's results in a form; raises ResultsError where they are not of it, or not there."""
     path = folder / RESULTS
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Results)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise ResultsError(
             f"{path}: cannot be read: {error.strerror}; `htas experiment run` writes such files"

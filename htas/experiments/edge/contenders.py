@@ -15,12 +15,12 @@ from htas.model.flavours import Catalogue
 from htas.model.policy import Cycles, Fallback, FallbackMode, NodeGroup, Policy
 from htas.planning.planner import plan
 
-KUBEDSM, K8S = "kubedsm", "k8s"
+KUBEDSM, K8S, RANDOM = "kubedsm", "k8s", "random"
 BASELINES: Mapping[str, tuple[str, Planner]] = {
     K8S: ("Kubernetes (K8S)", kube_scheduler.plan),
     "bef": ("Biggest edge node first (BEF)", node_size.biggest_first),
     "sef": ("Smallest edge node first (SEF)", node_size.smallest_first),
-    "random": ("Random", by_lot.plan),
+    RANDOM: ("Random", by_lot.plan),
     "cf": ("Cloud first (CF)", cloud_first.plan),
 }
 VARIANTS: Mapping[str, tuple[str, int, int]] = {

@@ -6,13 +6,13 @@ samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 
 import msgspec
 
-from htas.experiments.results import RESULTS, RUNS, TIMINGS, ResultsError, Timing, cell, write_table
+from htas.experiments.results import RESULTS, RUNS, TIMINGS, Timing, cell, decoded, write_table
 
 EDGE = "edge"
 SERVICES_FILE = "services.csv"
@@ -101,15 +101,4 @@ def write_edge_results(results: EdgeResults, timings: Sequence[Timing], folder: 
 
 def read_edge_results(folder: Path) -> EdgeResults:
     """The results in a folder; raises ResultsError where there are none of this experiment."""
-    path = folder / RESULTS
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=EdgeResults)
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise ResultsError(f"{path}: is not the results of the edge experiment: {error}") from error
-
-
-def targets_of(run: EdgeRun) -> Mapping[str, float]:
-    """The target of each service in a run."""
-    return {service.name: service.target for service in run.services}
+    return decoded(folder, EdgeResults)

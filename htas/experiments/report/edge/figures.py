@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from htas.experiments.edge.contenders import BASELINES, KUBEDSM, TARGETS, VARIANTS
+from htas.experiments.edge.contenders import BASELINES, K8S, KUBEDSM, TARGETS, VARIANTS
 from htas.experiments.edge.results import EdgeResults
 from htas.experiments.edge.scenarios import SCENARIOS, SERVICES
 from htas.experiments.report.drawing import legend_above, new_figure, save, styled
@@ -19,7 +19,7 @@ RATIO = "Pods on the edge (%)"
 AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}
 
 
-def draw_all(results: EdgeResults, folder: Path) -> list[Path]:
+def draw_edge(results: EdgeResults, folder: Path) -> list[Path]:
     """Write every figure that there are runs for as NAME.svg and NAME.png; returns the PNG files.
 
     Raises NoMatplotlibError and OSError.
@@ -53,7 +53,7 @@ def ratio_over(sweep: str) -> Callable[[EdgeResults], Any]:
         handles = _lines(axes, results, sweep, compared(results), statistics.edge_ratio, with_bound=True)
         axes.set_ylabel(RATIO)
         axes.set_ylim(0, 100)
-        legend_above(figure, list(handles.values()), list(handles), columns=3)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
         return figure
 
     return draw
@@ -70,7 +70,7 @@ def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
         handles = _lines(axes, results, sweep, compared(results), statistics.deviation)
         axes.set_ylabel("Standard deviation across services (points)")
         axes.set_ylim(bottom=0)
-        legend_above(figure, list(handles.values()), list(handles), columns=3)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
         return figure
 
     return draw
@@ -78,7 +78,7 @@ def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
 
 def variants(results: EdgeResults) -> Any:
     """Figure 10: both sweeps side by side."""
-    policies = [name for name in (*variants_of(results, tuple(VARIANTS)), "k8s") if name in results.policies]
+    policies = [name for name in (*variants_of(results, tuple(VARIANTS)), K8S) if name in results.policies]
     sweeps = [sweep for sweep in AXES if played(results, sweep)]
     if len(policies) < 2 or not sweeps:
         return None
@@ -92,7 +92,7 @@ def variants(results: EdgeResults) -> Any:
         if i == 0:
             axes.set_ylabel(RATIO)
     axes.set_ylim(_floor_of(results, policies), 100)
-    legend_above(figure, list(handles.values()), list(handles), columns=3)
+    legend_above(figure, list(handles.values()), list(handles), columns=4)
     return figure
 
 
@@ -117,9 +117,6 @@ def _lines(
     scenarios = played(results, sweep)
     places = [getattr(SCENARIOS[name], sweep) for name in scenarios]
     handles: dict[str, Any] = {}
-    if with_bound:
-        most = [_of_scenario(results, policies[0], name, statistics.bound) for name in scenarios]
-        (handles["Most that is possible"],) = axes.plot(places, most, **BOUND)
     for depth, policy in enumerate(policies):
         look = look_of(policy)
         found = [statistics.over_sweep(results, policy, (name,), measure) for name in scenarios]
@@ -129,6 +126,9 @@ def _lines(
         low, high = ([mean + sign * half for mean, half in zip(means, halves, strict=True)] for sign in (-1, 1))
         axes.fill_between(xs, low, high, color=look.colour, alpha=0.13, linewidth=0, zorder=20 - depth)
         (handles[title_of(policy)],) = axes.plot(xs, means, **look.line, zorder=40 - depth)
+    if with_bound:
+        most = [_of_scenario(results, policies[0], name, statistics.bound) for name in scenarios]
+        (handles["Most that is possible"],) = axes.plot(places, most, **BOUND)
     axes.set_xticks(places, [f"{place:.1f}" for place in places])
     axes.set_xlabel(AXES[sweep])
     axes.margins(x=0.03)
@@ -156,7 +156,7 @@ def radars_over(sweep: str) -> Callable[[EdgeResults], Any]:
             axes.set_title(f"({chr(97 + i)}) {scenario.replace('_', ' ± ')}", loc="center", pad=14)
         for axes in panels[len(scenarios) :]:
             axes.set_visible(False)
-        legend_above(figure, list(handles.values()), list(handles), columns=3)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
         return figure
 
     return draw
