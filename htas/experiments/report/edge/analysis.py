@@ -38,8 +38,9 @@ def _reading(results: EdgeResults) -> str:
     as_shares = " and ".join(f"{goal.ratio / (1 + goal.ahead / 100):.1f} %" for goal in GOALS)
     as_points = " and ".join(f"{goal.ratio - goal.ahead:.1f} %" for goal in GOALS)
     return (
-        "The document calls its margins improvements of 13.4 % and 18.9 % and does not say of what. As shares of the best"
-        f" baseline they put that at {as_shares}, near what it reaches here; as points at {as_points}{_random(results)}."
+        "The document calls its margins improvements of 13.4 % and 18.9 % and does not say of what. As shares of the"
+        f" best baseline they put that at {as_shares}, near what it reaches here; as points at"
+        f" {as_points}{_random(results)}."
         " A ReplicaSet that shrinks gives up first the pods that share their node with most others of it, and those are"
         " in the one large cloud node: baselines win back the edge as the load falls, without a move."
     )
