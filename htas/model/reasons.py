@@ -115,6 +115,8 @@ class Cancelled(StrEnum):
     """A pod that was to leave its node may no longer be disturbed."""
     EVICTION_REFUSED = "EvictionRefused"
     """Disruption budgets refused an eviction for too long."""
+    CONTRADICTED = "Contradicted"
+    """Of a suggestion: somebody else has bound, deleted or scaled away one of the pods that it moves."""
     TIMED_OUT = "TimedOut"
     OVERTAKEN = "Overtaken"
     """Another daemon has led meanwhile."""

@@ -6,18 +6,17 @@ bought for as ever. Where no node is of tier edge nothing here happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from htas.model.edge import Tier
-from htas.model.nodes import Node
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.snapshot import ClusterView
 from htas.planning.classes import PodClass
-from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size
+from htas.planning.edge.present import is_served, served, services_of
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, Size
 from htas.planning.feasibility import PLACEMENT_FILTERS
 from htas.planning.feasibility.world import accepted
 from htas.planning.opening import Opening
@@ -32,29 +31,6 @@ class EdgeView:
     state: EdgeState
     rows: tuple[int, ...]
     pods: tuple[Pod, ...]
-
-
-def edge_nodes(nodes: Iterable[Node], policy: Policy) -> list[Node]:
-    return [node for node in nodes if policy.tier_of(node) is Tier.EDGE]
-
-
-def served(view: ClusterView) -> list[Pod]:
-    """The pods that targets count: those of services that have, or wait for, a node."""
-    return [
-        pod
-        for pod in view.pods
-        if pod.kind is WorkKind.SERVICE and pod.service is not None and not pod.is_terminating and not pod.gates
-    ]
-
-
-def services_of(pods: Iterable[Pod]) -> tuple[EdgeService, ...]:
-    """Services by name, each with the target that its newest pod states: while it is rolled out they may differ."""
-    newest: dict[str, Pod] = {}
-    for pod in pods:
-        name = pod.service or ""
-        if name not in newest or (newest[name].created_at, newest[name].name) < (pod.created_at, pod.name):
-            newest[name] = pod
-    return tuple(EdgeService(name, newest[name].qos) for name in sorted(newest))
 
 
 def place_near(situation: Situation) -> frozenset[str]:
@@ -83,9 +59,7 @@ def place_near(situation: Situation) -> frozenset[str]:
 
 def _candidates(situation: Situation) -> list[Pod]:
     return [
-        pod
-        for pod in situation.opening.waiting
-        if pod.kind is WorkKind.SERVICE and pod.service is not None and pod.scheduler == situation.policy.scheduler_name
+        pod for pod in situation.opening.waiting if is_served(pod) and pod.scheduler == situation.policy.scheduler_name
     ]
 
 
@@ -121,19 +95,19 @@ def edge_view(
     where: Mapping[str, str],
     *,
     new: Collection[str] = (),
-    may_move: Callable[[Pod], bool] = lambda pod: False,
+    movable: Collection[str] = (),
 ) -> EdgeView:
-    """The state of the simulation as it is; pods are told by uid. `new` are those to be placed now."""
+    """The state of the simulation as it is. By uid: `new` pods are to be placed now, `movable` ones may be moved."""
     opening, table = situation.opening, situation.opening.sim.table
     index = {table.nodes[row].name: i for i, row in enumerate(rows)}
-    pods = tuple(sorted(served(situation.snapshot.cluster), key=lambda pod: (pod.created_at, pod.key)))
+    pods = tuple(served(situation.snapshot.cluster))
     services = services_of(pods)
     number = {service.name: i for i, service in enumerate(services)}
     allowed = _Allowed(opening, rows)
     found = []
     for pod in pods:
         is_new = pod.uid in new
-        moves = not is_new and pod.uid in where and may_move(pod)
+        moves = pod.uid in movable
         here = allowed.of(pod, where.get(pod.uid)) if is_new or moves else frozenset[int]()
         cls = opening.book.class_of(pod)
         found.append(

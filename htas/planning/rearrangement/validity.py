@@ -27,6 +27,8 @@ def refusal(
     opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
 ) -> Refusal | None:
     """What makes a rearrangement wrong now; None: nothing. Its reservations have been lifted from the simulation."""
+    if current.lost:
+        return Refusal(Cancelled.CONTRADICTED, "somebody else has placed one of its pods elsewhere, or taken it away")
     if now - current.started_at >= policy.timeouts.drain_s:
         return Refusal(Cancelled.TIMED_OUT, f"not complete after {policy.timeouts.drain_s:g} s")
     return _closed(opening) or _nothing_gained(opening, current) or _taken(opening, current, snapshot)
