@@ -32,7 +32,9 @@ def best_fit(search: Search, start: Layout, to_edge: Sequence[int], bar: float) 
     if freed is None:
         return None
     for _ in range(1 + 2 * len(to_edge)):
-        near = [after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)]
+        near = [
+            after - before + there for after, before, there in zip(gained.near, start.near, trial.near, strict=True)
+        ]
         if search.qualities.total(near) <= bar + LEAST_GAIN:
             return None
         if _seat(search, trial, to_edge):
@@ -80,7 +82,9 @@ def _next_to_leave(search: Search, layout: Layout, near: Sequence[int], to_edge:
     coming = {search.state.pods[pod].service for pod in to_edge}
     best: tuple[float, int] | None = None
     for service, pods in search.on_edge.items():
-        leaving = [pod for pod in pods if layout.where[pod] == search.state.pods[pod].where] if service not in coming else []
+        leaving = (
+            [pod for pod in pods if layout.where[pod] == search.state.pods[pod].where] if service not in coming else []
+        )
         if leaving:
             most = min(len(leaving), len(to_edge))
             loss = min(-search.qualities.gain(service, near[service], -many) / many for many in range(1, most + 1))
@@ -120,7 +124,11 @@ def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
 def _reorderings(search: Search, layout: Layout) -> Iterator[tuple[int, ...]]:
     """No pods, then every subset of one, two … M_ER pods that run on the edge, of each kind only the count telling."""
     yield ()
-    kinds = [kind for kind in kinds_of(search.state, search.movable_on_edge(layout)) if search.state.pods[kind[0]].where != CLOUD]
+    kinds = [
+        kind
+        for kind in kinds_of(search.state, search.movable_on_edge(layout))
+        if search.state.pods[kind[0]].where != CLOUD
+    ]
     for size in range(1, search.policy.reorder_moves + 1):
         for chosen in combinations_with_replacement(range(len(kinds)), size):
             if all(chosen.count(kind) <= len(kinds[kind]) for kind in set(chosen)):

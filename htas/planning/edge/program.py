@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.quality import TOLERANCE, Qualities
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, kinds_of, plus
+from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, kinds_of, plus
 
 SCALE = 1_000_000
 """Qualities are whole millionths in the program."""
@@ -65,6 +65,7 @@ class EdgeProgram:
             for members in kinds_of(state, pods)
             if state.pods[members[0]].where in self._nodes or state.pods[members[0]].allowed & self._nodes
         ]
+        self._room = self._rooms()
         for kind in self._kinds:
             self._add_counts(kind)
         self._keep_room()
@@ -75,34 +76,47 @@ class EdgeProgram:
         self._near = self._near_by_service()
         self._quality, self._fixed = self._qualities_of_services()
 
+    def _rooms(self) -> list[Size]:
+        """What each node has left when all of the program's pods are away."""
+        room = list(self._start.free)
+        for kind in self._kinds:
+            for pod in kind.members if kind.home != CLOUD else ():
+                room[kind.home] = plus(room[kind.home], self._state.pods[pod].size)
+        return room
+
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that holds more than it offers."""
+        """x(c, k) and (7). Nothing joins a node that holds more than it offers or is too small."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            if node == kind.home or min(self._start.free[node]) >= 0:
+            room = self._room[node]
+            most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
+            if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
+            elif min(self._start.free[node]) >= 0 and most > 0:
+                kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(sum(kind.on.values()) <= many)
 
     def _keep_room(self) -> None:
-        """(8): what the program's pods leave when all of them are away, and never less than they take now."""
+        """(8), but never less than the program's pods take now: what is on an over-full node may stay."""
         on_node: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
-        room = list(self._start.free)
         for number, kind in enumerate(self._kinds):
             for node, count in kind.on.items():
                 on_node[node].append((number, count))
-            for pod in kind.members:
-                if kind.home != CLOUD:
-                    room[kind.home] = plus(room[kind.home], self._state.pods[pod].size)
         for node, counts in on_node.items():
-            for resource, most in enumerate(room[node]):
+            for resource, most in enumerate(self._room[node]):
                 uses = [(self._size(number)[resource], number, count) for number, count in counts]
                 taken = sum(use * len(self._kinds[n].members) for use, n, _ in uses if self._kinds[n].home == node)
                 terms = [use * count for use, _, count in uses if use]
                 if terms and sum(use * len(self._kinds[n].members) for use, n, _ in uses) > max(most, taken):
                     self._model.add(sum(terms) <= max(most, taken))
 
-    def _size(self, kind: int) -> tuple[int, ...]:
+    @property
+    def counts(self) -> int:
+        """How many x(c, k) there are."""
+        return sum(len(kind.on) for kind in self._kinds)
+
+    def _size(self, kind: int) -> Size:
         return self._state.pods[self._kinds[kind].members[0]].size
 
     def _moves(self) -> tuple[list[cp_model.LinearExprT], list[cp_model.LinearExprT], list[cp_model.LinearExprT]]:
