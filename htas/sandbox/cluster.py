@@ -402,7 +402,7 @@ class SandboxCluster:
             self._queue.after(CONTROLLER_S, partial(self._refill, controller))
 
     def _remove_surplus(self, controller: Controller) -> None:
-        for pod in controller.surplus(self._records[key].pod for key in sorted(controller.pods)):
+        for pod in controller.surplus((self._records[key].pod for key in controller.pods), self._clock.now()):
             self._remove(self._records[pod.key], fails=False)
 
     def _refill(self, controller: Controller) -> None:

@@ -59,6 +59,7 @@ def best_ratio(pods: tuple[int, ...]) -> float:
 
 @cache
 def best_mean_ratio(pods: tuple[int, ...]) -> float:
-    """The largest mean over services of the share of their pods that can be on the edge; each has at least one."""
+    """The largest mean over services of the share of their pods that can be on the edge; 0 for one without pods."""
     counts = np.array(pods)
-    return float((np.minimum(fillings(), counts) / counts).mean(axis=1).max())
+    whole = np.maximum(counts, 1)
+    return float((np.minimum(fillings(), counts) / whole).mean(axis=1).max())

@@ -79,7 +79,7 @@ def test_requests_to_nobody_are_a_mistake() -> None:
         World().load(Workload("w", (), loads=(Load(0.0, "default", "nobody", 1.0),)))
 
 
-def test_a_replicaset_gives_up_pods_without_a_node_then_crowded_ones_then_the_newest() -> None:
+def test_a_replicaset_gives_up_pods_without_a_node_then_crowded_ones_then_younger_ones() -> None:
     world = world_of(web(5, ControllerKind.REPLICA_SET))
     known = pods(world)
     for name, node in {"web-1": "a", "web-2": "b", "web-3": "b", "web-4": "a"}.items():
@@ -95,3 +95,15 @@ def test_a_replicaset_gives_up_pods_without_a_node_then_crowded_ones_then_the_ne
         ["web-1", "web-2"],
         ["web-1"],
     ]
+
+
+def test_of_pods_about_as_old_a_replicaset_gives_up_any() -> None:
+    """Half of ten that started together go: neither the first nor the last of them."""
+    world = world_of(web(10), nodes=[make_node(f"n{i}", "2", "4Gi") for i in range(10)])
+    for i, pod in enumerate(pods(world).values()):
+        world.cluster.bind(pod, f"n{i}")
+    wait(world, 100)
+    world.cluster.rescale(Rescale(0, "default", "web", 5))
+    numbers = {int(name.rpartition("-")[2]) for name in pods(world)}
+    assert len(numbers) == 5
+    assert numbers not in ({1, 2, 3, 4, 5}, {6, 7, 8, 9, 10})
