@@ -85,14 +85,14 @@ class EdgeProgram:
         return room
 
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that holds more than it offers or is too small."""
+        """x(c, k) and (7). Nothing joins a node that is too small or holds more of what it asks for than it offers."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            room = self._room[node]
+            room, free = self._room[node], self._start.free[node]
             most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
             if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
-            elif min(self._start.free[node]) >= 0 and most > 0:
+            elif most > 0 and not any(asked and left < 0 for asked, left in zip(pod.size, free, strict=True)):
                 kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(_sum(list(kind.on.values())) <= many)
