@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 
-from htas.planning.edge.matching import put_all, seat_all
-from htas.planning.edge.search import Search
+from htas.planning.edge.matching import match, put_all, seat_all
+from htas.planning.edge.search import Search, moves
 from htas.planning.edge.state import CLOUD, Layout, Size, fits, kinds_of, plus, summed
 
 LEAST_GAIN = 1e-9
@@ -68,9 +68,8 @@ def free_edge_as_needed(
 
 
 def _free(layout: Layout) -> Size:
-    """What is free on all nodes that are not over-full."""
-    sizes = [free for free in layout.free if min(free) >= 0]
-    return summed(sizes, len(layout.free[0]))
+    """What is free on all nodes; what over-full ones lack is not taken from the others."""
+    return summed((tuple(max(0, left) for left in free) for free in layout.free), len(layout.free[0]))
 
 
 def _next_to_leave(search: Search, layout: Layout, near: Sequence[int], to_edge: Sequence[int]) -> int | None:
@@ -82,8 +81,8 @@ def _next_to_leave(search: Search, layout: Layout, near: Sequence[int], to_edge:
     coming = {search.state.pods[pod].service for pod in to_edge}
     best: tuple[float, int] | None = None
     for service, pods in search.on_edge.items():
-        leaving = [pod for pod in pods if layout.where[pod] == search.state.pods[pod].where] if service not in coming else []
-        if leaving:
+        leaving = [pod for pod in pods if layout.where[pod] == search.state.pods[pod].where]
+        if leaving and service not in coming:
             most = min(len(leaving), len(to_edge))
             loss = min(-search.qualities.gain(service, near[service], -many) / many for many in range(1, most + 1))
             smallest = min(map(search.share, leaving))
@@ -112,7 +111,8 @@ def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
             trial.put(pod, CLOUD)
         targets = seat_all(trial, [*to_edge, *reordered])
         if targets is not None:
-            put_all(trial, targets)
+            tidier = match(trial, kinds_of(search.state, [*to_edge, *reordered]), search.fragmentation)
+            put_all(trial, targets if tidier.left else tidier.targets)
             return True
         for pod in reordered:
             trial.put(pod, search.state.pods[pod].where)
@@ -122,11 +122,7 @@ def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:
 def _reorderings(search: Search, layout: Layout) -> Iterator[tuple[int, ...]]:
     """No pods, then every subset of one, two … M_ER pods that run on the edge, of each kind only the count telling."""
     yield ()
-    kinds = [
-        kind
-        for kind in kinds_of(search.state, search.movable_on_edge(layout))
-        if search.state.pods[kind[0]].where != CLOUD
-    ]
+    kinds = kinds_of(search.state, search.movable_on_edge(layout))
     for size in range(1, search.policy.reorder_moves + 1):
         for chosen in combinations_with_replacement(range(len(kinds)), size):
             if all(chosen.count(kind) <= len(kinds[kind]) for kind in set(chosen)):
@@ -150,10 +146,10 @@ def _put_back(search: Search, layout: Layout, freed: Sequence[int]) -> Layout:
 def reorder_edge(search: Search, start: Layout) -> Layout | None:
     """Up to M_ER pods moved within the edge so that fragmentation is least; None where nothing lowers it (Algorithm 6).
 
-    Each pod moved must lower it by `policy.tidy_gain` at least: moving is not free.
+    The print asks for fewer than M_ER, its text for "up to a size of" M_ER, which is done here. Each move must lower
+    fragmentation by `policy.tidy_gain` at least: moving is not free.
     """
-    at_first = search.fragmentation.total(start)
-    best, least = None, at_first
+    best, least = None, search.fragmentation.total(start)
     for reordered in _reorderings(search, start):
         if search.tries <= 0:
             break
@@ -161,11 +157,11 @@ def reorder_edge(search: Search, start: Layout) -> Layout | None:
         trial = start.copy()
         for pod in reordered:
             trial.put(pod, CLOUD)
-        targets = seat_all(trial, reordered)
-        if not targets:
+        matching = match(trial, kinds_of(search.state, reordered), search.fragmentation)
+        if matching.left:
             continue
-        put_all(trial, targets)
-        reached = search.fragmentation.total(trial) + search.policy.tidy_gain * len(reordered)
+        put_all(trial, matching.targets)
+        reached = search.fragmentation.total(trial) + search.policy.tidy_gain * moves(trial)
         if reached < least - LEAST_GAIN:
             best, least = trial, reached
     return best

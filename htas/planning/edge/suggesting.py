@@ -61,5 +61,5 @@ def _tidied(search: Search, start: Layout) -> Layout:
     """Less fragmentation, as preparation: only where a service has pods in the cloud that it might once let in."""
     if not search.policy.reorder_moves or not search.movable_in_cloud():
         return start
-    search.tries = search.policy.subset_limit
+    search.tries = search.policy.subset_limit // 5
     return reorder_edge(search, start) or start
