@@ -14,7 +14,6 @@ from htas.planning.opening import Opening
 from htas.planning.rearrangement.components import components
 from htas.planning.rearrangement.reservations import Reservation
 
-
 LOST = "somebody else has placed one of its pods elsewhere, or taken it away"
 
 
