@@ -3,7 +3,7 @@
 Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
 the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
 cycle goes on from there. What turns out not to be movable with its progress is evicted to its slot, if somebody
-starts it again. Who leaves now is the planner's to say (htas.planning.carrying), and is asked again on a
+starts it again. Who leaves now is the planner's to say (htas.planning.rearrangement.carrying), and is asked again on a
 fresh view just before. Cancelled, it evicts nobody any more: pods that have left are ordinary waiting pods.
 """
 
@@ -28,9 +28,9 @@ from htas.model.rearrangement import OpenRearrangement, Rearrangement
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.carrying import begun, carried_on, detoured
-from htas.planning.carrying_check import Refusal
-from htas.planning.slots import progress
+from htas.planning.rearrangement.carrying import begun, carried_on, detoured
+from htas.planning.rearrangement.slots import progress
+from htas.planning.rearrangement.validity import Refusal
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})

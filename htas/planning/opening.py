@@ -19,11 +19,11 @@ from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
 from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
-from htas.planning.reservations import Reservation, reserve, withheld_from
+from htas.planning.rearrangement.reservations import Reservation, reserve, withheld_from
+from htas.planning.rearrangement.slots import standing
 from htas.planning.run_length import remaining_s
 from htas.planning.scaling.offers import learned_allocatable, learned_attach_limits, machine_node
 from htas.planning.simulation import Simulation
-from htas.planning.slots import standing
 from htas.planning.table import NodeTable
 from htas.planning.tallies import Tallies
 

@@ -1,4 +1,4 @@
-"""The planner: snapshot in, plan out. Its stages, in order, are its table of contents (DESIGN 3)."""
+"""The planner: snapshot in, plan out. Its stages, in order, are its table of contents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.buying import Buying, buy
-from htas.planning.carrying import carry_on, with_carrying
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
+from htas.planning.rearrangement.carrying import carry_on, with_carrying
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.simulation import pods_by_row
 from htas.planning.situation import Situation

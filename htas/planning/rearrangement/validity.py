@@ -9,10 +9,10 @@ from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.components import components
 from htas.planning.disturbing import Disturbance, Disturbing
 from htas.planning.opening import Opening
-from htas.planning.reservations import Reservation
+from htas.planning.rearrangement.components import components
+from htas.planning.rearrangement.reservations import Reservation
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot, Victim
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.carrying_check import Refusal, forbidden, refusal
-from htas.planning.components import Component, components
 from htas.planning.leaving import Leaving
 from htas.planning.opening import Opening, open_simulation
-from htas.planning.reservations import Reservation, importance, seat
-from htas.planning.slots import identity
+from htas.planning.rearrangement.components import Component, components
+from htas.planning.rearrangement.reservations import Reservation, importance, seat
+from htas.planning.rearrangement.slots import identity
+from htas.planning.rearrangement.validity import Refusal, forbidden, refusal
 
 _STANDS_STILL = Carrying()
 

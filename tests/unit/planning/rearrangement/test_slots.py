@@ -11,7 +11,7 @@ from htas.model.policy import Limits
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended, Move
 from htas.planning.planner import plan
-from htas.planning.slots import PATIENCE_S, progress
+from htas.planning.rearrangement.slots import PATIENCE_S, progress
 from tests.builders import NOW, make_node, make_pod, make_policy, running
 
 NODES = (make_node("a"), make_node("b"))

@@ -13,8 +13,8 @@ from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass
+from htas.planning.rearrangement.slots import Held
 from htas.planning.simulation import Simulation
-from htas.planning.slots import Held
 
 _NO_SLOT = "its slot in the rearrangement under way is not free yet"
 

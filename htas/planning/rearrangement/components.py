@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from htas.model.rearrangement import OpenRearrangement
-from htas.planning.reservations import Reservation
+from htas.planning.rearrangement.reservations import Reservation
 
 
 @dataclass(frozen=True, slots=True)
