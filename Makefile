@@ -9,7 +9,7 @@ PYTEST_WORKERS ?= 2
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("HTAS needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
@@ -36,17 +36,20 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/kube-build.sh
 	tools/testenv/helm-build.sh
 	tools/testenv/nodes-packages.sh
-	$(MAKE) --jobs=2 --output-sync=target test-real-servers test-real-nodes
+	$(MAKE) --jobs=3 test-real-servers test-real-kwok test-real-nodes
 
-# Two halves beside each other: most of the time is spent waiting for machines to come and go. Whatever is not named here is
-# in the second half.
-SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py
+# Three parts beside each other, each with a control plane of its own: most of the time is spent waiting for machines to come and
+# go. A test's name is told when it ends, whichever part it is of. Whatever is not named here is in the second part.
+SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py)
+NODES := $(wildcard tests/real/test_migrat*.py)
 
-.PHONY: test-real-servers test-real-nodes
-test-real-servers:
-	$(BIN)/python -m pytest --durations=10 $(SERVERS)
-test-real-nodes:
-	$(BIN)/python -m pytest --durations=10 tests/real $(addprefix --ignore=,$(SERVERS))
+.PHONY: test-real-servers test-real-kwok test-real-nodes
+test-real-servers: ## OpenStack and Cassandra
+	$(BIN)/python -m pytest --verbose --durations=15 $(SERVERS)
+test-real-kwok: ## a real control plane with KWOK's nodes
+	$(BIN)/python -m pytest --verbose --durations=15 tests/real $(addprefix --ignore=,$(SERVERS) $(NODES))
+test-real-nodes: ## real kubelets, containerd and CRIU
+	$(BIN)/python -m pytest --verbose --durations=15 $(NODES)
 
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict and the import contracts

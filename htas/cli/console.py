@@ -46,7 +46,7 @@ BAD = ConfigurationError, InputError, DesignError, PatternError, TableError, Tra
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn what goes wrong into a message and an exit code (DESIGN 5): 2 for bad input, 1 for a failed operation."""
+    """Turn what goes wrong into a message and an exit code: 2 for bad input, 1 for a failed operation."""
     try:
         yield
     except BAD as error:

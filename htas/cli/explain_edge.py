@@ -45,15 +45,15 @@ def _why(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str
         if slot.pod.uid == pod.uid:
             return f"its move to {slot.node} is under way"
     if not is_served(pod):
-        return "the edge is kept for pods of services; batch work and pods without a controller get what is left of it"
+        return "batch work, and pods without a controller, have no share of the edge"
     why_not = Movers(snapshot, policy, snapshot.taken_at).why_not(pod)
     refusals, nodes = _refusals(pod, snapshot, policy)
     if nodes == 0:
         return (
             f"it may not be moved: {why_not}" if why_not else "it may be moved to the edge, in one of the next periods"
         )
-    kept = f"; nor may it be moved: {why_not}" if why_not else ""
-    return f"{summary(refusals, nodes)} Of the edge, that is{kept}"
+    kept = f" Nor may it be moved: {why_not}" if why_not else ""
+    return f"no edge node takes it: {summary(refusals, nodes)}{kept}"
 
 
 def _refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Counter[str], int]:

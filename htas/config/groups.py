@@ -142,10 +142,10 @@ class AutoscalingSetting(Section):
     )
     weights: WeightsSetting = Field(default=WeightsSetting(), description="Of cpu and memory in a flavour's score.")
     budget: Seconds = Field(
-        default=3.0,
+        default=2.5,
         gt=0,
         le=60,
-        description="For cheapest-mix: about so long a purchase is searched for; 3s, more finds little. Counted in the "
+        description="For cheapest-mix: about so long a purchase is searched for; 2500ms, more finds little. Counted in the "
         "solver's own steps, so that the same snapshot gives the same plan.",
     )
     startup: Seconds = Field(

@@ -55,7 +55,7 @@ class Loaded:
 
 
 def load_configuration(path: Path) -> Loaded:
-    """Read a configuration and the price file it names (DESIGN 5).
+    """Read a configuration and the price file it names.
 
     Raises ConfigurationError with every problem of both files, each as `file:line key: what is wrong; what to do`.
     """

@@ -46,7 +46,7 @@ class ProviderSetting(Section):
 
 
 class Configuration(Section):
-    """The top level (DESIGN 5)."""
+    """The top level."""
 
     api_version: Literal["htas.io/v1alpha1"] = Field(description="The form of this file.")
     kind: Literal["HTASConfiguration"] = Field(description="What this file is.")

@@ -1,4 +1,4 @@
-"""One cycle: observe → plan → execute → record (DESIGN 3)."""
+"""One cycle: observe → plan → execute → record."""
 
 from __future__ import annotations
 

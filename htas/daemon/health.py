@@ -47,10 +47,6 @@ class Health:
         with self._lock:
             self._patience_s = patience_s(cycles)
 
-    @property
-    def since_success_s(self) -> float:
-        return self._clock() - self._succeeded_at
-
     def complaint(self) -> str | None:
         """Why the daemon should be started again; None: it works."""
         with self._lock:

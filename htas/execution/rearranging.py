@@ -30,7 +30,7 @@ from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.rearrangement.carrying import begun, carried_on, detoured
 from htas.planning.rearrangement.slots import progress
-from htas.planning.rearrangement.validity import Refusal
+from htas.planning.rearrangement.validity import LOST, Refusal
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
@@ -79,6 +79,8 @@ class Rearranging:
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+        if current.lost:
+            return [self._cancel(current, Cancelled.CONTRADICTED, LOST)]
         if current.is_complete:
             return [self._complete(current)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []

@@ -2,7 +2,7 @@
 
 A claim is one machine HTAS decided to have; it outlives every step from the decision to the release. An
 instance is what the cloud says exists. The claim's id is written into the instance's metadata, so the two find
-each other again after a crash (DESIGN 4).
+each other again after a crash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TRANSITIONS: dict[ClaimState, frozenset[ClaimState]] = {
     ClaimState.FAILED: frozenset({ClaimState.RELEASED}),
     ClaimState.RELEASED: frozenset(),
 }
-"""Which state may follow which (DESIGN 4). States may be skipped: a daemon that slept sees the last one only."""
+"""Which state may follow which. States may be skipped: a daemon that slept sees the last one only."""
 
 COMING = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED})
 """Claims that count as capacity although no Ready node stands behind them yet."""

@@ -44,7 +44,7 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     tidy_gain: float = 0.1
     """Pods change their edge node without bringing any pod nearer only where each move makes at least so much of a
     node usable again. Infinite: never."""
-    search_s: float = 0.02
+    search_s: float = 0.015
     """What one use of the integer program may take, in CP-SAT's measure of work: about seconds of one core."""
 
 

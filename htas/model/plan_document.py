@@ -1,4 +1,4 @@
-"""The plan as the documented JSON (DESIGN 5): the form users script against."""
+"""The plan as the documented JSON: the form users script against."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Phase(StrEnum):
 
 
 class RunLengthSource(StrEnum):
-    """Where an estimate of the run length comes from, best first (DESIGN 3, stage 1)."""
+    """Where an estimate of the run length comes from, best first."""
 
     ANNOTATION = "annotation"
     LEARNED = "learned"

@@ -156,7 +156,7 @@ class NodeGroup(msgspec.Struct, frozen=True):
     autoscaling: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY
     cpu_weight: float = 0.5
     memory_weight: float = 0.5
-    mix_budget_s: float = 3.0
+    mix_budget_s: float = 2.5
     """With cheapest-mix: about so long is searched, counted in steps so that the same snapshot gives the same plan."""
     startup_s: float = 60.0
     """With cheapest-mix: how long a machine is paid for before its first pod runs."""
@@ -238,7 +238,7 @@ class NewPods(StrEnum):
 
 
 class Fallback(msgspec.Struct, frozen=True):
-    """When nothing can be bought: preemption for one pod, the optimiser for the set (DESIGN 3, stage 5)."""
+    """When nothing can be bought: preemption for one pod, the optimiser for the set."""
 
     mode: FallbackMode = FallbackMode.OPTIMIZE
     promises: Promises = Promises.KEEP

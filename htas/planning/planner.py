@@ -1,4 +1,4 @@
-"""The planner: snapshot in, plan out. Its stages, in order, are its table of contents (DESIGN 3)."""
+"""The planner: snapshot in, plan out. Its stages, in order, are its table of contents."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Table 7, and on a catalogue of forty whose prices are not linear. The other ways
   (Karpenter's way).
 
     python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1,2,3] [--workloads openb] [--trace PODS.csv]
-                              [--budget 3] [--csv FILE]
+                              [--budget 2.5] [--csv FILE]
 
 A mix is "proved" by its own bound, "proved apart" where a model that shares nothing with it agrees.
 """
@@ -228,7 +228,7 @@ def main() -> None:
     options.add_argument("--seeds", default="1,2,3")
     options.add_argument("--workloads", default="Table 4,Table 4 rental,openb")
     options.add_argument("--trace", type=Path, default=SAMPLE)
-    options.add_argument("--budget", type=float, default=3.0)
+    options.add_argument("--budget", type=float, default=2.5)
     options.add_argument("--csv", type=Path)
     given = options.parse_args()
     sizes, seeds = [int(n) for n in given.pods.split(",")], [int(n) for n in given.seeds.split(",")]

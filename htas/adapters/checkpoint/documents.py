@@ -6,7 +6,6 @@ A pod that is being moved, and its twin, bear the label MOVING with the move's i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -123,11 +122,7 @@ def statuses(pod: Json) -> list[Mapping[str, Any]]:
     return [said.get(name, {}) for name in containers_of(pod)]
 
 
-def is_ready(pod: Json) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
+def is_ready(of: Json) -> bool:
+    """Whether a pod or a node says so of itself. A node may be cordoned all the same."""
+    conditions = of.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def seconds_of(stamp: str) -> float:
-    """An API timestamp in seconds since the epoch."""
-    return datetime.fromisoformat(stamp).timestamp()

@@ -14,7 +14,6 @@ import msgspec
 
 CONTAINER = "org.criu.checkpoint.container.name"
 """The annotation that makes an image a checkpoint; its value is the container's name."""
-INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"

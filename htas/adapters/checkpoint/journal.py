@@ -10,10 +10,10 @@ from htas.adapters.checkpoint.documents import Json, journalled, record_in
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.model.migrations import Failure, MigrationRecord
-from htas.ports import ConflictError
+from htas.ports import ConflictError, HTASError
 
 
-class TakenOverError(Exception):
+class TakenOverError(HTASError):
     """Somebody else has written the journal of a move since we did: it is not ours to carry on."""
 
 

@@ -7,11 +7,10 @@ from threading import Lock
 
 import structlog
 
-from htas.adapters.checkpoint.documents import restored_image_labels
+from htas.adapters.checkpoint.documents import is_ready, restored_image_labels
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.checkpoint.refusals import unready
 from htas.adapters.kwok.twins import has_ended
 from htas.ports import NotFoundError
 
@@ -71,7 +70,7 @@ class Leftovers:
             found = self._objects.node(node)
             if found is None:
                 return  # and with the machine all that was on it
-            if unready(found) and "cordoned" not in unready(found):
+            if not is_ready(found):
                 self.defer(node)
                 return
             act()

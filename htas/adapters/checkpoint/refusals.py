@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from htas.adapters.checkpoint.documents import Json, owner_kind, statuses
+from htas.adapters.checkpoint.documents import Json, is_ready, owner_kind, statuses
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
 from htas.model.pods import SAFE_LOCAL_VOLUMES
 from htas.model.policy import MigrationMethod
@@ -41,8 +41,8 @@ def check_nodes(source: Json, target: Json, method: MigrationMethod) -> None:
 
 def unready(node: Json) -> str:
     """Why a node takes no pods now; empty: it does."""
-    name, conditions = node["metadata"]["name"], node.get("status", {}).get("conditions") or ()
-    if not any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+    name = node["metadata"]["name"]
+    if not is_ready(node):
         return f"node {name} is not Ready"
     return f"node {name} is cordoned" if node["spec"].get("unschedulable") else ""
 

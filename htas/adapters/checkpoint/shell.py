@@ -18,8 +18,6 @@ CHUNK = 1 << 20
 CONNECT_S = 10
 PATIENCE_S = 5.0
 """For the end of a stream to tidy up before it is killed."""
-UNREACHABLE = 255
-"""ssh's own exit code: it did not get as far as the command."""
 
 
 class CommandFailedError(Exception):
@@ -28,10 +26,6 @@ class CommandFailedError(Exception):
     def __init__(self, code: int, said: str) -> None:
         super().__init__(f"exit code {code}: {shortened(said)}")
         self.code, self.said = code, said
-
-    @property
-    def is_unreachable(self) -> bool:
-        return self.code == UNREACHABLE
 
 
 class Streamed(msgspec.Struct, frozen=True):

@@ -23,7 +23,6 @@ READ_S = 30.0
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 
 READS = 3
 """How often a read is asked for in all. Writes are tried again by the next cycle, which knows if they still hold."""

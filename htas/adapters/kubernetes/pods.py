@@ -152,7 +152,7 @@ def _owner(meta: wire.Metadata, around: Surroundings) -> Owner | None:
 
 
 def _kind(labels: Mapping[str, str], owner: Owner | None, spec: wire.PodSpec, doubts: Faults) -> WorkKind:
-    """DESIGN 3, stage 1: the label, else Jobs and pods that do not always restart are batch."""
+    """The label, else Jobs and pods that do not always restart are batch."""
     stated = labels.get(WORKLOAD)
     if stated in tuple(WorkKind):
         return WorkKind(stated)
@@ -191,7 +191,7 @@ def _priority(spec: wire.PodSpec, around: Surroundings, doubts: Faults) -> Prior
 
 
 def _run_length(raw: wire.Pod, owner: Owner | None, around: Surroundings, doubts: Faults) -> RunLength | None:
-    """DESIGN 3, stage 1: what the pod states, else the deadline by which it or its Job is ended."""
+    """What the pod states, else the deadline by which it or its Job is ended."""
     stated = (raw.metadata.annotations or {}).get(RUNTIME)
     if stated is not None:
         seconds = duration_s(stated)

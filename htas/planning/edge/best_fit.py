@@ -68,9 +68,8 @@ def free_edge_as_needed(
 
 
 def _free(layout: Layout) -> Size:
-    """What is free on all nodes that are not over-full."""
-    sizes = [free for free in layout.free if min(free) >= 0]
-    return summed(sizes, len(layout.free[0]))
+    """What is free on all nodes; what over-full ones lack is not taken from the others."""
+    return summed((tuple(max(0, left) for left in free) for free in layout.free), len(layout.free[0]))
 
 
 def _next_to_leave(search: Search, layout: Layout, near: Sequence[int], to_edge: Sequence[int]) -> int | None:

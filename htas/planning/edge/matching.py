@@ -19,7 +19,7 @@ from htas.planning.edge.state import CLOUD, Layout, fits, minus, plus
 
 LARGEST_TABLE = 20_000
 """Entries of dp for one node."""
-MOST_STEPS = 100_000_000
+MOST_STEPS = 20_000_000
 """Entries that all fillings of all nodes may touch; each step is one addition of an array, 1 ns an entry."""
 FIXED_STEP = 10_000
 """What an addition of arrays takes whatever their size, in entries."""
@@ -86,7 +86,7 @@ class MatchingTable:
 
 
 def table_is_small(nodes: int, kinds: Sequence[Sequence[int]]) -> bool:
-    """Whether the table is worth its time: at most about 0.1 s, and far less as a rule."""
+    """Whether the table is worth its time: at most about 20 ms, and far less as a rule."""
     entries = prod(len(kind) + 1 for kind in kinds)
     subsets = prod((len(kind) + 1) * (len(kind) + 2) // 2 for kind in kinds)
     return entries <= LARGEST_TABLE and nodes * (subsets + entries * FIXED_STEP) <= MOST_STEPS

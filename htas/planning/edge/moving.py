@@ -2,8 +2,8 @@
 
 What is decided here is carried out as a rearrangement (htas.planning.rearrangement), step by step and each step
 verified. So only pods move that may be moved for nobody's sake but their own: batch work never, services that have
-opted in, all of it as budgets and promises allow. A pod leaves the edge only for a cloud node that has room for it now,
-and never for pods of lower priority.
+opted in, all of it as budgets and promises allow. A pod leaves the edge only for a cloud node that has room for it once
+all who are to leave have left, and never for pods of lower priority.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, floor
 
 from ortools.sat.python import cp_model
 
@@ -85,14 +85,14 @@ class EdgeProgram:
         return room
 
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that holds more than it offers or is too small."""
+        """x(c, k) and (7). Nothing joins a node that is too small or holds more of what it asks for than it offers."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            room = self._room[node]
+            room, free = self._room[node], self._start.free[node]
             most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
             if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
-            elif min(self._start.free[node]) >= 0 and most > 0:
+            elif most > 0 and not any(asked and left < 0 for asked, left in zip(pod.size, free, strict=True)):
                 kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(_sum(list(kind.on.values())) <= many)
@@ -168,6 +168,19 @@ class EdgeProgram:
         for kind in self._kinds:
             for node, count in kind.on.items():
                 self._model.add_hint(count, sum(layout.where[pod] == node for pod in kind.members))
+
+    def between(self, least: float, most: float) -> None:
+        """Look for layouts of such total qualities only, in the policy's units."""
+        slack = len(self._state.pods) + 2 * len(self._state.services)  # what rounding to whole millionths may come to
+        self._model.add(self._quality >= floor((least - self._fixed) * SCALE) - slack)
+        self._model.add(self._quality <= ceil((most - self._fixed) * SCALE) + slack)
+
+    def with_fewer_moves(self, than: int, search_s: float) -> Layout | None:
+        """A layout with fewer moves, of those the fewest that was found; None where none was."""
+        self._model.add(self._moved <= than - 1)
+        self._model.minimize(self._moved)
+        solver, status = self._search(search_s)
+        return self._layout(solver) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
 
     def solve(self, search_s: float, *, is_exact: bool) -> Answer:
         """The most quality of service, then the fewest moves: one after the other where `is_exact`, else at once.

@@ -15,7 +15,7 @@ Size = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class EdgeNode:
     """`free` is what is left of `total` beside everything that runs there, pods of the state and others. It may be
-    negative: then the node holds more than it offers, and nothing joins it."""
+    negative: then the node holds more than it offers, and no pod that asks for it joins."""
 
     name: str
     total: Size

@@ -206,7 +206,9 @@ def test_only_promises_about_disruption_are_kept_of_annotations() -> None:
     [
         pytest.param({}, 1.0, id="all of them, unless stated"),
         pytest.param({"labels": {"htas.io/qos": "0.5"}}, 0.5, id="a label"),
-        pytest.param({"annotations": {"htas.io/qos": "0"}, "labels": {"htas.io/qos": "0.5"}}, 0.0, id="annotation first"),
+        pytest.param(
+            {"annotations": {"htas.io/qos": "0"}, "labels": {"htas.io/qos": "0.5"}}, 0.0, id="annotation first"
+        ),
     ],
 )
 def test_the_share_that_should_be_on_the_edge(meta: Manifest, target: float) -> None:

@@ -103,7 +103,7 @@ def test_all_pods_are_seated_by_trying_where_the_table_seats_them_all(seed):
 
 
 def test_more_pods_than_a_table_holds_are_matched_one_by_one():
-    it = state([(8, 16)] * 3, {name: (1, 1, 1.0) for name in "abcdefgh"}, far=dict.fromkeys("abcdefgh", 6))
+    it = state([(8, 16)] * 3, dict.fromkeys("abcdefgh", (1, 1, 1.0)), far=dict.fromkeys("abcdefgh", 6))
     kinds = everyone(it)
     assert not table_is_small(3, kinds)
     found = match(Layout(it), kinds, Fragmentation(it))
