@@ -30,16 +30,16 @@ class ServiceOver(msgspec.Struct, frozen=True):
 class EdgeRun(msgspec.Struct, frozen=True):
     """What one contender came to in one scenario with one seed; ratios are from 0 to 1, means over virtual time.
 
-    `edge_ratio` is the share of all pods that were on the edge, `bound` the most that any scheduler could have had
-    there of the pods there were, and `mean_bound` the same for `mean_ratio`. A pod that waits or is being moved is not
-    on the edge. `waiting_s` is what pods spent without a node, all together.
+    `pod_ratio` is the share of all pods that were on the edge, `mean_ratio` the mean over services of the share of
+    theirs; `pod_bound` and `mean_bound` are the most that any scheduler could have had of the pods there were. A pod
+    that waits or is being moved is not on the edge. `waiting_s` is what pods spent without a node, all together.
     """
 
     policy: str
     scenario: str
     seed: int
-    edge_ratio: float
-    bound: float
+    pod_ratio: float
+    pod_bound: float
     mean_bound: float
     services: tuple[ServiceOver, ...]
     pods: float
@@ -75,7 +75,7 @@ class EdgeResults(msgspec.Struct, frozen=True):
 
 
 _COLUMNS = (
-    *("policy", "scenario", "seed", "edge_ratio", "bound", "mean_ratio", "mean_bound", "deviation"),
+    *("policy", "scenario", "seed", "pod_ratio", "pod_bound", "mean_ratio", "mean_bound", "deviation"),
     *("pods", "moves", "waiting_s"),
 )
 

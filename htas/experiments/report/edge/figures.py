@@ -15,7 +15,7 @@ from htas.experiments.report.edge.looks import BOUND, TARGET_COLOUR, look_of, ti
 from htas.experiments.report.edge.radar import radar
 from htas.experiments.report.edge.statistics import Measure, played, variants_of
 
-RATIO = "Pods on the edge (%)"
+RATIO, PODS = "Edge ratio (%)", "Pods on the edge (%)"
 AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}
 
 
@@ -202,7 +202,7 @@ def targets(results: EdgeResults) -> Any:
             axes.annotate(f"{found.mean:.0f}", (x, 2), ha="center", fontsize=9, color="white", fontweight="bold")
     axes.set_xticks(range(len(policies)), [title_of(name, is_target=True) for name in policies], fontsize=11)
     axes.tick_params(axis="x", length=0)
-    axes.set_ylabel(RATIO)
+    axes.set_ylabel(PODS)
     axes.set_ylim(0, 103)
     patches = [
         Patch(facecolor=colours[i], hatch=hatches[i], edgecolor="white", linewidth=0) for i in range(len(SERVICES))
@@ -223,8 +223,9 @@ FIGURES: Mapping[str, Callable[[EdgeResults], Any]] = {
     "figure-11-targets": targets,
 }
 CAPTIONS: Mapping[str, str] = {
-    "figure-4-edge-ratio-by-mean": "Share of all pods on the edge over the load's mean, at a deviation of 0.4; bands"
-    " are 95 % intervals over seeds. Grey: the most that any scheduler could have had there of the same pods.",
+    "figure-4-edge-ratio-by-mean": "Edge ratio over the load's mean, at a deviation of 0.4: the share of a service's"
+    " pods on the edge, mean over services; bands are 95 % intervals over seeds. Grey: the most that any scheduler could"
+    " have had of the same pods.",
     "figure-5-edge-ratio-by-deviation": "The same over the load's standard deviation, at a mean of 1.5.",
     "figure-6-services-by-mean": "Share of each service's pods on the edge, from 0 in the middle to 100 %; each panel"
     " is a scenario, mean ± deviation of its load.",

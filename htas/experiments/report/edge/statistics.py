@@ -16,22 +16,23 @@ Measure = Callable[[EdgeRun], float]
 
 
 def edge_ratio(run: EdgeRun) -> float:
-    """The share of all pods on the edge, in percent."""
-    return 100 * run.edge_ratio
-
-
-def mean_ratio(run: EdgeRun) -> float:
-    """The mean over services, in percent."""
+    """The mean over services of the share of their pods on the edge, in percent: what the document measures."""
     return 100 * run.mean_ratio
 
 
 def bound(run: EdgeRun) -> float:
     """The most of `edge_ratio` that was possible, in percent."""
-    return 100 * run.bound
-
-
-def mean_bound(run: EdgeRun) -> float:
     return 100 * run.mean_bound
+
+
+def of_all_pods(run: EdgeRun) -> float:
+    """The share of all pods on the edge, whosever they are, in percent."""
+    return 100 * run.pod_ratio
+
+
+def bound_of_all_pods(run: EdgeRun) -> float:
+    """The most of `of_all_pods` that was possible, in percent."""
+    return 100 * run.pod_bound
 
 
 def deviation(run: EdgeRun) -> float:

@@ -110,7 +110,7 @@ def targets(results: EdgeResults) -> str:
         cells = [_with_target(results, name, service, stated.get(service, 1.0)) for service in SERVICES]
         whole = over_sweep(results, name, results.scenarios, statistics.edge_ratio)
         rows.append([title_of(name, is_target=True), *cells, whole.text if whole is not None else "–"])
-    return table(["targets", *(f"{name.upper()} (%)" for name in SERVICES), "all pods (%)"], rows)
+    return table(["targets", *(f"{name.upper()} (%)" for name in SERVICES), "edge ratio (%)"], rows)
 
 
 def _with_target(results: EdgeResults, policy: str, service: str, target: float) -> str:

@@ -17,8 +17,9 @@ def text(results: EdgeResults, figures_in: str, *, drawn: frozenset[str]) -> str
         f"# The edge ({results.experiment})",
         "",
         f"{len(results.policies)} contenders in {len(results.scenarios)} scenarios, {seeds} seeds each; every contender"
-        " had the same requests. Shares are of all pods there were, means over virtual time and seeds; ± is half the"
-        " 95 % interval (Student's t over seeds), paired by seed where two are compared.",
+        " had the same requests. The edge ratio is the mean over the four services of the share of their pods on the"
+        " edge, over virtual time and seeds; ± is half the 95 % interval (Student's t over seeds), paired by seed where"
+        " two are compared.",
         "",
     ]
     if KUBEDSM in results.policies:
@@ -26,18 +27,21 @@ def text(results: EdgeResults, figures_in: str, *, drawn: frozenset[str]) -> str
             "## Goals",
             "",
             "Bold: reached. *Possible* is what a scheduler would have reached that at every instant had the best of all"
-            " placements of the pods there were, and moved them at no cost.",
+            " placements of the pods there were, and moved them in no time.",
             "",
             tables.goals(results),
             *analysis(results),
         ]
     parts += [
-        "## Pods on the edge (%)",
+        "## Edge ratio (%)",
         "",
         tables.ratios(results, statistics.edge_ratio, statistics.bound),
-        "### Mean over services (%)",
+        "### Share of all pods (%)",
         "",
-        tables.ratios(results, statistics.mean_ratio, statistics.mean_bound),
+        "Each pod counts the same, whosever it is. KubeDSM does not aim at that: a service of two large pods is worth"
+        " as much to it as one of four small ones.",
+        "",
+        tables.ratios(results, statistics.of_all_pods, statistics.bound_of_all_pods),
         "### Standard deviation across services (points)",
         "",
         f"KubeDSM's is the lowest of all in {balanced} of {len(results.scenarios)} scenarios.",
