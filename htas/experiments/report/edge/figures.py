@@ -224,8 +224,8 @@ FIGURES: Mapping[str, Callable[[EdgeResults], Any]] = {
 }
 CAPTIONS: Mapping[str, str] = {
     "figure-4-edge-ratio-by-mean": "Edge ratio over the load's mean, at a deviation of 0.4: the share of a service's"
-    " pods on the edge, mean over services; bands are 95 % intervals over seeds. Grey: the most that any scheduler could"
-    " have had of the same pods.",
+    " pods on the edge, mean over services; bands are 95 % intervals over seeds. Grey: the most that any scheduler"
+    " could have had of the same pods.",
     "figure-5-edge-ratio-by-deviation": "The same over the load's standard deviation, at a mean of 1.5.",
     "figure-6-services-by-mean": "Share of each service's pods on the edge, from 0 in the middle to 100 %; each panel"
     " is a scenario, mean ± deviation of its load.",
