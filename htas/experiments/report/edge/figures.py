@@ -18,6 +18,9 @@ from htas.experiments.report.edge.statistics import Measure, played, variants_of
 RATIO, PODS = "Edge ratio (%)", "Pods on the edge (%)"
 AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}
 
+APART = 0.005
+"""Between the points of two contenders, of 0.1 between two scenarios."""
+
 
 def draw_edge(results: EdgeResults, folder: Path) -> list[Path]:
     """Write every figure that there are runs for as NAME.svg and NAME.png; returns the PNG files.
@@ -48,7 +51,7 @@ def ratio_over(sweep: str) -> Callable[[EdgeResults], Any]:
     def draw(results: EdgeResults) -> Any:
         if not played(results, sweep):
             return None
-        figure = new_figure(7.4, 5.2)
+        figure = new_figure(9.0, 5.4)
         axes = figure.subplots()
         handles = _lines(axes, results, sweep, compared(results), statistics.edge_ratio, with_bound=True)
         axes.set_ylabel(RATIO)
@@ -65,7 +68,7 @@ def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
     def draw(results: EdgeResults) -> Any:
         if not played(results, sweep):
             return None
-        figure = new_figure(7.4, 4.8)
+        figure = new_figure(9.0, 5.0)
         axes = figure.subplots()
         handles = _lines(axes, results, sweep, compared(results), statistics.deviation)
         axes.set_ylabel("Standard deviation across services (points)")
@@ -87,7 +90,7 @@ def variants(results: EdgeResults) -> Any:
     for i, (axes, sweep) in enumerate(
         zip(figure.subplots(1, len(sweeps), sharey=True, squeeze=False)[0], sweeps, strict=True)
     ):
-        handles |= _lines(axes, results, sweep, policies, statistics.edge_ratio, with_bound=True)
+        handles |= _lines(axes, results, sweep, policies, statistics.edge_ratio, with_bound=True, first_below=True)
         axes.set_title(f"({chr(97 + i)}) {'Deviation 0.4' if sweep == 'mean' else 'Mean 1.5'}")
         if i == 0:
             axes.set_ylabel(RATIO)
@@ -99,7 +102,9 @@ def variants(results: EdgeResults) -> Any:
 def _floor_of(results: EdgeResults, policies: Sequence[str]) -> float:
     """Where a scale begins that shows differences between variants: at the tens below all of them."""
     lowest = min(
-        _of_scenario(results, name, each, statistics.edge_ratio) for name in policies for each in results.scenarios
+        _of_scenario(results, name, each, statistics.edge_ratio)
+        for name in policies
+        for each in (*played(results, "mean"), *played(results, "deviation"))
     )
     return max(0.0, 10 * (lowest // 10))
 
@@ -112,27 +117,40 @@ def _lines(
     measure: Measure,
     *,
     with_bound: bool = False,
+    first_below: bool = False,
 ) -> dict[str, Any]:
-    """A line for each contender with its 95 % interval as a band; returns what the legend shows, by title."""
+    """A line for each contender with 95 % intervals; returns what the legend shows, by title.
+
+    The first one's intervals are a band, the others' are whiskers, which many bands would hide; points stand side by
+    side for them. The first lies above the others, or (`first_below`) under them, where they are nearly the same.
+    """
     scenarios = played(results, sweep)
     places = [getattr(SCENARIOS[name], sweep) for name in scenarios]
     handles: dict[str, Any] = {}
     for depth, policy in enumerate(policies):
-        look = look_of(policy)
+        look, height = look_of(policy), depth if first_below else len(policies) - depth
         found = [statistics.over_sweep(results, policy, (name,), measure) for name in scenarios]
         there = [(x, each) for x, each in zip(places, found, strict=True) if each is not None]
-        xs, means = [x for x, _ in there], [each.mean for _, each in there]
+        xs, means = [x + _aside(depth) for x, _ in there], [each.mean for _, each in there]
         halves = [each.half_width or 0.0 for _, each in there]
-        low, high = ([mean + sign * half for mean, half in zip(means, halves, strict=True)] for sign in (-1, 1))
-        axes.fill_between(xs, low, high, color=look.colour, alpha=0.13, linewidth=0, zorder=20 - depth)
-        (handles[title_of(policy)],) = axes.plot(xs, means, **look.line, zorder=40 - depth)
+        if depth == 0:
+            low, high = ([mean + sign * half for mean, half in zip(means, halves, strict=True)] for sign in (-1, 1))
+            axes.fill_between(xs, low, high, color=look.colour, alpha=0.15, linewidth=0, zorder=6)
+        else:
+            axes.errorbar(xs, means, halves, fmt="none", ecolor=look.colour, elinewidth=1.0, alpha=0.55, zorder=8)
+        (handles[title_of(policy)],) = axes.plot(xs, means, **look.line, zorder=20 + height)
     if with_bound:
         most = [_of_scenario(results, policies[0], name, statistics.bound) for name in scenarios]
         (handles["Most that is possible"],) = axes.plot(places, most, **BOUND)
     axes.set_xticks(places, [f"{place:.1f}" for place in places])
     axes.set_xlabel(AXES[sweep])
-    axes.margins(x=0.03)
+    axes.margins(x=0.04)
     return handles
+
+
+def _aside(depth: int) -> float:
+    """How far beside its scenario a contender's point stands: the first at its place, others left and right of it."""
+    return APART * -(-depth // 2) * (-1 if depth % 2 else 1)
 
 
 # Radars: a panel for each scenario, an axis for each service.
@@ -199,7 +217,8 @@ def targets(results: EdgeResults) -> Any:
             axes.bar(x, found.mean, width * 0.9, color=colours[i], hatch=hatches[i], edgecolor="white", linewidth=0)
             axes.errorbar(x, found.mean, yerr=found.half_width or 0.0, color="#222222", capsize=2.5, linewidth=1.0)
             axes.plot([x - 0.45 * width, x + 0.45 * width], [target, target], color=TARGET_COLOUR, linewidth=2.4)
-            axes.annotate(f"{found.mean:.0f}", (x, 2), ha="center", fontsize=9, color="white", fontweight="bold")
+            plate = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
+            axes.annotate(f"{found.mean:.0f}", (x, 2.5), ha="center", fontsize=9.5, bbox=plate)
     axes.set_xticks(range(len(policies)), [title_of(name, is_target=True) for name in policies], fontsize=11)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel(PODS)
@@ -224,8 +243,8 @@ FIGURES: Mapping[str, Callable[[EdgeResults], Any]] = {
 }
 CAPTIONS: Mapping[str, str] = {
     "figure-4-edge-ratio-by-mean": "Edge ratio over the load's mean, at a deviation of 0.4: the share of a service's"
-    " pods on the edge, mean over services; bands are 95 % intervals over seeds. Grey: the most that any scheduler"
-    " could have had of the same pods.",
+    " pods on the edge, mean over services; band and whiskers are 95 % intervals over seeds. Grey: the most that any"
+    " scheduler could have had of the same pods.",
     "figure-5-edge-ratio-by-deviation": "The same over the load's standard deviation, at a mean of 1.5.",
     "figure-6-services-by-mean": "Share of each service's pods on the edge, from 0 in the middle to 100 %; each panel"
     " is a scenario, mean ± deviation of its load.",

@@ -21,7 +21,7 @@ def radar(axes: Any, values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     axes.set_ylim(0, 100)
-    axes.set_yticks(RINGS, ["", "50", "", "100"], fontsize=8, color="#777777")
+    axes.set_yticks(RINGS, ["", "", "", "100"], fontsize=8, color="#777777")
     axes.set_rlabel_position(45)
     axes.set_xticks(angles, [name.upper() for name in SERVICES], fontsize=11, fontweight="bold")
     axes.tick_params(axis="x", pad=1)

@@ -63,8 +63,9 @@ def estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def played(results: EdgeResults, sweep: str) -> tuple[str, ...]:
-    """The scenarios of a sweep that were played, in its order."""
-    return tuple(each.name for each in SWEEPS[sweep] if each.name in results.scenarios)
+    """The scenarios of a sweep that there are runs of, in its order: an interrupted experiment has not come to all."""
+    there = {run.scenario for run in results.runs}
+    return tuple(each.name for each in SWEEPS[sweep] if each.name in there)
 
 
 def over_sweep(results: EdgeResults, policy: str, scenarios: Sequence[str], measure: Measure) -> Estimate | None:
