@@ -51,7 +51,7 @@ def ratio_over(sweep: str) -> Callable[[EdgeResults], Any]:
     def draw(results: EdgeResults) -> Any:
         if not played(results, sweep):
             return None
-        figure = new_figure(9.0, 5.4)
+        figure = new_figure(9.4, 5.4)
         axes = figure.subplots()
         handles = _lines(axes, results, sweep, compared(results), statistics.edge_ratio, with_bound=True)
         axes.set_ylabel(RATIO)
@@ -68,7 +68,7 @@ def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
     def draw(results: EdgeResults) -> Any:
         if not played(results, sweep):
             return None
-        figure = new_figure(9.0, 5.0)
+        figure = new_figure(9.4, 5.0)
         axes = figure.subplots()
         handles = _lines(axes, results, sweep, compared(results), statistics.deviation)
         axes.set_ylabel("Standard deviation across services (points)")
