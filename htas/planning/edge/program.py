@@ -98,18 +98,21 @@ class EdgeProgram:
             self._model.add(_sum(list(kind.on.values())) <= many)
 
     def _keep_room(self) -> None:
-        """(8), but never less than the program's pods take now: what is on an over-full node may stay."""
+        """(8). Where all that might be there fits nothing need be kept, nor where an over-full node's own pods are all
+        that might: they may stay."""
         on_node: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
         for number, kind in enumerate(self._kinds):
             for node, count in kind.on.items():
                 on_node[node].append((number, count))
         for node, counts in on_node.items():
             for resource, most in enumerate(self._room[node]):
-                uses = [(self._size(number)[resource], number, count) for number, count in counts]
-                taken = sum(use * len(self._kinds[n].members) for use, n, _ in uses if self._kinds[n].home == node)
-                terms = [use * count for use, _, count in uses if use]
-                if terms and sum(use * len(self._kinds[n].members) for use, n, _ in uses) > max(most, taken):
-                    self._model.add(_sum(terms) <= max(most, taken))
+                uses = [
+                    (self._size(n)[resource], self._kinds[n], count) for n, count in counts if self._size(n)[resource]
+                ]
+                at_most = sum(use * len(kind.members) for use, kind, _ in uses)
+                now = sum(use * len(kind.members) for use, kind, _ in uses if kind.home == node)
+                if at_most > max(most, now):
+                    self._model.add(_sum([use * count for use, _, count in uses]) <= most)
 
     @property
     def counts(self) -> int:
