@@ -77,6 +77,7 @@ policies = st.builds(
     reorder_moves=st.integers(0, 3),
     subset_limit=st.sampled_from([20, 300, 2000]),
     tidy_gain=st.sampled_from([0.02, 0.1, math.inf]),
+    search_s=st.sampled_from([0.0, 0.0001, 0.015]),
 )
 
 

@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.quality import TOLERANCE, Qualities
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, kinds_of, plus
+from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, kinds_of, plus
 
 Expression = cp_model.LinearExpr
 SCALE = 1_000_000
@@ -56,6 +56,7 @@ class EdgeProgram:
     def __init__(
         self, state: EdgeState, policy: EdgePolicy, pods: Iterable[int], nodes: frozenset[int] | None = None
     ) -> None:
+        state = joinable(state)
         self._state, self._policy = state, policy
         self._start = Layout(state)
         self._qualities = Qualities(state, policy)
@@ -85,14 +86,14 @@ class EdgeProgram:
         return room
 
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that is too small or holds more of what it asks for than it offers."""
+        """x(c, k) and (7). Nothing joins a node that is too small for it."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            room, free = self._room[node], self._start.free[node]
+            room = self._room[node]
             most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
             if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
-            elif most > 0 and not any(asked and left < 0 for asked, left in zip(pod.size, free, strict=True)):
+            elif most > 0:
                 kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(_sum(list(kind.on.values())) <= many)
