@@ -23,7 +23,7 @@ from ortools.sat.python import cp_model
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.quality import TOLERANCE, Qualities
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, kinds_of, plus
+from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, kinds_of, plus
 
 Expression = cp_model.LinearExpr
 SCALE = 1_000_000
@@ -56,6 +56,7 @@ class EdgeProgram:
     def __init__(
         self, state: EdgeState, policy: EdgePolicy, pods: Iterable[int], nodes: frozenset[int] | None = None
     ) -> None:
+        state = joinable(state)
         self._state, self._policy = state, policy
         self._start = Layout(state)
         self._qualities = Qualities(state, policy)
@@ -85,31 +86,34 @@ class EdgeProgram:
         return room
 
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that is too small or holds more of what it asks for than it offers."""
+        """x(c, k) and (7). Nothing joins a node that is too small for it."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            room, free = self._room[node], self._start.free[node]
+            room = self._room[node]
             most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
             if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
-            elif most > 0 and not any(asked and left < 0 for asked, left in zip(pod.size, free, strict=True)):
+            elif most > 0:
                 kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(_sum(list(kind.on.values())) <= many)
 
     def _keep_room(self) -> None:
-        """(8), but never less than the program's pods take now: what is on an over-full node may stay."""
+        """(8). Where all that might be there fits nothing need be kept, nor where an over-full node's own pods are all
+        that might: they may stay."""
         on_node: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
         for number, kind in enumerate(self._kinds):
             for node, count in kind.on.items():
                 on_node[node].append((number, count))
         for node, counts in on_node.items():
             for resource, most in enumerate(self._room[node]):
-                uses = [(self._size(number)[resource], number, count) for number, count in counts]
-                taken = sum(use * len(self._kinds[n].members) for use, n, _ in uses if self._kinds[n].home == node)
-                terms = [use * count for use, _, count in uses if use]
-                if terms and sum(use * len(self._kinds[n].members) for use, n, _ in uses) > max(most, taken):
-                    self._model.add(_sum(terms) <= max(most, taken))
+                uses = [
+                    (self._size(n)[resource], self._kinds[n], count) for n, count in counts if self._size(n)[resource]
+                ]
+                at_most = sum(use * len(kind.members) for use, kind, _ in uses)
+                now = sum(use * len(kind.members) for use, kind, _ in uses if kind.home == node)
+                if at_most > max(most, now):
+                    self._model.add(_sum([use * count for use, _, count in uses]) <= most)
 
     @property
     def counts(self) -> int:
