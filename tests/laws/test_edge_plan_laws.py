@@ -35,22 +35,22 @@ class Day:
 @st.composite
 def days(draw: st.DrawFn) -> Day:
     arrivals, rescales = [], []
-    for i in range(draw(st.integers(1, 4))):
+    for i in range(draw(st.integers(2, 4))):
         wish = draw(st.sampled_from(["true", "true", "true", "false"]))
         promise = {DO_NOT_DISRUPT: "true"} if draw(st.integers(0, 5)) == 0 else {}
         task = {
-            "requests": Resources(500 * draw(st.integers(1, 4)), GIB, 0, 1),
-            "qos": draw(st.sampled_from([0.0, 0.3, 0.5, 1.0])),
+            "requests": Resources(500 * draw(st.integers(1, 3)), GIB, 0, 1),
+            "qos": draw(st.sampled_from([0.0, 0.5, 1.0, 1.0])),
             "disruption": {MAY_MIGRATE: wish, **promise},
             "priority": draw(st.sampled_from([0, 0, 10])),
         }
         at_s = float(draw(st.integers(0, 60)))
-        arrivals.append(service(f"s{i}", draw(st.integers(1, 4)), at_s, **task))
-        instants = draw(st.lists(st.integers(70, int(GROWS_S)), max_size=3, unique=True))
+        arrivals.append(service(f"s{i}", draw(st.integers(1, 5)), at_s, **task))
+        instants = draw(st.lists(st.integers(70, int(GROWS_S)), min_size=1, max_size=4, unique=True))
         rescales += [Rescale(float(at), "default", f"s{i}", draw(st.integers(0, 5))) for at in instants]
     if draw(st.booleans()):
         arrivals.append(job("batch", float(draw(st.integers(0, 200))), runs_s=90.0, cpu_m=1000))
-    return Day(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)), arrivals, rescales)
+    return Day(draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)), arrivals, rescales)
 
 
 @LAWS
