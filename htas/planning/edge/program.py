@@ -27,7 +27,7 @@ from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, k
 
 Expression = cp_model.LinearExpr
 FINEST = 1_000_000_000
-"""Qualities are whole numbers in the program: about a millionth of the policy's unit, or finer, down to one of these."""
+"""Qualities are whole numbers in the program, of a millionth of the policy's unit or finer, down to one of these."""
 
 
 def scale_of(counts: Iterable[int]) -> int:
