@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import ceil, floor, lcm
 
 from ortools.sat.python import cp_model
 
@@ -26,8 +26,18 @@ from htas.planning.edge.quality import TOLERANCE, Qualities
 from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, kinds_of, plus
 
 Expression = cp_model.LinearExpr
-SCALE = 1_000_000
-"""Qualities are whole millionths in the program."""
+FINEST = 1_000_000_000
+"""Qualities are whole numbers in the program, of a millionth of the policy's unit or finer, down to one of these."""
+
+
+def scale_of(counts: Iterable[int]) -> int:
+    """How many of the program's units of quality are one of the policy's, for services with so many pods.
+
+    A multiple of 100 and of every count, where that is not too fine: so one pod of 3, 7 or 11 is worth a whole number,
+    and what is equally good is equal. With 3, 7 and 11 pods 1,016,400.
+    """
+    exact = 100 * lcm(*counts)
+    return exact * -(-1_000_000 // exact) if exact <= FINEST else 1_000_000
 
 
 @dataclass(slots=True)
@@ -60,6 +70,7 @@ class EdgeProgram:
         self._state, self._policy = state, policy
         self._start = Layout(state)
         self._qualities = Qualities(state, policy)
+        self._scale = scale_of(count for count in self._qualities.count if count)
         self._nodes = frozenset(range(len(state.nodes))) if nodes is None else nodes
         self._model = cp_model.CpModel()
         self._kinds = [
@@ -137,7 +148,7 @@ class EdgeProgram:
         return lifts, reorderings, offloads
 
     def _qualities_of_services(self) -> tuple[Expression, float]:
-        """(2) to (4): the services the program decides on, in millionths, and the sum of the others."""
+        """(2) to (4): the services the program decides on, in the program's units, and the sum of the others."""
         counts: dict[int, list[Expression]] = defaultdict(list)
         at_home = [0] * len(self._start.near)
         for kind in self._kinds:
@@ -163,8 +174,8 @@ class EdgeProgram:
         self._model.add(low >= needed * met)
         self._model.add(over <= (pods - needed) * met)
         jump = gamma + (beta - alpha) * (needed / pods - target)
-        per_pod, per_over = round(alpha * SCALE / pods), round(beta * SCALE / pods)
-        return per_pod * low + per_over * over + round(jump * SCALE) * met - round(alpha * SCALE * target)
+        per_pod, per_over = round(alpha * self._scale / pods), round(beta * self._scale / pods)
+        return per_pod * low + per_over * over + round(jump * self._scale) * met - round(alpha * self._scale * target)
 
     def hint(self, layout: Layout) -> None:
         """Begin with a layout of the same state."""
@@ -175,9 +186,9 @@ class EdgeProgram:
 
     def between(self, least: float, most: float) -> None:
         """Look for layouts of such total qualities only, in the policy's units."""
-        slack = len(self._state.pods) + 2 * len(self._state.services)  # what rounding to whole millionths may come to
-        self._model.add(self._quality >= floor((least - self._fixed) * SCALE) - slack)
-        self._model.add(self._quality <= ceil((most - self._fixed) * SCALE) + slack)
+        slack = len(self._state.pods) + 2 * len(self._state.services)  # what rounding may come to
+        self._model.add(self._quality >= floor((least - self._fixed) * self._scale) - slack)
+        self._model.add(self._quality <= ceil((most - self._fixed) * self._scale) + slack)
 
     def with_fewer_moves(self, than: int, search_s: float) -> Layout | None:
         """A layout with fewer moves, of those the fewest that was found; None where none was."""
@@ -189,7 +200,7 @@ class EdgeProgram:
     def solve(self, search_s: float, *, is_exact: bool) -> Answer:
         """The most quality of service, then the fewest moves: one after the other where `is_exact`, else at once.
 
-        At once is quicker: a millionth of quality outweighs all moves, but the bound is then looser in a search cut
+        At once is quicker: the least quality outweighs all moves, but the bound is then looser in a search cut
         short. `search_s` is in CP-SAT's measure of work.
         """
         most_moves = sum(len(kind.members) for kind in self._kinds) + 1
@@ -231,7 +242,7 @@ class EdgeProgram:
         quality = self._qualities.total(layout.near)
         if status == cp_model.OPTIMAL:
             return Answer(layout, quality, is_best=True)
-        bound = ceil(solver.best_objective_bound / unit) / SCALE + self._fixed
+        bound = ceil(solver.best_objective_bound / unit) / self._scale + self._fixed
         return Answer(layout, max(quality, bound))
 
     def _layout(self, solver: cp_model.CpSolver) -> Layout:
