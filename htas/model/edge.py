@@ -50,22 +50,3 @@ class EdgePolicy(msgspec.Struct, frozen=True):
 
 LEAST_GAMMA = 10.0
 """γ is at least so many α: then one service that meets its target outweighs ten that lose everything."""
-
-
-def problems(policy: EdgePolicy) -> tuple[str, ...]:
-    """What is wrong with the constants, one sentence each, none where all is well: 0 ≤ β < α ≪ γ (equation 5)."""
-    found = []
-    if policy.beta < 0:
-        found.append(f"beta is {policy.beta:g}: it must be 0 or more")
-    if policy.beta >= policy.alpha:
-        found.append(f"beta is {policy.beta:g} and alpha {policy.alpha:g}: beta must be less than alpha")
-    if policy.gamma < LEAST_GAMMA * policy.alpha:
-        least = LEAST_GAMMA * policy.alpha
-        found.append(f"gamma is {policy.gamma:g}: it must be at least ten times alpha, {least:g}")
-    if policy.cloud_to_edge_moves < 0:
-        found.append(f"cloudToEdgeMoves is {policy.cloud_to_edge_moves}: it must be 0 or more")
-    if policy.reorder_moves < 0:
-        found.append(f"reorderMoves is {policy.reorder_moves}: it must be 0 or more")
-    if policy.period_s <= 0:
-        found.append(f"period is {policy.period_s:g} s: it must be more than 0")
-    return tuple(found)

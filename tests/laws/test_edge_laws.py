@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
+from random import Random
 from typing import Any
 
 import msgspec
@@ -41,30 +42,27 @@ CLOSE = 1e-6
 
 @st.composite
 def states(draw: Any, nodes: int = 4, services: int = 5, pods: int = 30) -> EdgeState:
-    """Edges as they come: uneven nodes, some over-full, pods here and there, some of them new, pinned or barred."""
-    totals = [
-        (draw(st.integers(1, 12)) * 500, draw(st.integers(1, 16)) * 512 * MIB)
-        for _ in range(draw(st.integers(1, nodes)))
-    ]
-    kinds = [
-        (draw(st.sampled_from(SIZES)), draw(st.sampled_from(TARGETS))) for _ in range(draw(st.integers(1, services)))
-    ]
-    free = list(totals)
-    made = []
-    for number in range(draw(st.integers(0, pods))):
-        service = draw(st.integers(0, len(kinds) - 1))
-        size = kinds[service][0]
-        where, is_new = draw(st.integers(CLOUD, len(totals) - 1)), draw(st.integers(0, 3)) == 0
-        is_barred = draw(st.integers(0, 9)) == 0
-        allowed = (
-            frozenset(draw(st.sets(st.integers(0, len(totals) - 1)))) if is_barred else frozenset(range(len(totals)))
-        )
-        if is_new or (where != CLOUD and not fits(size, free[where])):
-            where = CLOUD
-        if where != CLOUD:
+    """Edges as they come: uneven nodes, some over-full, pods here and there, some of them new, pinned or barred.
+
+    From a seed, not draw by draw: hypothesis draws small numbers first, and an edge with room for all decides nothing.
+    Here the pods ask for 0.8 to 2 times what the edge has.
+    """
+    rng = Random(draw(st.integers(0, 2**32)))
+    kinds = [(rng.choice(SIZES), rng.choice(TARGETS)) for _ in range(rng.randint(1, services))]
+    members = [rng.randrange(len(kinds)) for _ in range(rng.randint(0, pods))]
+    many = rng.randint(1, nodes)
+    cpu, memory = (sum(kinds[service][0][r] for service in members) / rng.uniform(0.8, 2.0) / many for r in range(2))
+    totals = [(int(cpu * rng.uniform(0.6, 1.4)), int(memory * rng.uniform(0.6, 1.6))) for _ in range(many)]
+    everywhere, free, made = frozenset(range(many)), list(totals), []
+    for number, service in enumerate(members):
+        size, is_new, where = kinds[service][0], rng.random() < 0.25, CLOUD
+        allowed = everywhere if rng.random() < 0.8 else frozenset(rng.sample(range(many), rng.randint(0, many)))
+        taking = [node for node in range(many) if fits(size, free[node])]
+        if not is_new and taking and rng.random() < 0.75:
+            where = rng.choice(taking)
             free[where] = minus(free[where], size)
-        made.append(EdgePod(f"d/{number}", service, size, where, is_new, draw(st.integers(0, 9)) > 0, allowed))
-    if draw(st.integers(0, 9)) == 0:  # its allocatable has shrunk since
+        made.append(EdgePod(f"d/{number}", service, size, where, is_new, rng.random() < 0.9, allowed))
+    if rng.random() < 0.3:  # its allocatable has shrunk since
         free[0] = minus(free[0], (1500, 700 * MIB))
     edges = tuple(EdgeNode(f"edge-{i}", total, left) for i, (total, left) in enumerate(zip(totals, free, strict=True)))
     return EdgeState(edges, tuple(EdgeService(f"d/s{i}", target) for i, (_, target) in enumerate(kinds)), tuple(made))
@@ -79,6 +77,7 @@ policies = st.builds(
     reorder_moves=st.integers(0, 3),
     subset_limit=st.sampled_from([20, 300, 2000]),
     tidy_gain=st.sampled_from([0.02, 0.1, math.inf]),
+    search_s=st.sampled_from([0.0, 0.0001, 0.015]),
 )
 
 
@@ -159,7 +158,8 @@ def test_with_work_enough_a_suggestion_is_the_optimum_with_the_fewest_moves(
 
 @given(states(nodes=3, services=4, pods=20), policies)
 @LAWS
-def test_new_pods_are_placed_as_well_as_can_be(it: EdgeState, policy: EdgePolicy) -> None:
+def test_with_work_enough_new_pods_are_placed_as_well_as_can_be(it: EdgeState, policy: EdgePolicy) -> None:
+    policy = msgspec.structs.replace(policy, search_s=2.0)
     reached = quality(it, carried_out(it, place_new(it, policy)), policy)
     best = optimum(it, policy, may_migrate=False, search_s=10.0)
     assert best.is_proven
@@ -167,7 +167,7 @@ def test_new_pods_are_placed_as_well_as_can_be(it: EdgeState, policy: EdgePolicy
 
 
 @given(states(nodes=2, services=3, pods=6), st.integers(0, 3), st.integers(0, 2), st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_reference_is_what_brute_force_finds(
     it: EdgeState, lifts: int, reorderings: int, may_migrate: bool
 ) -> None:

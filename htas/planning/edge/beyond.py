@@ -123,7 +123,8 @@ def improved(search: Search, start: Layout, found: Layout) -> Layout:
     nodes = frozenset(_nodes_that_matter(search, start, found))
     edge = [pod for pod in search.movable_on_edge(start) if pods[pod].where in nodes]
     program = EdgeProgram(search.state, search.policy, [*search.movable_in_cloud(), *edge], nodes)
-    program.between(reached, limit.bound)
+    if limit.layout is not None:  # None where there was no time even for that
+        program.between(reached, limit.bound)
     if is_best:
         other = program.with_fewer_moves(moves(found), search.policy.search_s)
     else:

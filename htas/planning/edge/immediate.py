@@ -7,11 +7,12 @@ from htas.planning.edge.beyond import place_many
 from htas.planning.edge.deciding import decide_new
 from htas.planning.edge.matching import relevant_nodes, table_is_small
 from htas.planning.edge.search import Search
-from htas.planning.edge.state import Decision, EdgeState, Layout, decision, kinds_of
+from htas.planning.edge.state import Decision, EdgeState, Layout, decision, joinable, kinds_of
 
 
 def place_new(state: EdgeState, policy: EdgePolicy) -> Decision:
     """A seat on the edge, or the cloud, for each new pod of a state; no moves."""
+    state = joinable(state)
     start, search = Layout(state), Search(state, policy)
     new = [number for number, pod in enumerate(state.pods) if pod.is_new]
     kinds = kinds_of(state, [number for number in new if state.pods[number].allowed])

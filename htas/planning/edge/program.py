@@ -17,17 +17,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import ceil, floor, lcm
 
 from ortools.sat.python import cp_model
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.quality import TOLERANCE, Qualities
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, kinds_of, plus
+from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, kinds_of, plus
 
 Expression = cp_model.LinearExpr
-SCALE = 1_000_000
-"""Qualities are whole millionths in the program."""
+FINEST = 1_000_000_000
+"""Qualities are whole numbers in the program, of a millionth of the policy's unit or finer, down to one of these."""
+
+
+def scale_of(counts: Iterable[int]) -> int:
+    """How many of the program's units of quality are one of the policy's, for services with so many pods.
+
+    A multiple of 100 and of every count, where that is not too fine: so one pod of 3, 7 or 11 is worth a whole number,
+    and what is equally good is equal. With 3, 7 and 11 pods 1,016,400.
+    """
+    exact = 100 * lcm(*counts)
+    return exact * -(-1_000_000 // exact) if exact <= FINEST else 1_000_000
 
 
 @dataclass(slots=True)
@@ -56,9 +66,11 @@ class EdgeProgram:
     def __init__(
         self, state: EdgeState, policy: EdgePolicy, pods: Iterable[int], nodes: frozenset[int] | None = None
     ) -> None:
+        state = joinable(state)
         self._state, self._policy = state, policy
         self._start = Layout(state)
         self._qualities = Qualities(state, policy)
+        self._scale = scale_of(count for count in self._qualities.count if count)
         self._nodes = frozenset(range(len(state.nodes))) if nodes is None else nodes
         self._model = cp_model.CpModel()
         self._kinds = [
@@ -85,31 +97,34 @@ class EdgeProgram:
         return room
 
     def _add_counts(self, kind: _Kind) -> None:
-        """x(c, k) and (7). Nothing joins a node that is too small or holds more of what it asks for than it offers."""
+        """x(c, k) and (7). Nothing joins a node that is too small for it."""
         pod, many = self._state.pods[kind.members[0]], len(kind.members)
         for node in sorted((pod.allowed | {kind.home}) & self._nodes):
-            room, free = self._room[node], self._start.free[node]
+            room = self._room[node]
             most = min((there // asked for asked, there in zip(pod.size, room, strict=True) if asked), default=many)
             if node == kind.home:
                 kind.on[node] = self._model.new_int_var(0, many, "")
-            elif most > 0 and not any(asked and left < 0 for asked, left in zip(pod.size, free, strict=True)):
+            elif most > 0:
                 kind.on[node] = self._model.new_int_var(0, min(many, most), "")
         if len(kind.on) > 1:
             self._model.add(_sum(list(kind.on.values())) <= many)
 
     def _keep_room(self) -> None:
-        """(8), but never less than the program's pods take now: what is on an over-full node may stay."""
+        """(8). Where all that might be there fits nothing need be kept, nor where an over-full node's own pods are all
+        that might: they may stay."""
         on_node: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
         for number, kind in enumerate(self._kinds):
             for node, count in kind.on.items():
                 on_node[node].append((number, count))
         for node, counts in on_node.items():
             for resource, most in enumerate(self._room[node]):
-                uses = [(self._size(number)[resource], number, count) for number, count in counts]
-                taken = sum(use * len(self._kinds[n].members) for use, n, _ in uses if self._kinds[n].home == node)
-                terms = [use * count for use, _, count in uses if use]
-                if terms and sum(use * len(self._kinds[n].members) for use, n, _ in uses) > max(most, taken):
-                    self._model.add(_sum(terms) <= max(most, taken))
+                uses = [
+                    (self._size(n)[resource], self._kinds[n], count) for n, count in counts if self._size(n)[resource]
+                ]
+                at_most = sum(use * len(kind.members) for use, kind, _ in uses)
+                now = sum(use * len(kind.members) for use, kind, _ in uses if kind.home == node)
+                if at_most > max(most, now):
+                    self._model.add(_sum([use * count for use, _, count in uses]) <= most)
 
     @property
     def counts(self) -> int:
@@ -133,7 +148,7 @@ class EdgeProgram:
         return lifts, reorderings, offloads
 
     def _qualities_of_services(self) -> tuple[Expression, float]:
-        """(2) to (4): the services the program decides on, in millionths, and the sum of the others."""
+        """(2) to (4): the services the program decides on, in the program's units, and the sum of the others."""
         counts: dict[int, list[Expression]] = defaultdict(list)
         at_home = [0] * len(self._start.near)
         for kind in self._kinds:
@@ -159,8 +174,8 @@ class EdgeProgram:
         self._model.add(low >= needed * met)
         self._model.add(over <= (pods - needed) * met)
         jump = gamma + (beta - alpha) * (needed / pods - target)
-        per_pod, per_over = round(alpha * SCALE / pods), round(beta * SCALE / pods)
-        return per_pod * low + per_over * over + round(jump * SCALE) * met - round(alpha * SCALE * target)
+        per_pod, per_over = round(alpha * self._scale / pods), round(beta * self._scale / pods)
+        return per_pod * low + per_over * over + round(jump * self._scale) * met - round(alpha * self._scale * target)
 
     def hint(self, layout: Layout) -> None:
         """Begin with a layout of the same state."""
@@ -171,9 +186,9 @@ class EdgeProgram:
 
     def between(self, least: float, most: float) -> None:
         """Look for layouts of such total qualities only, in the policy's units."""
-        slack = len(self._state.pods) + 2 * len(self._state.services)  # what rounding to whole millionths may come to
-        self._model.add(self._quality >= floor((least - self._fixed) * SCALE) - slack)
-        self._model.add(self._quality <= ceil((most - self._fixed) * SCALE) + slack)
+        slack = len(self._state.pods) + 2 * len(self._state.services)  # what rounding may come to
+        self._model.add(self._quality >= floor((least - self._fixed) * self._scale) - slack)
+        self._model.add(self._quality <= ceil((most - self._fixed) * self._scale) + slack)
 
     def with_fewer_moves(self, than: int, search_s: float) -> Layout | None:
         """A layout with fewer moves, of those the fewest that was found; None where none was."""
@@ -185,7 +200,7 @@ class EdgeProgram:
     def solve(self, search_s: float, *, is_exact: bool) -> Answer:
         """The most quality of service, then the fewest moves: one after the other where `is_exact`, else at once.
 
-        At once is quicker: a millionth of quality outweighs all moves, but the bound is then looser in a search cut
+        At once is quicker: the least quality outweighs all moves, but the bound is then looser in a search cut
         short. `search_s` is in CP-SAT's measure of work.
         """
         most_moves = sum(len(kind.members) for kind in self._kinds) + 1
@@ -227,7 +242,7 @@ class EdgeProgram:
         quality = self._qualities.total(layout.near)
         if status == cp_model.OPTIMAL:
             return Answer(layout, quality, is_best=True)
-        bound = ceil(solver.best_objective_bound / unit) / SCALE + self._fixed
+        bound = ceil(solver.best_objective_bound / unit) / self._scale + self._fixed
         return Answer(layout, max(quality, bound))
 
     def _layout(self, solver: cp_model.CpSolver) -> Layout:

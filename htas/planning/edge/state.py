@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 CLOUD: Final = -1
@@ -149,6 +149,24 @@ def summed(sizes: Iterable[Size], width: int) -> Size:
     for size in sizes:
         total = plus(total, size)
     return total
+
+
+def joinable(state: EdgeState) -> EdgeState:
+    """The same state with no pod allowed to join a node that holds more of what the pod asks for than it offers.
+
+    Such a node could take a pod once others have left, but until then it is the first to be in trouble.
+    """
+    overfull = {number: node.free for number, node in enumerate(state.nodes) if min(node.free) < 0}
+    if not overfull:
+        return state
+
+    def kept(pod: EdgePod) -> frozenset[int]:
+        barred = {
+            n for n, free in overfull.items() if any(a and left < 0 for a, left in zip(pod.size, free, strict=True))
+        }
+        return pod.allowed - barred
+
+    return replace(state, pods=tuple(replace(pod, allowed=kept(pod)) for pod in state.pods))
 
 
 def kinds_of(state: EdgeState, pods: Iterable[int]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from htas.planning.edge.best_fit import LEAST_GAIN, reorder_edge
 from htas.planning.edge.beyond import improved
 from htas.planning.edge.deciding import decide_moves, subsets_at_most
 from htas.planning.edge.search import Search
-from htas.planning.edge.state import Decision, EdgeState, Layout, decision, kinds_of
+from htas.planning.edge.state import Decision, EdgeState, Layout, decision, joinable, kinds_of
 
 
 def suggest(state: EdgeState, policy: EdgePolicy) -> Decision:
@@ -25,6 +25,7 @@ def suggest(state: EdgeState, policy: EdgePolicy) -> Decision:
     """
     if not state.nodes:
         return Decision()
+    state = joinable(state)
     start, search = Layout(state), Search(state, policy)
     found = start
     if policy.cloud_to_edge_moves:

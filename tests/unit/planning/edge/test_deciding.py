@@ -223,3 +223,10 @@ class TestBeyond:
         it = state([(3, 4), (4, 4)], services, {"s0": [0, 1], "s1": [0, 1]}, {"s0": 3, "s2": 1, "s3": 1, "s4": 2})
         reached = total_quality(carried_out(it, suggest(it, few)), few)
         assert reached == pytest.approx(optimum(it, few, may_migrate=True, search_s=5.0).quality)
+
+    def test_without_any_work_for_the_program_what_counting_found_stands(self):
+        none = msgspec.structs.replace(POLICY, search_s=0.0)
+        it = state([(8, 8)], {"a": (1, 1, 1.0)}, near={"a": [0]}, far={"a": 7}, new={"a": 2})
+        assert suggest(it, none).lifts == 5
+        many = state([(8, 8)] * 30, {f"s{n}": (1, 1, 1.0) for n in range(30)}, new={f"s{n}": 8 for n in range(30)})
+        assert len(place_new(many, none).seats) == 240

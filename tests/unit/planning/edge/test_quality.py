@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.model.edge import EdgePolicy, problems
+from htas.model.edge import EdgePolicy
 from htas.planning.edge.quality import edge_ratios, service_qualities, service_quality, share, total_quality
 from htas.planning.edge.state import Layout
 from tests.unit.planning.edge.states import size, state
@@ -51,20 +51,3 @@ def test_a_pods_size_is_the_geometric_mean_of_its_shares(asked, expected):
 
 def test_a_pod_that_asks_for_no_memory_still_has_a_size():
     assert 0 < share(size(1, 0), size(8, 16)) < share(size(1, 1), size(8, 16))
-
-
-@pytest.mark.parametrize(
-    ("policy", "says"),
-    [
-        (EdgePolicy(beta=-0.1), ["beta is -0.1: it must be 0 or more"]),
-        (EdgePolicy(alpha=1, beta=1), ["beta is 1 and alpha 1: beta must be less than alpha"]),
-        (EdgePolicy(alpha=2, beta=1, gamma=19), ["gamma is 19: it must be at least ten times alpha, 20"]),
-        (EdgePolicy(cloud_to_edge_moves=-1), ["cloudToEdgeMoves is -1: it must be 0 or more"]),
-        (EdgePolicy(reorder_moves=-1), ["reorderMoves is -1: it must be 0 or more"]),
-        (EdgePolicy(period_s=0), ["period is 0 s: it must be more than 0"]),
-        (EdgePolicy(), []),
-        (EdgePolicy(alpha=1, beta=0, gamma=10), []),
-    ],
-)
-def test_constants_that_break_equation_5_are_named(policy, says):
-    assert list(problems(policy)) == says
