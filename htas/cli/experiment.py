@@ -16,8 +16,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from htas.cli.console import FAILED, InputError, err, out, told
+from htas.cli.edge_trials import run as run_edge
 from htas.cli.trials import Trial, run
 from htas.experiments.designs import Design, Source, contender_of, design
+from htas.experiments.edge.contenders import EdgeContender
+from htas.experiments.edge.design import ScenarioSource
+from htas.experiments.edge.results import EdgeResults, EdgeRun, write_edge_results
 from htas.experiments.results import Results, RunResult, Timing, write_results
 from htas.experiments.workloads.patterns import PAPER, Pattern, Shape, named, workload
 from htas.experiments.workloads.table import write_workload
@@ -25,17 +29,21 @@ from htas.ports import PermanentError
 
 app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
-Part = tuple[str, str, Source, int]
+Part = tuple[str, str, Source | ScenarioSource, int]
 """Experiment, contender, workload and seed: what a process needs to play a trial."""
+Played = tuple[RunResult | EdgeRun, Timing]
 TOLD = 10
 """Where no bar is drawn, a line is written each time that so many trials more have been played."""
 
 
 @app.command("run")
 def run_experiment(
-    name: Annotated[str, typer.Argument(help="paper, ablation or trace.")],
+    name: Annotated[str, typer.Argument(help="paper, ablation, trace or edge.")],
     to: Annotated[Path | None, typer.Option("--to", help="The folder for results; else results/NAME.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own.")] = 10,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own; else 10, of edge 20."),
+    ] = None,
     policies: Annotated[list[str] | None, typer.Option("--policy", help="Only these; may be given often.")] = None,
     patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
     work: Annotated[
@@ -52,10 +60,13 @@ def run_experiment(
         results, timings = play(chosen, workers or os.cpu_count() or 1)
         if results.runs:
             try:
-                write_results(results, timings, folder)
+                if isinstance(results, EdgeResults):
+                    write_edge_results(results, timings, folder)
+                else:
+                    write_results(results, timings, folder)
             except OSError as error:
                 raise PermanentError(f"{folder}: cannot be written: {error.strerror}") from None
-    for result in results.runs:
+    for result in [] if isinstance(results, EdgeResults) else results.runs:
         if result.note:
             err.print(f"{result.policy}, {result.pattern}, seed {result.seed}: {result.note}", markup=False)
     out.print(f"{len(results.runs)} runs written to {folder}", markup=False, soft_wrap=True)
@@ -128,7 +139,7 @@ def report_on_results(
         typer.echo(report(folder, into))
 
 
-def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
+def play(chosen: Design, workers: int) -> tuple[Results | EdgeResults, list[Timing]]:
     """Play all trials of a design, several at a time; the results stand in the design's order whoever is done first.
 
     Where it is interrupted (Ctrl-C, SIGTERM) they are of those that have been played by then.
@@ -139,22 +150,30 @@ def play(chosen: Design, workers: int) -> tuple[Results, list[Timing]]:
         for name in chosen.contenders
         for seed in chosen.seeds
     ]
-    done: dict[int, tuple[RunResult, Timing]] = {}
+    done: dict[int, Played] = {}
     with suppress(KeyboardInterrupt), _ended_like_interrupted():
         _play_into(done, parts, workers)
     played = [done[index] for index in sorted(done)]
-    results = Results(
+    return _results(chosen, [result for result, _ in played]), [timing for _, timing in played]
+
+
+def _results(chosen: Design, runs: list[RunResult | EdgeRun]) -> Results | EdgeResults:
+    names = tuple(source.name for source in chosen.sources)
+    first = contender_of(chosen.name, chosen.contenders[0])
+    if isinstance(first, EdgeContender):
+        of_edge = tuple(run for run in runs if isinstance(run, EdgeRun))
+        return EdgeResults(chosen.name, chosen.contenders, names, chosen.seeds, of_edge)
+    return Results(
         experiment=chosen.name,
-        currency=contender_of(chosen.name, chosen.contenders[0]).policy.catalogue.currency,
+        currency=first.policy.catalogue.currency,
         policies=chosen.contenders,
-        patterns=tuple(source.name for source in chosen.sources),
+        patterns=names,
         seeds=chosen.seeds,
-        runs=tuple(result for result, _ in played),
+        runs=tuple(run for run in runs if isinstance(run, RunResult)),
     )
-    return results, [timing for _, timing in played]
 
 
-def _play_into(done: dict[int, tuple[RunResult, Timing]], parts: list[Part], workers: int) -> None:
+def _play_into(done: dict[int, Played], parts: list[Part], workers: int) -> None:
     """Note each trial by its place among the parts as soon as it is over."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     spawning = get_context("spawn")
@@ -198,7 +217,10 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _play_part(part: Part) -> tuple[RunResult, Timing]:
+def _play_part(part: Part) -> Played:
     """In a process of its own."""
     experiment, name, source, seed = part
-    return run(Trial(contender_of(experiment, name), source.name, source.workload(seed), seed))
+    contender, work = contender_of(experiment, name), source.workload(seed)
+    if isinstance(contender, EdgeContender):
+        return run_edge(contender, source.name, work, seed)
+    return run(Trial(contender, source.name, work, seed))

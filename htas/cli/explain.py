@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from htas.cli.console import InputError
+from htas.cli.explain_edge import explain_tier
 from htas.model.money import price_text
 from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
@@ -23,7 +24,13 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     if len(pods) > 1:
         raise InputError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
     pod = pods[0]
-    return [_what(pod, policy), *_where(pod, plan), *_movable(pod, snapshot, policy), *_constraints(pod)]
+    return [
+        _what(pod, policy),
+        *_where(pod, plan),
+        *explain_tier(pod, snapshot, plan, policy),
+        *_movable(pod, snapshot, policy),
+        *_constraints(pod),
+    ]
 
 
 def _what(pod: Pod, policy: Policy) -> str:

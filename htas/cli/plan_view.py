@@ -21,7 +21,15 @@ def plan_view(plan: Plan) -> RenderableType:
     parts: list[RenderableType] = [_headline(plan)]
     parts += [
         table
-        for table in (_launches(plan), _binds(plan), _preemptions(plan), _removals(plan), _unplaced(plan), _kept(plan))
+        for table in (
+            _launches(plan),
+            _binds(plan),
+            _preemptions(plan),
+            _suggestions(plan),
+            _removals(plan),
+            _unplaced(plan),
+            _kept(plan),
+        )
         if table
     ]
     return Group(*parts)
@@ -79,6 +87,11 @@ def _binds(plan: Plan) -> Table | None:
 def _preemptions(plan: Plan) -> Table | None:
     rows = [(item.pod, item.node, item.beneficiary) for item in plan.preempt]
     return limited(table("\nPreempt", "pod", "on node", "for"), rows)
+
+
+def _suggestions(plan: Plan) -> Table | None:
+    rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.carry.suggest]
+    return limited(table("\nMove, for services' share of the edge", "pod", "from", "to", "by"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:

@@ -10,7 +10,21 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from htas.config.catalogue import Taints
 from htas.config.cleaning import CleaningSetting
 from htas.config.names import checked_extended_resource
-from htas.config.values import Count, Integer, Labels, Millicores, Name, Nanos, Real, Seconds, Section, Text, Units
+from htas.config.values import (
+    Count,
+    Integer,
+    Labels,
+    Millicores,
+    Name,
+    Nanos,
+    Real,
+    Seconds,
+    Section,
+    Switch,
+    Text,
+    Units,
+)
+from htas.model.edge import Tier
 from htas.model.policy import (
     AutoscalingAlgorithm,
     Limits,
@@ -172,6 +186,10 @@ class GroupSetting(LimitsSetting):
         default=("*",), min_length=1, description="What it may buy: names, * and ? as in a shell. All."
     )
     min_nodes: Count = Field(default=0, description="Machines kept even when idle. 0: an idle cluster costs nothing.")
+    tier: Tier = Field(default=Tier.CLOUD, description="edge: near the users, filled first and by target. cloud.")
+    elastic: Switch = Field(
+        default=False, description="For tier edge. true: bought and released as others are; else it is what it is."
+    )
     labels: Labels = Field(default_factory=dict, description="Added to those of its flavours. None.")
     taints: Taints = Field(default=(), description="Added to those of its flavours. None.")
     scheduling: SchedulingSetting = Field(default=SchedulingSetting(), description="How work is placed.")
@@ -186,12 +204,30 @@ class GroupSetting(LimitsSetting):
             raise ValueError(f"minNodes ({least}) is greater than maxNodes ({most}); lower it or raise maxNodes")
         return least
 
+    @field_validator("elastic")
+    @classmethod
+    def _has_an_effect(cls, elastic: bool, info: ValidationInfo) -> bool:
+        if elastic and info.data.get("tier") is Tier.CLOUD:
+            raise ValueError("has an effect with `tier: edge` alone: other groups are elastic; write that or remove it")
+        return elastic
+
+    @model_validator(mode="after")
+    def _least_can_be_bought(self) -> Self:
+        if self.tier is Tier.EDGE and not self.elastic and self.min_nodes:
+            raise ValueError(
+                f"minNodes ({self.min_nodes}) of an edge group that is not elastic: nothing is bought for it; "
+                "write `elastic: true` or `minNodes: 0`"
+            )
+        return self
+
     def model(self) -> NodeGroup:
         return NodeGroup(
             name=self.name,
             workload=self.workload,
             flavours=self.flavours,
             min_nodes=self.min_nodes,
+            tier=self.tier,
+            is_elastic=self.elastic or self.tier is Tier.CLOUD,
             limits=self.limits(),
             labels=self.labels,
             taints=tuple(taint.model() for taint in self.taints),

@@ -142,6 +142,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         timeouts=settings.timeouts.model(),
         run_lengths=settings.run_lengths.model(),
         fallback=settings.fallback.model(),
+        edge=settings.edge.model(),
         migration=settings.migration.model(directory.absolute()),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
 from htas.config.groups import GroupSetting, LimitsSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
@@ -86,5 +87,6 @@ class Configuration(Section):
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )
+    edge: EdgeSetting = Field(default=EdgeSetting(), description="For nodes near their users: tier edge.")
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

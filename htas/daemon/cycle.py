@@ -28,6 +28,7 @@ from htas.execution.rearranging import Rearranging
 from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
+from htas.model.edge import Tier
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome, Run
@@ -117,12 +118,18 @@ class Daemon:
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
         self._remember_at = 0.0
         self._is_overtaken = Event()
+        self._has_edge = False
         self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
     def has_answers(self) -> bool:
         """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
         return self._calls.has_done() or self._cloud_calls.has_answers() or self.searching.has_answer
+
+    @property
+    def has_edge(self) -> bool:
+        """Whether any node that was seen last is of tier edge: else nothing is to be suggested."""
+        return self._has_edge
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
@@ -239,6 +246,7 @@ class Daemon:
         claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
         view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
         self._expectations.settle(view.pods, now)
+        self._has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,

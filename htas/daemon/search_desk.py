@@ -93,12 +93,15 @@ def _document(report: SearchReport, status: int) -> Response:
 
 
 class SearchMetrics:
-    """Searches and rearrangements, counted."""
+    """Searches, rearrangements and suggestions, counted."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._searches = Counter("htas_searches_total", "Searches by the optimiser.", ["status"], registry=registry)
         self._took = Histogram("htas_search_duration_seconds", "Those searches.", buckets=TOOK, registry=registry)
         self._ended = Counter("htas_rearrangements_total", "Rearrangements that ended.", ["result"], registry=registry)
+        self._suggested = Counter(
+            "htas_suggestions_total", "Moves for the edge's sake that ended.", ["result"], registry=registry
+        )
         self._open = Gauge("htas_rearranging_slots", "Slots of the rearrangement under way.", registry=registry)
 
     def answered(self, answer: Answer) -> None:
@@ -112,6 +115,12 @@ class SearchMetrics:
             reason = outcome.message.partition(":")[0]
             if outcome.verb == "rearrange" and outcome.status is OutcomeStatus.DROPPED:
                 self._ended.labels("Dropped").inc()
+            elif outcome.verb == "suggest" and outcome.status is OutcomeStatus.DROPPED:
+                self._suggested.labels("Dropped").inc()
+            elif outcome.verb == "suggested" and outcome.status is OutcomeStatus.DONE:
+                self._suggested.labels("Completed").inc()
+            elif outcome.verb == "cancel-suggestion" and outcome.status is OutcomeStatus.DONE:
+                self._suggested.labels(reason if reason in set(Cancelled) else "Cancelled").inc()
             elif outcome.verb == "rearranged" and outcome.status is OutcomeStatus.DONE:
                 self._ended.labels("Completed").inc()
             elif outcome.verb == "cancel-rearrangement" and outcome.status is OutcomeStatus.DONE:

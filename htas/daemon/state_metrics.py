@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from htas.daemon.cycle import CycleResult
+from htas.daemon.edge_metrics import edge_metrics
 from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
@@ -41,6 +42,7 @@ class StateCollector(Collector):
         yield from _money(result.plan.cost)
         if self.policy is not None:
             yield from _limits(self.policy())
+            yield from edge_metrics(result.snapshot.cluster, self.policy())
         if self.spent_nano_seconds is not None:
             spent = self.spent_nano_seconds(result.snapshot.taken_at) / (NANOS * 3600)
             labels = ["currency"]

@@ -61,6 +61,10 @@ class Triggers:
             self._due |= stages
             self._wake.notify()
 
+    def _request_one(self, stage: Stage) -> None:
+        if stage is not Stage.EDGE or self._daemon.has_edge:
+            self.request(frozenset({stage}))
+
     def adopt(self, policy: Policy) -> None:
         """Have the daemon go on with a new policy, after the cycle under way."""
         with self._wake:
@@ -105,11 +109,12 @@ class Triggers:
             (Stage.SCHEDULING, cycles.scheduling_s),
             (Stage.AUTOSCALING, cycles.autoscaling_s),
             (Stage.CLEANING, cycles.cleaning_s),
+            (Stage.EDGE, self._daemon.policy.edge.period_s),
         ):
             self._scheduler.add_job(
-                self.request,
+                self._request_one,
                 "interval",
-                args=[frozenset({stage})],
+                args=[stage],
                 seconds=max(seconds / self._speed, 0.01),
                 id=stage.value,
                 replace_existing=True,

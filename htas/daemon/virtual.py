@@ -42,6 +42,7 @@ class VirtualDriver:
             Stage.CLEANING: cycles.cleaning_s,
         }
         self._next = dict.fromkeys(self._every, now)
+        self._every[Stage.EDGE] = daemon.policy.edge.period_s
         self._seen = daemon.changes()
         self._first_change: float | None = None
         self._last_change = now
@@ -117,7 +118,10 @@ class VirtualDriver:
         if self.daemon.searching.has_answer:
             self._first_change = self._last_change = now
         self._memory = result.plan.memory
-        is_settled = Stage.CLEANING in stages and _is_quiet(result) and not self._waits_for_a_bill(result)
+        if self.daemon.has_edge:
+            self._next.setdefault(Stage.EDGE, now + self._every[Stage.EDGE])
+        looked_at = Stage.CLEANING in stages and (Stage.EDGE in stages or not self.daemon.has_edge)
+        is_settled = looked_at and _is_quiet(result) and not self._waits_for_a_bill(result)
         self._settled_at = now if is_settled else None
 
     def _waits_for_a_bill(self, result: CycleResult) -> bool:

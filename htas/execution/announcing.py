@@ -119,7 +119,8 @@ class Announcing:
                 case "drain" | "undo-drain" if node is not None:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
-                    yield from _of_fallback(outcome, pod, snapshot)
+                    is_near = plan.carry.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
+                    yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
@@ -159,6 +160,12 @@ def _of(name: str, pod: Pod | None, reason: str, message: str) -> News:
 
 def _of_pod(pod: Pod, reason: str, message: str, *, is_warning: bool = False) -> News:
     return News("Pod", pod.key, reason, message, pod.uid, is_warning)
+
+
+def _of_suggestion(outcome: Outcome, pod: Pod | None) -> Iterator[News]:
+    """What was moved so that services come nearer to their targets."""
+    if outcome.verb == "move" and pod is not None:
+        yield _of_pod(pod, "Descheduled", f"for services' share of the edge: {outcome.message}")
 
 
 def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot) -> Iterator[News]:

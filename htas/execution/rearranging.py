@@ -24,13 +24,13 @@ from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, NodeGroup, Policy, grace_of
-from htas.model.rearrangement import OpenRearrangement, Rearrangement
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Shift
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.rearrangement.carrying import begun, carried_on, detoured
 from htas.planning.rearrangement.slots import progress
-from htas.planning.rearrangement.validity import Refusal
+from htas.planning.rearrangement.validity import LOST, Refusal
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
@@ -53,21 +53,25 @@ class Rearranging:
     def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
         opened = begun(found, snapshot, self.policy, snapshot.taken_at)
+        verb = "rearrange" if found.seats else "suggest"
         if isinstance(opened, Refusal):
             why = f"{opened.reason}: {opened.message}"
-            return None, Outcome("rearrange", SUBJECT, OutcomeStatus.DROPPED, why)
+            return None, Outcome(verb, SUBJECT, OutcomeStatus.DROPPED, why)
         try:
             written = self.ports.store.put_rearrangement(opened)
         except HTASError as error:
-            return None, Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, str(error))
+            return None, Outcome(verb, SUBJECT, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
         self._refused_since.clear()
-        return written, Outcome("rearrange", SUBJECT, OutcomeStatus.DONE, told(written))
+        return written, Outcome(verb, SUBJECT, OutcomeStatus.DONE, told(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
-        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed."""
+        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
+
+        What a plan suggests is begun first, and taken as far as it goes at once.
+        """
         if snapshot.rearrangement is None:
-            return []
+            return self._suggested(carrying.suggest, snapshot, binds) if carrying.suggest else []
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
@@ -75,10 +79,30 @@ class Rearranging:
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+        if current.lost:
+            return [self._cancel(current, Cancelled.CONTRADICTED, LOST)]
         if current.is_complete:
             return [self._complete(current)]
-        if not carrying.steps:
-            return []
+        return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
+
+    def _suggested(
+        self, shifts: tuple[Shift, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]
+    ) -> list[Outcome]:
+        snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
+        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, shifts=shifts)
+        opened, outcome = self.begin(found, snapshot)
+        if opened is None:
+            return [outcome]
+        try:
+            view = self.ports.cluster.observe()
+        except HTASError:
+            return [outcome]  # goes on next cycle
+        return [outcome, *self._next_steps(opened, view, snapshot, binds)]
+
+    def _next_steps(
+        self, current: OpenRearrangement, view: ClusterView, snapshot: ClusterSnapshot, binds: Mapping[str, str]
+    ) -> list[Outcome]:
+        """Who leaves now is asked again on what the cluster shows now."""
         fresh = msgspec.structs.replace(
             snapshot,
             cluster=view,
@@ -182,10 +206,12 @@ class Rearranging:
     def _complete(self, current: OpenRearrangement) -> Outcome:
         took_s = self.ports.clock.now() - current.started_at
         message = f"{current.seated} placed, {current.moved} moved, {current.evicted} evicted in {took_s:.0f} s"
-        return self._end(current, "rearranged", message, "rearrange.completed")
+        verb = "suggested" if current.is_suggestion else "rearranged"
+        return self._end(current, verb, message, "rearrange.completed")
 
     def _cancel(self, current: OpenRearrangement, reason: Cancelled, message: str) -> Outcome:
-        return self._end(current, "cancel-rearrangement", f"{reason}: {message}", "rearrange.cancelled")
+        verb = "cancel-suggestion" if current.is_suggestion else "cancel-rearrangement"
+        return self._end(current, verb, f"{reason}: {message}", "rearrange.cancelled")
 
     def _end(self, current: OpenRearrangement, verb: str, message: str, point: str) -> Outcome:
         """Forget it: no slot is kept any more."""
@@ -201,5 +227,11 @@ class Rearranging:
 def told(opened: OpenRearrangement) -> str:
     """What is about to be done, in words."""
     moves = sum(slot.source is not None for slot in opened.slots)
+    if opened.is_suggestion:
+        return f"{_pods(sum(slot.is_aim for slot in opened.slots))} for the edge's sake, {_pods(moves)} in all"
     seats = len(opened.slots) - moves
     return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"
+
+
+def _pods(count: int) -> str:
+    return "1 pod moves" if count == 1 else f"{count} pods move"

@@ -1,4 +1,4 @@
-"""What is played against what: the paper's comparison, the ablation of HTAS, and the trace."""
+"""What is played against what: the paper's comparison, the ablation of HTAS, the trace, and the edge."""
 
 from __future__ import annotations
 
@@ -20,12 +20,19 @@ from htas.experiments.contenders import (
     contenders,
     with_cheapest_mix,
 )
+from htas.experiments.edge.contenders import edge_contenders
+from htas.experiments.edge.design import SEEDS as EDGE_SEEDS
+from htas.experiments.edge.design import ScenarioSource
+from htas.experiments.edge.results import EDGE
+from htas.experiments.edge.scenarios import SCENARIOS
 from htas.experiments.workloads import openb, patterns, table
 from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
 from htas.ports import HTASError
 from htas.sandbox.workload import Workload
 
 PAPER, ABLATION, TRACE = "paper", "ablation", "trace"
+SEEDS = 10
+"""Repetitions, unless told otherwise; of the edge there are as many as its document's goals ask for."""
 
 
 class DesignError(HTASError):
@@ -53,7 +60,7 @@ class Design:
 
     name: str
     contenders: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Source | ScenarioSource, ...]
     seeds: tuple[int, ...]
 
     @property
@@ -66,7 +73,7 @@ def design(
     *,
     policies: Iterable[str] = (),
     sources: Iterable[str] = (),
-    seeds: int = 10,
+    seeds: int | None = None,
     path: Path | None = None,
 ) -> Design:
     """A design by its name, or a part of it; raises DesignError with what there is to choose from.
@@ -74,12 +81,16 @@ def design(
     `path` is a workload to play in the place of the patterns: a table (`htas experiment workload`), or for `trace` an
     openb pod list, by default the small part of it that comes with HTAS.
     """
-    makers = {PAPER: contenders, ABLATION: ablations, TRACE: on_trace}
-    if name not in makers:
-        raise DesignError(f"no experiment {name!r}; there are {', '.join(makers)}")
-    there = makers[name]()
-    chosen = _chosen("policy", policies, there)
+    if name not in _MAKERS:
+        raise DesignError(f"no experiment {name!r}; there are {', '.join(_MAKERS)}")
+    chosen = _chosen("policy", policies, _MAKERS[name]())
     sources = tuple(sources)
+    if name == EDGE:
+        if path is not None:
+            raise DesignError(f"workload {path}: the edge's scenarios are drawn; leave it out, or name a --pattern")
+        drawn = map(ScenarioSource, _chosen("pattern", sources, SCENARIOS))
+        return Design(name, chosen, tuple(drawn), tuple(range(1, (seeds or EDGE_SEEDS) + 1)))
+    seeds = seeds or SEEDS
     if sources and (name == TRACE or path is not None):
         played = "the trace" if name == TRACE else path
         raise DesignError(f"pattern {', '.join(sources)}: has no effect where {played} is played; leave it out")
@@ -102,7 +113,7 @@ def _chosen(what: str, wanted: Iterable[str], there: Mapping[str, object]) -> tu
 
 def contender_of(design_name: str, name: str) -> Contender:
     """One contender of an experiment."""
-    return {PAPER: contenders, ABLATION: ablations, TRACE: on_trace}[design_name]()[name]
+    return _MAKERS[design_name]()[name]
 
 
 # The ablation: HTAS with one of its parts switched off, or one more switched on.
@@ -218,3 +229,11 @@ def _on_demand(policy: Policy) -> Policy:
     """Without limits and minimum sizes: machines of the trace cost a hundred times those of the paper."""
     batch = msgspec.structs.replace(policy.groups[-1], min_nodes=0, limits=NodeGroup("batch").limits)
     return msgspec.structs.replace(policy, groups=(batch,), limits=NodeGroup("batch").limits)
+
+
+_MAKERS: Mapping[str, Callable[[], Mapping[str, Contender]]] = {
+    PAPER: contenders,
+    ABLATION: ablations,
+    TRACE: on_trace,
+    EDGE: edge_contenders,
+}

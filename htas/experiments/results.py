@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from htas.model.money import bill_amount
 from htas.ports import HTASError
 
 RESULTS, RUNS, SAMPLES, TIMINGS = "results.json", "runs.csv", "samples.csv", "timings.csv"
+
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class ResultsError(HTASError):
@@ -156,26 +159,40 @@ def write_results(results: Results, timings: Sequence[Timing], folder: Path) -> 
     folder.mkdir(parents=True, exist_ok=True)
     encoded = msgspec.json.format(msgspec.json.encode(results), indent=1)
     (folder / RESULTS).write_bytes(encoded + b"\n")
-    _table(folder / RUNS, _SCALARS, ([_cell(getattr(run, name)) for name in _SCALARS] for run in results.runs))
+    write_table(folder / RUNS, _SCALARS, ([cell(getattr(run, name)) for name in _SCALARS] for run in results.runs))
     fields = Sample.__struct_fields__
-    _table(
+    write_table(
         folder / SAMPLES,
         ("policy", "pattern", "seed", *fields),
         (
-            [run.policy, run.pattern, str(run.seed), *(_cell(getattr(sample, name)) for name in fields)]
+            [run.policy, run.pattern, str(run.seed), *(cell(getattr(sample, name)) for name in fields)]
             for run in results.runs
             for sample in run.samples
         ),
     )
     names = Timing.__struct_fields__
-    _table(folder / TIMINGS, names, ([_cell(getattr(timing, name)) for name in names] for timing in timings))
+    write_table(folder / TIMINGS, names, ([cell(getattr(timing, name)) for name in names] for timing in timings))
+
+
+class _Named(msgspec.Struct):
+    experiment: str
+
+
+def experiment_in(folder: Path) -> str:
+    """The name of the experiment whose results a folder holds; raises ResultsError where there are none."""
+    return decoded(folder, _Named).experiment
 
 
 def read_results(folder: Path) -> Results:
     """The results in a folder; raises ResultsError where there are none."""
+    return decoded(folder, Results)
+
+
+def decoded(folder: Path, kind: type[_Kind]) -> _Kind:
+    """A folder's results in a form; raises ResultsError where they are not of it, or not there."""
     path = folder / RESULTS
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Results)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise ResultsError(
             f"{path}: cannot be read: {error.strerror}; `htas experiment run` writes such files"
@@ -184,13 +201,14 @@ def read_results(folder: Path) -> Results:
         raise ResultsError(f"{path}: is not the results of an experiment: {error}") from error
 
 
-def _table(path: Path, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+def write_table(path: Path, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Write a CSV file; one of that name is replaced."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(lines)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """Floats to a millionth, so that a file reads well; everything else as it is."""
     return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

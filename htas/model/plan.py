@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from htas.model.rearrangement import Shift
 from htas.model.reasons import Cancelled, Kept, Removal, Unplaced
 from htas.model.snapshot import Memory
 
@@ -60,11 +61,15 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all."""
+    """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all.
+
+    Where none is, `suggest` are the moves of one to begin, which brings services nearer to their targets.
+    """
 
     steps: tuple[Step, ...] = ()
     cancel: Cancelled | None = None
     message: str = ""
+    suggest: tuple[Shift, ...] = ()
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -136,5 +141,5 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        is_carried = self.carry.steps or self.carry.cancel
+        is_carried = self.carry.steps or self.carry.cancel or self.carry.suggest
         return not (self.bind or self.launch or self.preempt or is_carried or self.migrate or self.remove)

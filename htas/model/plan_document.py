@@ -7,6 +7,7 @@ from typing import Any
 
 from htas.model.money import price_text
 from htas.model.plan import Plan
+from htas.model.rearrangement_document import leave_document
 
 API_VERSION = "htas.io/v1alpha1"
 
@@ -52,6 +53,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 for step in plan.carry.steps
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
+            **({"suggest": leave_document(plan.carry.suggest)} if plan.carry.suggest else {}),
         },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method} for item in plan.migrate

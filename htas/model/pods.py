@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.edge import DEFAULT_TARGET
 from htas.model.migrations import Refusal
 from htas.model.resources import Resources
 
@@ -105,10 +106,19 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     only_read: tuple[str, ...] = ()
     """Of its claims: those that it cannot write to."""
     """What in its manifest keeps it from being moved with its progress."""
+    qos: float = DEFAULT_TARGET
+    """The share of its service's pods, 0 to 1, that should run on the edge."""
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def service(self) -> str | None:
+        """Whose pods are counted together: `shop/Deployment/web`, over its ReplicaSets; None: it has no controller."""
+        if self.owner is None or self.is_daemon or self.is_mirror:
+            return None
+        return f"{self.namespace}/{self.template or f'{self.owner.kind}/{self.owner.name}'}"
 
     @property
     def is_daemon(self) -> bool:

@@ -8,8 +8,10 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import Taint
+from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
+from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 
 DEFAULT_SCHEDULER_NAME = "htas"
@@ -159,6 +161,9 @@ class NodeGroup(msgspec.Struct, frozen=True):
     startup_s: float = 60.0
     """With cheapest-mix: how long a machine is paid for before its first pod runs."""
     cleaning: CleaningRules = CleaningRules()
+    tier: Tier = Tier.CLOUD
+    is_elastic: bool = True
+    """False: its machines are neither bought nor released, whatever their price."""
 
 
 class Cycles(msgspec.Struct, frozen=True):
@@ -269,6 +274,7 @@ class Policy(msgspec.Struct, frozen=True):
     run_lengths: RunLengths = RunLengths()
     fallback: Fallback = Fallback()
     migration: MigrationSettings = MigrationSettings()
+    edge: EdgePolicy = EdgePolicy()
     max_wait_for_capacity_s: float = 120.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
 
@@ -282,6 +288,14 @@ class Policy(msgspec.Struct, frozen=True):
 
     def group(self, name: str | None) -> NodeGroup | None:
         return next((group for group in self.groups if group.name == name), None)
+
+    def tier_of(self, node: Node) -> Tier:
+        """The node's label, if it states a tier, else its group's."""
+        stated = node.labels.get(TIER_LABEL)
+        if stated in tuple(Tier):
+            return Tier(stated)
+        group = self.group(node.group)
+        return group.tier if group is not None else Tier.CLOUD
 
     def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
         from fnmatch import fnmatchcase

@@ -53,6 +53,8 @@ class Shift(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str
     target: str | None
     method: str
+    is_aim: bool = False
+    """Of a suggestion: what the others are made for. Without any such move left, they would gain nothing."""
 
 
 class Seat(msgspec.Struct, frozen=True):
@@ -93,6 +95,8 @@ class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it was first seen to be gone from its source, or, of a waiting pod, to be gone."""
     twin: str = ""
     """The uid of the pod that takes its place on the slot's node, once a move has made one."""
+    is_aim: bool = False
+    """Of a suggestion: what its other moves are made for."""
 
     @property
     def is_away(self) -> bool:
@@ -107,8 +111,15 @@ class Victim(msgspec.Struct, frozen=True):
     source: str
 
 
+NOBODY = -(2**31)
+"""The priority of a rearrangement that is made for no waiting pod: none may be disturbed for its sake."""
+
+
 class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rearrangement that is being carried out, as journalled: what of it is not done yet.
+
+    One that seats nobody is a suggestion: pods move for the edge's sake. It is given up as a whole once somebody else
+    has put one of its pods elsewhere, or taken it away (`lost` counts them).
 
     `settled` are the uids of pods on the slots' nodes that look like those that will come: they were there from the
     start, or have filled a slot, and fill no other. The counts tell what was done so far.
@@ -124,6 +135,8 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     moved: int = 0
     evicted: int = 0
     version: int = 0
+    is_suggestion: bool = False
+    lost: int = 0
 
     @property
     def is_complete(self) -> bool:

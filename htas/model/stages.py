@@ -11,6 +11,8 @@ class Stage(StrEnum):
     SCHEDULING = "scheduling"
     AUTOSCALING = "autoscaling"
     CLEANING = "cleaning"
+    EDGE = "edge"
+    """Suggestions of what to move to the edge; not due where no node is of that tier."""
 
 
 ALL_STAGES = frozenset(Stage)

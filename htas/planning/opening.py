@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
-from htas.planning.packing.placing import Placer, Pool, pool_order, pools_of
+from htas.planning.packing.placing import Placer, pool_order, pools_of
 from htas.planning.rearrangement.reservations import Reservation, reserve, withheld_from
 from htas.planning.rearrangement.slots import standing
 from htas.planning.run_length import remaining_s
@@ -140,8 +140,8 @@ def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
     for pool in pools_of(policy, nodes):
         there = sum(node.name not in coming for node in nodes[pool.rows])
         middle = pool.rows.start + there
-        pools.append(Pool(pool.group, slice(pool.rows.start, middle)))
-        pools.append(Pool(pool.group, slice(middle, pool.rows.stop)))
+        pools.append(replace(pool, rows=slice(pool.rows.start, middle)))
+        pools.append(replace(pool, rows=slice(middle, pool.rows.stop)))
     return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from htas.model.plan import Plan
+import msgspec
+
+from htas.model.plan import Carrying, Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.buying import Buying, buy
 from htas.planning.cleaning.cleaner import Cleaning, clean
+from htas.planning.edge.moving import Suggestion, suggest_moves
 from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
@@ -26,8 +29,9 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
 
     First, work is sorted (who waits, of which kind, for how long: `open_simulation`) and a rearrangement under way is
     carried on. Then: place what waits on what is there and what is coming (`place`); count what is about to free, and
-    buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); give back what is not worth
-    its price (`_clean`); and write all of it down with its reasons (`written`).
+    buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); move to the edge what is far
+    from its users (`_suggest`); give back what is not worth its price (`_clean`); and write all of it down with its
+    reasons (`written`).
 
     `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
     """
@@ -40,15 +44,34 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
     falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
     placements = pods_by_row(opening.sim.assignments())
+    suggestion = _suggest(situation, falling_back, placements, is_due=Stage.EDGE in stages)
     cleaning = _clean(
-        situation, demands, buying, falling_back, placements, work_is_waiting, is_due=Stage.CLEANING in stages
+        situation,
+        demands,
+        buying,
+        falling_back,
+        placements,
+        work_is_waiting,
+        suggestion.needed,
+        is_due=Stage.CLEANING in stages,
     )
     made = written(situation, buying, falling_back, cleaning, placements, placed_at_first)
+    if suggestion.shifts:
+        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.shifts))
     return with_carrying(made, carried)
 
 
 def _keys(placements: Placements) -> set[str]:
     return {pod.key for pods in placements.values() for pod in pods}
+
+
+def _suggest(
+    situation: Situation, falling_back: FallingBack, placements: dict[int, list[Pod]], *, is_due: bool
+) -> Suggestion:
+    """What to move to the edge, unless room is being made for waiting work."""
+    if not is_due or falling_back.optimize or falling_back.preempt or situation.opening.sim.nominees:
+        return Suggestion()
+    return suggest_moves(situation, placements)
 
 
 def _clean(
@@ -58,6 +81,7 @@ def _clean(
     falling_back: FallingBack,
     placements: dict[int, list[Pod]],
     work_is_waiting: bool,
+    needed_near: frozenset[str],
     *,
     is_due: bool,
 ) -> Cleaning:
@@ -65,7 +89,7 @@ def _clean(
     opening, snapshot = situation.opening, situation.snapshot
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in opening.sim.nominees}
-    needed |= buying.kept
+    needed |= buying.kept | needed_near
     if opening.rearrangement is not None:
         needed |= opening.rearrangement.nodes
     is_at_rest = not (demands or opening.coming or buying.bought or snapshot.moves or opening.sim.nominees)
@@ -80,5 +104,5 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in opening.coming for row in placements),
         needed=frozenset(needed),
         leaving=falling_back.leaving,
-        may_replace=is_at_rest and opening.rearrangement is None,
+        may_replace=is_at_rest and opening.rearrangement is None and not needed_near,
     )

@@ -223,6 +223,14 @@ class SandboxCluster:
         self._remove_surplus(controller)
         self._refill(controller)
 
+    def counted(self, controller: str) -> tuple[int, int] | None:
+        """(pods a controller wants, pods of it that run and stay); None: it has not arrived."""
+        known = self._controllers.get(controller)
+        if known is None:
+            return None
+        pods = [self._records[key].pod for key in known.pods]
+        return known.wanted, sum(pod.phase is Phase.RUNNING and not pod.is_terminating for pod in pods)
+
     # Moves (the MigrationPort changes pods through these).
 
     def pod(self, key: str) -> Pod | None:
@@ -394,7 +402,7 @@ class SandboxCluster:
             self._queue.after(CONTROLLER_S, partial(self._refill, controller))
 
     def _remove_surplus(self, controller: Controller) -> None:
-        for pod in controller.surplus(self._records[key].pod for key in sorted(controller.pods)):
+        for pod in controller.surplus((self._records[key].pod for key in controller.pods), self._clock.now()):
             self._remove(self._records[pod.key], fails=False)
 
     def _refill(self, controller: Controller) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from random import Random
 
-from htas.model.pods import Owner, Pod, RunLength, RunLengthSource
+from htas.model.pods import Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.sandbox.workload import ControllerKind, Task
 
 
@@ -55,6 +58,7 @@ class Controller:
             grace_s=2.0,
             template=task.made_of(self.kind),
             image=task.image,
+            qos=task.qos,
         )
 
     def _next_name(self) -> str:
@@ -71,15 +75,35 @@ class Controller:
         replicas = self.wanted if self.kind is not ControllerKind.JOB else None
         return Owner(self.kind.value, self.task.name, f"uid-{self.task.namespace}-{self.task.name}", replicas)
 
-    def surplus(self, pods: Iterable[Pod]) -> list[Pod]:
+    def surplus(self, pods: Iterable[Pod], now: float) -> list[Pod]:
         """Which of its pods a controller deletes when it wants fewer; those on their way out are gone to it already.
 
-        A StatefulSet gives up its highest ordinals; a ReplicaSet those whose names come last.
+        A StatefulSet gives up its highest ordinals. A ReplicaSet gives up first what does not run, then pods that share
+        their node with the most others of it, then the younger, whose ages count by powers of two; among equals the UID
+        decides, which is as good as a lot (Kubernetes, pkg/controller/controller_utils.go, ActivePodsWithRanks).
         """
         active = [pod for pod in pods if not pod.is_terminating]
         if self.kind is ControllerKind.STATEFUL_SET:
             return sorted(active, key=_number)[self.wanted :]
-        return sorted(active, key=lambda pod: pod.name)[self.wanted :]
+        on_node = Counter(pod.node for pod in active)
+
+        def kept_first(pod: Pod) -> tuple[bool, bool, int, int, float]:
+            if pod.node is None:
+                return True, True, 0, 0, _lot(pod)
+            return False, pod.phase is not Phase.RUNNING, on_node[pod.node], -_age(pod, now), _lot(pod)
+
+        return sorted(active, key=kept_first)[self.wanted :]
+
+
+def _age(pod: Pod, now: float) -> int:
+    """For how long a pod has run, as the power of two of its nanoseconds; -1: not at all."""
+    ran_s = now - pod.started_at if pod.started_at is not None else 0.0
+    return int(math.log2(ran_s * 1e9)) if ran_s > 0 else -1
+
+
+def _lot(pod: Pod) -> float:
+    """A number that says nothing of the pod: the sandbox's UIDs count up, those of a cluster are drawn."""
+    return Random(pod.uid).random()
 
 
 def _number(pod: Pod) -> int:

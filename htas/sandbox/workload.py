@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.constraints import UNCONSTRAINED, Constraints
+from htas.model.edge import DEFAULT_TARGET
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector
@@ -44,6 +45,7 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True):
     scheduler: str = "htas"
     template: str = ""
     image: str = ""
+    qos: float = DEFAULT_TARGET
 
     def made_of(self, kind: ControllerKind) -> str:
         """What pods of this task call their template: `Job/train-#` of Jobs train-1, train-2 …; bare pods have none."""
@@ -70,6 +72,43 @@ class Rescale(msgspec.Struct, frozen=True):
     replicas: int
 
 
+class Load(msgspec.Struct, frozen=True):
+    """From `at_s` on, a service with a HorizontalScaler gets so many requests a second."""
+
+    at_s: float
+    namespace: str
+    name: str
+    requests_per_s: float
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class HorizontalScaler(msgspec.Struct, frozen=True):
+    """A HorizontalPodAutoscaler over a ReplicaSet or StatefulSet, with Kubernetes's defaults.
+
+    A pod is rated for `requests_per_pod` requests a second; its use is what it gets over that. With `is_saturating` no
+    pod is seen to be used beyond 1, as where the metric is CPU under a limit: a surge is answered in several steps.
+    Without, the metric is the requests themselves.
+    """
+
+    namespace: str
+    name: str
+    requests_per_pod: float
+    target_utilization: float = 0.8
+    min_replicas: int = 1
+    max_replicas: int = 10
+    sync_s: float = 15.0
+    tolerance: float = 0.1
+    shrink_window_s: float = 300.0
+    is_saturating: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 class Budget(msgspec.Struct, frozen=True):
     """A PodDisruptionBudget with minAvailable."""
 
@@ -80,7 +119,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What comes over time, and what is there from the start: DaemonSets, budgets and labels of namespaces."""
+    """What comes over time, and what is there from the start: scalers, DaemonSets, budgets, labels of namespaces."""
 
     name: str
     arrivals: tuple[Arrival, ...]
@@ -88,3 +127,5 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     daemons: tuple[Task, ...] = ()
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = {}
+    scalers: tuple[HorizontalScaler, ...] = ()
+    loads: tuple[Load, ...] = ()

@@ -13,6 +13,7 @@ from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cloud import Chances, SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
+from htas.sandbox.horizontal import HorizontalAutoscaler
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.migration import TERMINATION_S, Rates, SandboxMigration
 from htas.sandbox.workload import Workload
@@ -49,6 +50,7 @@ class World:
             chances=chances,
             seed=seed,
         )
+        self.horizontal = HorizontalAutoscaler(self.clock, self.queue, self.cluster.counted, self.cluster.rescale)
         self._arrives_at: dict[str, float] = {}
         self.migration = SandboxMigration(
             self.clock, self.queue, self.cluster, self.ledger, rates=rates, termination_s=termination_s
@@ -69,14 +71,24 @@ class World:
             self.queue.at(start + arrival.at_s, partial(self.cluster.arrive, arrival))
         for rescale in workload.rescales:
             self.queue.at(start + rescale.at_s, partial(self.cluster.rescale, rescale))
+        for scaler in workload.scalers:
+            self.horizontal.add(scaler)
+        for load in workload.loads:
+            self.queue.at(start + load.at_s, partial(self.horizontal.serve, load))
 
     def _check_names(self, workload: Workload, start: float) -> None:
-        """Every controller has a name of its own, and what is rescaled is there by then."""
+        """Controllers have names of their own, what is rescaled is there by then, and what gets requests is scaled."""
         for arrival in workload.arrivals:
             key = f"{arrival.task.namespace}/{arrival.task.name}"
             if key in self._arrives_at:
                 raise PermanentError(f"workload {workload.name}: {key} arrives twice; give each task a name of its own")
             self._arrives_at[key] = start + arrival.at_s
+        scaled = {scaler.key for scaler in workload.scalers}
+        for load in workload.loads:
+            if load.key not in scaled:
+                raise PermanentError(
+                    f"workload {workload.name}: {load.key} gets requests and has no scaler; give it one"
+                )
         for rescale in workload.rescales:
             key = f"{rescale.namespace}/{rescale.name}"
             if start + rescale.at_s < self._arrives_at.get(key, math.inf):

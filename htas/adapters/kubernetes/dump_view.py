@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from htas.adapters.kubernetes import objects, pods, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
+from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView, Problem
 from htas.model.volumes import Volumes
@@ -105,7 +106,7 @@ class ViewBuilder:
         problems = self._malformed.copy()
         limits = {raw.metadata.name: objects.attach_limits(raw) for raw in self._of("CSINode")}
         return ClusterView(
-            nodes=self._each("Node", lambda raw, faults: objects.node(raw, limits, faults), problems),
+            nodes=self._nodes(limits, problems),
             pods=self._pods(problems),
             budgets=self._each("PodDisruptionBudget", objects.budget, problems),
             namespaces={raw.metadata.name: objects.namespace_labels(raw) for raw in self._of("Namespace")},
@@ -131,6 +132,11 @@ class ViewBuilder:
             else:
                 done.append(made)
         return tuple(done)
+
+    def _nodes(self, limits: Mapping[str, objects.AttachLimits], problems: list[Problem]) -> tuple[Node, ...]:
+        for raw in self._of("Node"):
+            problems += self._faults("Node", raw.metadata, objects.tier_doubts(raw))
+        return self._each("Node", lambda raw, faults: objects.node(raw, limits, faults), problems)
 
     def _pods(self, problems: list[Problem]) -> tuple[Pod, ...]:
         around = self._surroundings()

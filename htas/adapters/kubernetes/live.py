@@ -221,6 +221,8 @@ class LiveView:
 
     def _put_node(self, key: Key, raw: wire.Node, faults: Faults) -> None:
         node = objects.node(raw, {key[1]: self._limits.get(key, ())}, faults)
+        if doubts := objects.tier_doubts(raw):
+            self._tell("Node", key, doubts)
         before = self._nodes.items.get(key)
         self._nodes.put(key, node)
         if before is None or _opens(before, node) or before.is_ready != node.is_ready:

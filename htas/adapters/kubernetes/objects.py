@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from htas.adapters.kubernetes import selectors, wire
-from htas.adapters.kubernetes.errors import Faults
+from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.pods import epoch, namespace
 from htas.adapters.kubernetes.requests import amounts
 from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import NodeSelectorTerm
+from htas.model.edge import TIER_LABEL, Tier
 from htas.model.nodes import Node
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
@@ -59,6 +60,14 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
         attach_limits=limits.get(name, ()),
         runtime=status.node_info.container_runtime_version,
     )
+
+
+def tier_doubts(raw: wire.Node) -> Faults:
+    """A tier that there is none of: the node's group says then where it is."""
+    stated = (raw.metadata.labels or {}).get(TIER_LABEL)
+    if stated is None or stated in tuple(Tier):
+        return []
+    return [Fault(f"metadata.labels[{TIER_LABEL}]", f"{stated!r} is neither edge nor cloud; its group's tier counts")]
 
 
 def _is_ready(raw: wire.Node) -> bool:

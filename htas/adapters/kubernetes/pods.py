@@ -15,6 +15,7 @@ from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.obstacles import obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
+from htas.model.edge import DEFAULT_TARGET, QOS
 from htas.model.migrations import MIGRATION
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
@@ -35,7 +36,7 @@ MIRROR = "kubernetes.io/config.mirror"
 PREEMPTS = "PreemptLowerPriority"
 _PHASES: Mapping[str, Phase] = {**{phase.value: phase for phase in Phase}, "": Phase.PENDING}
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
-_SECONDS = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
@@ -123,6 +124,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         containers=len(spec.containers) or 1,
         obstacles=obstacles(raw),
         only_read=only_read(raw),
+        qos=_target(labels, annotations, doubts),
     )
 
 
@@ -159,6 +161,20 @@ def _kind(labels: Mapping[str, str], owner: Owner | None, spec: wire.PodSpec, do
         doubts.append(Fault(f"metadata.labels[{WORKLOAD}]", f"{stated!r} is neither service nor batch"))
     is_batch = (owner is not None and owner.kind == "Job") or spec.restart_policy != "Always"
     return WorkKind.BATCH if is_batch else WorkKind.SERVICE
+
+
+def _target(labels: Mapping[str, str], annotations: Mapping[str, str], doubts: Faults) -> float:
+    """The share of its service that should be on the edge; an annotation goes before a label."""
+    where = "annotations" if QOS in annotations else "labels"
+    stated = annotations.get(QOS, labels.get(QOS))
+    if stated is None:
+        return DEFAULT_TARGET
+    target = float(stated) if _NUMBER.fullmatch(stated) else math.inf
+    if target <= 1:
+        return target
+    what = f"{stated!r} is no share from 0 to 1 such as 0.5; {DEFAULT_TARGET:g} is assumed"
+    doubts.append(Fault(f"metadata.{where}[{QOS}]", what))
+    return DEFAULT_TARGET
 
 
 def _priority(spec: wire.PodSpec, around: Surroundings, doubts: Faults) -> PriorityClass:
@@ -203,7 +219,7 @@ def ended_by(deadline_s: float | None) -> RunLength | None:
 
 def duration_s(text: str) -> float | None:
     """Seconds of "90s", "5m", "1h30m" or "90"; None for anything else, for nothing and for more than can be counted."""
-    if _SECONDS.fullmatch(text):
+    if _NUMBER.fullmatch(text):
         seconds = float(text)
     else:
         match = _DURATION.fullmatch(text)

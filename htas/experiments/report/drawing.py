@@ -123,6 +123,6 @@ def save(figure: Any, path: Path) -> Path:
     return png
 
 
-def legend_above(figure: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+def legend_above(figure: Any, handles: Sequence[Any], labels: Sequence[str], *, columns: int = 4) -> None:
     """One legend for all panels, in as few lines as fit."""
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), handlelength=3.4)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)), handlelength=3.4)

@@ -1,30 +1,40 @@
-"""Writing the report on a folder of results: report.md, savings.csv and the figures beside them."""
+"""Writing the report on a folder of results: report.md, savings.csv and the figures beside them.
+
+Results of the edge experiment have a form and a chapter of their own (htas.experiments.report.edge).
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from htas.experiments.edge.results import EDGE, EdgeResults, read_edge_results
 from htas.experiments.report import tables
+from htas.experiments.report.edge import writing as edge
+from htas.experiments.report.edge.figures import draw_edge
 from htas.experiments.report.figures import CAPTIONS, draw_all
-from htas.experiments.results import RESULTS, Results, ResultsError, read_results
+from htas.experiments.results import RESULTS, Results, ResultsError, experiment_in, read_results
 
 REPORT, SAVINGS = "report.md", "savings.csv"
 ABLATION, TRACE = "ablation", "trace"
 """Experiments whose name has such a word have a table of their own instead of figures."""
 
 
-def read_all(folder: Path) -> list[Results]:
+def read_all(folder: Path) -> list[Results | EdgeResults]:
     """The results in a folder, and in the folders within it; raises ResultsError where there are none at all."""
     places = [place for place in (folder, *sorted(folder.glob("*/"))) if (place / RESULTS).is_file()]
-    found = [read_results(place) for place in places or [folder]]
+    found = [_read(place) for place in places or [folder]]
     for results in found:
         if not results.runs:
             raise ResultsError(f"{folder}: experiment {results.experiment!r} has no runs; was it interrupted?")
     return found
+
+
+def _read(place: Path) -> Results | EdgeResults:
+    return read_edge_results(place) if experiment_in(place) == EDGE else read_results(place)
 
 
 def write_report(folder: Path, into: Path) -> list[Path]:
@@ -35,17 +45,27 @@ def write_report(folder: Path, into: Path) -> list[Path]:
     """
     found = read_all(folder)
     into.mkdir(parents=True, exist_ok=True)
-    _write_savings(found, into / SAVINGS)
-    drawn = [results for results in found if _kind(results) == ""]
-    report, figures = into / REPORT, list[Path]()
-    report.write_text(_text(found, with_figures=False), encoding="utf-8")
+    priced = [results for results in found if isinstance(results, Results)]
+    files = [into / REPORT]
+    if priced:
+        _write_savings(priced, into / SAVINGS)
+        files.append(into / SAVINGS)
+    drawn = [results for results in found if _is_drawn(results)]
+    figures: dict[str, list[Path]] = {}
+    (into / REPORT).write_text(_text(found, figures, into), encoding="utf-8")
     for results in drawn:
-        figures += draw_all(results, _made(into, results, drawn))
-    report.write_text(_text(found, with_figures=True), encoding="utf-8")
-    return [report, into / SAVINGS, *figures]
+        place = _made(into, results, drawn)
+        draw = draw_edge(results, place) if isinstance(results, EdgeResults) else draw_all(results, place)
+        figures[results.experiment] = draw
+    (into / REPORT).write_text(_text(found, figures, into), encoding="utf-8")
+    return [*files, *(path for paths in figures.values() for path in paths)]
 
 
-def _made(into: Path, results: Results, drawn: Sequence[Results]) -> Path:
+def _is_drawn(results: Results | EdgeResults) -> bool:
+    return isinstance(results, EdgeResults) or _kind(results) == ""
+
+
+def _made(into: Path, results: Results | EdgeResults, drawn: Sequence[Results | EdgeResults]) -> Path:
     """Where an experiment's figures go: beside the report, or in a folder of its own where several are drawn."""
     place = into if len(drawn) == 1 else into / results.experiment
     place.mkdir(exist_ok=True)
@@ -65,17 +85,22 @@ def _write_savings(found: Sequence[Results], path: Path) -> None:
                 writer.writerows(msgspec.structs.astuple(line) for line in tables.saving_lines(results))
 
 
-def _text(found: Sequence[Results], *, with_figures: bool) -> str:
-    several = sum(_kind(results) == "" for results in found) > 1
+def _text(found: Sequence[Results | EdgeResults], figures: Mapping[str, Sequence[Path]], into: Path) -> str:
+    """`figures` are those drawn so far, by experiment."""
     parts = []
     for results in found:
+        drawn = figures.get(results.experiment, ())
+        place = f"{drawn[0].parent.name}/" if drawn and drawn[0].parent != into else ""
+        if isinstance(results, EdgeResults):
+            parts.append(edge.text(results, place, drawn=frozenset(path.stem for path in drawn)))
+            continue
         match _kind(results):
             case "ablation":
                 parts.append(_ablation(results))
             case "trace":
                 parts.append(_trace(results))
             case _:
-                parts.append(_experiment(results, f"{results.experiment}/" if several else "", with_figures))
+                parts.append(_experiment(results, place, bool(drawn)))
     return "\n".join(parts)
 
 

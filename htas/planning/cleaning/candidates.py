@@ -117,6 +117,8 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
         return KeptNode(node.name, Kept.SCALE_DOWN_DISABLED, f"annotated {SCALE_DOWN_DISABLED}=true")
+    if not candidate.group.is_elastic:
+        return KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:
         return KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
     if not node.is_ready:

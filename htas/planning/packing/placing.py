@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from htas.model.edge import Tier
 from htas.model.nodes import Node
 from htas.model.pods import WorkKind
 from htas.model.policy import Policy
@@ -22,16 +23,20 @@ from htas.planning.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Rows [start, stop) of one group (None: of no group)."""
+    """Rows [start, stop) of one group (None: of no group) and one tier."""
 
     group: str | None
     rows: slice
+    is_edge: bool = False
 
 
 def pool_order(policy: Policy, node: Node) -> tuple[int, str]:
-    """Where a node's row belongs: rows of a pool are neighbours, and within it ordered by name."""
+    """Where a node's row belongs: rows of a pool are neighbours, and within it ordered by name.
+
+    Of a group, those on the edge come first.
+    """
     ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
-    return ranks.get(node.group or "", -1), node.name
+    return 2 * ranks.get(node.group or "", -1) + (policy.tier_of(node) is Tier.CLOUD), node.name
 
 
 def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
@@ -39,10 +44,11 @@ def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
     names = {group.name for group in policy.groups}
     pools: list[Pool] = []
     start = 0
+    kinds = [(node.group if node.group in names else None, policy.tier_of(node)) for node in nodes]
     for row in range(1, len(nodes) + 1):
-        group = nodes[start].group if nodes[start].group in names else None
-        if row == len(nodes) or (nodes[row].group if nodes[row].group in names else None) != group:
-            pools.append(Pool(group, slice(start, row)))
+        if row == len(nodes) or kinds[row] != kinds[start]:
+            group, tier = kinds[start]
+            pools.append(Pool(group, slice(start, row), tier is Tier.EDGE))
             start = row
     return pools
 
@@ -54,7 +60,7 @@ class Placer:
         self.pools = tuple(pools)
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
         self._taken = {
-            kind: tuple(pool for pool in self.pools if pool.group not in closed)
+            kind: tuple(pool for pool in _in_turn(self.pools, kind) if pool.group not in closed)
             for kind in WorkKind
             for closed in ({group.name for group in policy.groups if not group.workload.takes(kind)},)
         }
@@ -76,6 +82,11 @@ class Placer:
         if order is None:
             return TimeBinBestFit() if cls.kind is WorkKind.BATCH else BestFit()
         return BestFit() if isinstance(order, TimeBinBestFit) and cls.kind is WorkKind.SERVICE else order
+
+
+def _in_turn(pools: Sequence[Pool], kind: WorkKind) -> list[Pool]:
+    """The edge comes first for services and last for batch work, which has no users to be near to."""
+    return sorted(pools, key=lambda pool: pool.is_edge == (kind is WorkKind.BATCH))
 
 
 def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from htas.planning.classes import PodClass
+from htas.planning.edge.stage import place_near
 from htas.planning.nominations import Nominations
 from htas.planning.opening import Opening
 from htas.planning.packing.bundling import bundle
@@ -23,9 +24,11 @@ def place(situation: Situation) -> list[Demand]:
     """Place the waiting pods in the opening's simulation; returns what has no room, in placing order."""
     opening, policy = situation.opening, situation.policy
     meant_for = situation.snapshot.memory.meant_for
+    near = place_near(situation)
     nominations = Nominations(opening, policy)
+    waiting = [pod for pod in opening.waiting if pod.uid not in near]
     overdue = situation.now - policy.max_wait_for_capacity_s
-    classes = bundle((*opening.waiting, *nominations.lapsed), opening.book, overdue)
+    classes = bundle((*waiting, *nominations.lapsed), opening.book, overdue)
     with opening.sim.fork() as branch:
         left = _placed(opening, nominations, classes, {})
         if not left or not meant_for:

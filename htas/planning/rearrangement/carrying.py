@@ -17,7 +17,7 @@ import numpy as np
 from htas.model.plan import Bind, Carrying, Nomination, Plan, Step
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import MigrationMethod, Policy
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, Slot, Victim
+from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.leaving import Leaving
@@ -119,7 +119,8 @@ class _Steps:
         if not waiting:
             return
         for each in sorted(waiting, key=self._loss):
-            elsewhere = self._elsewhere(each)
+            # A suggestion is made for where its pods end up: in the cloud, say, one would be worth less than before.
+            elsewhere = self._elsewhere(each) if not self.current.is_suggestion else None
             if elsewhere is not None:
                 self.steps.append(msgspec.structs.replace(self._step(each.held.slot, elsewhere), is_detour=True))
                 return
@@ -169,18 +170,24 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
-    if not seats:
+    is_suggestion = any(shift.is_aim for shift in found.shifts)
+    if is_suggestion and len(shifts) < len(found.shifts):
+        return Refusal(Cancelled.CONTRADICTED, "one of the pods that were to move has left its node")
+    if not seats and not is_suggestion:
         return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
     moves = [
-        Slot(pods[shift.uid], shift.target, shift.source, shift.method) for shift in shifts if shift.target is not None
+        Slot(pods[shift.uid], shift.target, shift.source, shift.method, is_aim=shift.is_aim)
+        for shift in shifts
+        if shift.target is not None
     ]
     slots = (*seats, *moves)
     opened = OpenRearrangement(
         started_at=now,
-        priority=max(slot.pod.priority for slot in seats),
+        priority=max((slot.pod.priority for slot in seats), default=NOBODY),
         slots=slots,
         victims=tuple(Victim(pods[shift.uid], shift.source) for shift in shifts if shift.target is None),
         settled=_settled(slots, pods),
+        is_suggestion=is_suggestion,
     )
     return _refused(opened, snapshot, policy, now) or opened
 

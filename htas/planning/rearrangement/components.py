@@ -14,8 +14,8 @@ from htas.planning.rearrangement.reservations import Reservation
 class Component:
     """Nodes between which pods go, directly or over others.
 
-    `gains`: more is placed when it is done than now, priority by priority from the highest. `disturbs`: pods are still
-    to leave their nodes for it.
+    `gains`: more is placed when it is done than now, priority by priority from the highest; or a move that a suggestion
+    is made for is still to come. `disturbs`: pods are still to leave their nodes for it.
     """
 
     nodes: frozenset[str]
@@ -41,7 +41,8 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
         disturbs = any(victim.source in nodes for victim in current.victims) or any(
             not slot.is_away and slot.node in nodes for slot in slots
         )
-        found.append(Component(nodes, _is_gain(placed), disturbs))
+        is_aimed_at = any(slot.is_aim and slot.node in nodes for slot in slots)
+        found.append(Component(nodes, is_aimed_at or _is_gain(placed), disturbs))
     return found
 
 

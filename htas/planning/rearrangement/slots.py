@@ -81,15 +81,17 @@ class _Look:
     def progress(self, before: OpenRearrangement, now: float) -> OpenRearrangement:
         self._taken = set(before.settled) | {slot.pod.uid for slot in before.slots}
         slots: list[Slot] = []
-        seated = moved = 0
+        seated = moved = lost = 0
         candidates = self._candidates(before.slots)
         for slot in before.slots:
-            after = self._seen(slot, now, candidates.get(identity(slot.pod), ()))
+            after = self._seen(slot, now, candidates.get(identity(slot.pod), ()), is_soon_lost=before.is_suggestion)
             if isinstance(after, Slot):
                 slots.append(after)
             elif after:
                 seated += slot.source is None
                 moved += slot.source is not None
+            else:
+                lost += before.is_suggestion
         victims = tuple(each for each in before.victims if self._is_there(each.pod))
         return msgspec.structs.replace(
             before,
@@ -99,6 +101,7 @@ class _Look:
             seated=before.seated + seated,
             moved=before.moved + moved,
             evicted=before.evicted + len(before.victims) - len(victims),
+            lost=before.lost + lost,
         )
 
     def held(self, current: OpenRearrangement) -> tuple[Held, ...]:
@@ -134,8 +137,11 @@ class _Look:
         present = self._by_uid.get(pod.uid)
         return present is not None and not present.is_terminating
 
-    def _seen(self, slot: Slot, now: float, candidates: Iterable[Pod]) -> Slot | bool:
-        """The slot as it is now; True: it is filled, False: nobody will fill it."""
+    def _seen(self, slot: Slot, now: float, candidates: Iterable[Pod], *, is_soon_lost: bool) -> Slot | bool:
+        """The slot as it is now; True: it is filled, False: nobody will fill it.
+
+        `is_soon_lost`: not only after a while, but as soon as its controller has all the pods that it wants.
+        """
         own = self._by_uid.get(slot.pod.uid)
         if slot.pod.uid in self._twins:
             slot = msgspec.structs.replace(slot, twin=self._twins[slot.pod.uid])
@@ -157,9 +163,17 @@ class _Look:
             return False
         left_at = slot.left_at if slot.left_at is not None else now
         is_awaited = own is not None or identity(slot.pod) in self._waiting
-        if not is_awaited and now - left_at >= PATIENCE_S:
+        if not is_awaited and (now - left_at >= PATIENCE_S or (is_soon_lost and self._is_whole(slot.pod))):
             return False
         return msgspec.structs.replace(slot, left_at=left_at)
+
+    def _is_whole(self, pod: Pod) -> bool:
+        """Whether a controller has as many pods as it wants, as far as it is known: then it makes no other one."""
+        if pod.owner is None:
+            return False
+        here = [each for each in self._pods if each.owner is not None and each.owner.uid == pod.owner.uid]
+        alive = [each.owner for each in here if not each.is_terminating and each.owner is not None]
+        return any(owner.replicas is not None and owner.replicas <= len(alive) for owner in alive)
 
     def _takes_up(self, node: str, candidates: Iterable[Pod]) -> bool:
         """Whether a pod on the node came in place of the slot's own; it fills no other slot."""

@@ -14,6 +14,8 @@ from htas.planning.opening import Opening
 from htas.planning.rearrangement.components import components
 from htas.planning.rearrangement.reservations import Reservation
 
+LOST = "somebody else has placed one of its pods elsewhere, or taken it away"
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -27,6 +29,8 @@ def refusal(
     opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
 ) -> Refusal | None:
     """What makes a rearrangement wrong now; None: nothing. Its reservations have been lifted from the simulation."""
+    if current.lost:
+        return Refusal(Cancelled.CONTRADICTED, LOST)
     if now - current.started_at >= policy.timeouts.drain_s:
         return Refusal(Cancelled.TIMED_OUT, f"not complete after {policy.timeouts.drain_s:g} s")
     return _closed(opening) or _nothing_gained(opening, current) or _taken(opening, current, snapshot)

@@ -137,6 +137,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
     kinds = [
         (group, flavour, zone)
         for group in policy.groups
+        if group.is_elastic
         for flavour in policy.flavours_of(group)
         if snapshot.headroom.sold is None or flavour.name in snapshot.headroom.sold
         for zone in (flavour.zones or (None,))

@@ -6,7 +6,7 @@ import pytest
 
 from htas.cli.explain import explain_pod
 from htas.model.migrations import Refusal
-from htas.model.pods import RunLength, RunLengthSource
+from htas.model.pods import MAY_MIGRATE, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, MigrationMethod, NodeGroup
 from htas.planning.planner import plan
 from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
@@ -80,3 +80,37 @@ def test_what_the_optimiser_is_asked_for_is_told() -> None:
     snapshot = make_snapshot((make_node("n"),), pods)
     told = explain_pod("new", snapshot, plan(snapshot, policy, NOW), policy)
     assert "a better placement of what runs is to be searched for, so that it finds room" in told
+
+
+NEAR = {"htas.io/tier": "edge"}
+MOVABLE = {MAY_MIGRATE: "true"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "cores", "told"),
+    [
+        pytest.param(make_pod("web", "1", disruption=MOVABLE), "2", "it is to move to e", id="it is about to move"),
+        pytest.param(make_pod("web", "1"), "2", 'it may not be moved: default/web is a service without htas.io/migrate="true"', id="not opted in"),
+        pytest.param(make_pod("web", "3", disruption=MOVABLE), "2", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="too large"),
+        pytest.param(make_pod("web", "3"), "2", 'no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu. Nor may it be moved: default/web is a service without htas.io/migrate="true"', id="too large and not opted in"),
+        pytest.param(make_job("web", cpu="1"), "2", "batch work, and pods without a controller, have no share of the edge", id="batch work"),
+        pytest.param(make_pod("web", "1", disruption=MOVABLE, qos=0.0), "1", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="others fill the edge"),
+    ],
+)  # fmt: skip
+def test_why_a_pod_is_in_the_cloud_is_told(pod: Pod, cores: str, told: str) -> None:
+    nodes = (make_node("e", cores, labels=NEAR), make_node("far", "8"))
+    fixed = [running(make_pod("fixed", "1", owner=None), "e")] if cores == "1" else []
+    snapshot = make_snapshot(nodes, (running(pod, "far"), *fixed))
+    lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert f"is in the cloud: {told}" in lines
+
+
+def test_the_share_of_its_service_is_told_where_there_is_an_edge() -> None:
+    nodes = (make_node("e", labels=NEAR), make_node("far"))
+    pods = (running(make_pod("web", qos=0.75), "e"), running(make_pod("web-2", created_at=0.0), "far"))
+    snapshot = make_snapshot(nodes, pods)
+    lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert "is of service default/ReplicaSet/web: 50% of its pods are on the edge, 75% should be" in lines
+    assert not [line for line in lines if "in the cloud" in line]
+    far = make_snapshot(nodes[1:], pods[1:])
+    assert not [line for line in explain_pod("web-2", far, plan(far, POLICY, NOW), POLICY) if "edge" in line]

@@ -13,9 +13,11 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
 from htas.model.migrations import Failure, Refusal
 from htas.model.reasons import Cancelled, Kept, Unplaced
+from htas.model.resources import Resources
 from htas.profiler import accounts
 from htas.profiler.meter import Meter
-from tests.stories.play import Story, job
+from tests.builders import make_node
+from tests.stories.play import GIB, Story, job, service
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -102,6 +104,19 @@ def test_calls_and_failures_are_counted() -> None:
         "htas_leader 1.0",
     ):
         assert line in text
+
+
+def test_the_edge_in_numbers(played: Played) -> None:
+    """Of two services with two pods of a core each, the edge of 3 cores has all of one and half of the other."""
+    story = played.story
+    story.world.add_nodes([make_node("e", "3500m", labels={"htas.io/tier": "edge"}), make_node("far")])
+    for name in ("web", "api"):
+        story.world.cluster.arrive(service(name, 2, requests=Resources(1000, GIB, 0, 1), qos=0.5))
+    story.play(100)
+    shares = [played.of("htas_edge_ratio", service=f"default/ReplicaSet/{name}") for name in ("web", "api")]
+    assert sorted(shares) == [0.5, 1.0]
+    assert played["htas_edge_qos"] == pytest.approx(2 * 10 + 0.5 * 0.5)
+    assert 0 < played.of("htas_edge_fragmentation", node="e") < 0.5, "half a core is of no use to anybody"
 
 
 def test_every_metric_is_documented_and_every_documented_one_exists(played: Played) -> None:

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from htas.daemon.triggers import Triggers
+from htas.model.edge import EdgePolicy
 from htas.model.policy import Cycles
-from htas.model.stages import ALL_STAGES
+from htas.model.stages import ALL_STAGES, EVENT_STAGES, Stage
 from htas.ports import TransientError
-from tests.builders import batch_group, make_policy
+from tests.builders import batch_group, make_node, make_policy
 from tests.stories.play import Story, job
 from tests.waiting import until
 
@@ -77,3 +78,18 @@ def test_a_new_policy_holds_from_the_next_cycle_on(story: Story) -> None:
         triggers.adopt(policy)
         until(lambda: len(story.seen) == 2)
     assert story.daemon.policy is policy
+
+
+def test_the_edge_has_cycles_of_its_own_where_there_is_one(story: Story) -> None:
+    often = msgspec.structs.replace(story.policy, edge=EdgePolicy(period_s=0.05))
+    story.daemon.adopt(often)
+    triggers = Triggers(story.daemon)
+    with running(triggers):
+        until(lambda: story.seen)
+        story.world.add_nodes([make_node("far")])
+        triggers.request(EVENT_STAGES)
+        until(lambda: len(story.seen) > 1)
+        assert [result for result in story.seen[1:] if Stage.EDGE in result.stages] == []
+        story.world.add_nodes([make_node("near", labels={"htas.io/tier": "edge"})])
+        triggers.request(EVENT_STAGES)
+        until(lambda: sum(Stage.EDGE in result.stages for result in story.seen) > 2)

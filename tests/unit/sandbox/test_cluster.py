@@ -119,7 +119,8 @@ def test_fewer_and_more_replicas(kind: ControllerKind) -> None:
     world = world_of(web(3, kind))
     names = sorted(pods(world))
     world.cluster.rescale(Rescale(0, "default", "web", 1))
-    assert list(pods(world)) == names[:1]
+    assert len(pods(world)) == 1
+    assert set(pods(world)) <= set(names)
     world.cluster.rescale(Rescale(0, "default", "web", 4))
     assert len(pods(world)) == 4
     world.cluster.rescale(Rescale(0, "default", "web", 0))

@@ -36,6 +36,17 @@ def test_a_node_with_everything() -> None:
     assert found.attach_limits == (("a", 3), ("b", 20))
 
 
+def test_a_tier_that_there_is_none_of_is_told_and_the_node_goes_on() -> None:
+    view = view_of(node("n", {"labels": {"htas.io/tier": "egde"}}), node("m", {"labels": {"htas.io/tier": "edge"}}))
+    assert [each.name for each in view.nodes] == ["m", "n"]
+    assert [(each.where, each.what) for each in view.problems] == [
+        (
+            "dump.json: Node n: metadata.labels[htas.io/tier]",
+            "'egde' is neither edge nor cloud; its group's tier counts",
+        )
+    ]
+
+
 @pytest.mark.parametrize("status", ["False", "Unknown", None])
 def test_a_node_is_ready_only_when_it_says_so(status: str | None) -> None:
     conditions = [{"type": "Ready", "status": status}] if status else []

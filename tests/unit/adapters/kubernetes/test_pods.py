@@ -199,3 +199,37 @@ def test_local_storage(volume: Manifest, exempt: str, want: bool) -> None:
 def test_only_promises_about_disruption_are_kept_of_annotations() -> None:
     promises = {SAFE_TO_EVICT: "false", DO_NOT_DISRUPT: "1h"}
     assert read_pod(pod(meta={"annotations": {**promises, "other": "x"}})).disruption == promises
+
+
+@pytest.mark.parametrize(
+    ("meta", "target"),
+    [
+        pytest.param({}, 1.0, id="all of them, unless stated"),
+        pytest.param({"labels": {"htas.io/qos": "0.5"}}, 0.5, id="a label"),
+        pytest.param(
+            {"annotations": {"htas.io/qos": "0"}, "labels": {"htas.io/qos": "0.5"}}, 0.0, id="annotation first"
+        ),
+    ],
+)
+def test_the_share_that_should_be_on_the_edge(meta: Manifest, target: float) -> None:
+    assert read_pod(pod("a", meta)).qos == target
+
+
+@pytest.mark.parametrize("stated", ["half", "1.01", "-0.5", "nan", "50%", "1e-1"])
+def test_a_share_that_is_none_is_told_and_all_are_wanted(stated: str) -> None:
+    view = view_of(pod("p", {"annotations": {"htas.io/qos": stated}}))
+    assert [each.qos for each in view.pods] == [1.0]
+    assert [(each.where, each.what) for each in view.problems] == [
+        (
+            "dump.json: Pod default/p: metadata.annotations[htas.io/qos]",
+            f"{stated!r} is no share from 0 to 1 such as 0.5; 1 is assumed",
+        )
+    ]
+
+
+def test_pods_of_a_deployment_are_one_service_over_its_revisions() -> None:
+    old = {**owned_by("ReplicaSet", "web-5d4f"), "labels": {"pod-template-hash": "5d4f"}, "namespace": "shop"}
+    new = {**owned_by("ReplicaSet", "web-77c9"), "labels": {"pod-template-hash": "77c9"}, "namespace": "shop"}
+    assert {read_pod(pod("a", meta)).service for meta in (old, new)} == {"shop/Deployment/web"}
+    assert read_pod(pod("d", owned_by("DaemonSet"))).service is None
+    assert read_pod(pod("alone")).service is None

@@ -130,3 +130,23 @@ def test_what_waits_for_its_seat_is_not_bought_for() -> None:
     victims = opened(seat, SLOT)
     snapshot = ClusterSnapshot(NOW, ClusterView(NODES, (MOVED, full, AGAIN)), rearrangement=victims)
     assert plan(snapshot, make_policy(), NOW).launch == ()
+
+
+SUGGESTED = opened(is_suggestion=True)
+
+
+def test_a_suggestion_loses_a_slot_as_soon_as_its_controller_has_all_its_pods() -> None:
+    """Of three one is on its way out: two and its replacement are all that the owner wants."""
+    others = [running(make_pod(f"web-{i}", "2", uid=f"u{i}"), "a") for i in (7, 8)]
+    waits = after(SUGGESTED, GOING, *others)
+    assert (len(waits.slots), waits.lost) == (1, 0)
+    elsewhere = after(waits, *others, running(AGAIN, "a"))
+    assert (elsewhere.slots, elsewhere.lost) == ((), 1)
+    patient = after(opened(), *others, running(AGAIN, "a"))
+    assert (len(patient.slots), patient.lost) == (1, 0), "one that seats work waits for a while"
+
+
+def test_a_suggestion_loses_nothing_while_the_replacement_waits() -> None:
+    others = [running(make_pod(f"web-{i}", "2", uid=f"u{i}"), "a") for i in (7, 8)]
+    held = after(SUGGESTED, *others, AGAIN)
+    assert (len(held.slots), held.lost) == (1, 0)

@@ -1,0 +1,61 @@
+"""The edge tier: what services near their users are worth, and how much may be moved for it."""
+
+from __future__ import annotations
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from htas.config.values import Count, Real, Seconds, Section
+from htas.model.edge import LEAST_GAMMA, EdgePolicy
+
+
+class EdgeSetting(Section):
+    """KubeDSM's constants. They count where nodes are of tier edge (docs/edge.md); else nothing here does."""
+
+    alpha: Real = Field(
+        default=1.0, gt=0, description="What a service below its target loses for the share of its pods it lacks; 1."
+    )
+    beta: Real = Field(
+        default=0.5,
+        ge=0,
+        validate_default=True,
+        description="What it gains for the share above its target; less than alpha. 0.5.",
+    )
+    gamma: Real = Field(
+        default=10.0,
+        validate_default=True,
+        description="What it gains for meeting its target; at least ten times alpha. 10.",
+    )
+    cloud_to_edge_moves: Count = Field(
+        default=5, description="Pods moved to the edge in one period, at most; 5 (M_C2E). 0: none."
+    )
+    reorder_moves: Count = Field(
+        default=3, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
+    )
+    period: Seconds = Field(default=60.0, gt=0, description="Between looks at what might be moved to the edge; 60s.")
+
+    @field_validator("beta")
+    @classmethod
+    def _is_less_than_alpha(cls, beta: float, info: ValidationInfo) -> float:
+        alpha = info.data.get("alpha")
+        if alpha is not None and beta >= alpha:
+            raise ValueError(f"{beta:g} is not below alpha ({alpha:g}); lower it or raise alpha")
+        return beta
+
+    @field_validator("gamma")
+    @classmethod
+    def _is_much_more_than_alpha(cls, gamma: float, info: ValidationInfo) -> float:
+        alpha = info.data.get("alpha")
+        if alpha is not None and gamma < LEAST_GAMMA * alpha:
+            least = LEAST_GAMMA * alpha
+            raise ValueError(f"{gamma:g} is less than {LEAST_GAMMA:g} times alpha; raise it to {least:g} or more")
+        return gamma
+
+    def model(self) -> EdgePolicy:
+        return EdgePolicy(
+            alpha=self.alpha,
+            beta=self.beta,
+            gamma=self.gamma,
+            cloud_to_edge_moves=self.cloud_to_edge_moves,
+            reorder_moves=self.reorder_moves,
+            period_s=self.period,
+        )

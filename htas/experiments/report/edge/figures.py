@@ -1,0 +1,257 @@
+"""Figures 4 to 11 of KubeDSM (section 6.3), drawn from an experiment's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from htas.experiments.edge.contenders import BASELINES, K8S, KUBEDSM, TARGETS, VARIANTS
+from htas.experiments.edge.results import EdgeResults
+from htas.experiments.edge.scenarios import SCENARIOS, SERVICES
+from htas.experiments.report.drawing import legend_above, new_figure, save, styled
+from htas.experiments.report.edge import statistics
+from htas.experiments.report.edge.looks import BOUND, TARGET_COLOUR, look_of, title_of
+from htas.experiments.report.edge.radar import radar
+from htas.experiments.report.edge.statistics import Measure, played, variants_of
+
+RATIO, PODS = "Edge ratio (%)", "Pods on the edge (%)"
+AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}
+
+APART = 0.005
+"""Between the points of two contenders, of 0.1 between two scenarios."""
+
+
+def draw_edge(results: EdgeResults, folder: Path) -> list[Path]:
+    """Write every figure that there are runs for as NAME.svg and NAME.png; returns the PNG files.
+
+    Raises NoMatplotlibError and OSError.
+    """
+    with styled():
+        drawn = ((name, draw(results)) for name, draw in FIGURES.items())
+        return [save(figure, folder / name) for name, figure in drawn if figure is not None]
+
+
+def compared(results: EdgeResults) -> list[str]:
+    """KubeDSM and the baselines, as far as they were played."""
+    return [name for name in (KUBEDSM, *BASELINES) if name in results.policies]
+
+
+def _of_scenario(results: EdgeResults, policy: str, scenario: str, measure: Measure) -> float:
+    found = statistics.over_sweep(results, policy, (scenario,), measure)
+    return found.mean if found is not None else float("nan")
+
+
+# Lines over a sweep.
+
+
+def ratio_over(sweep: str) -> Callable[[EdgeResults], Any]:
+    """Figures 4 and 5."""
+
+    def draw(results: EdgeResults) -> Any:
+        if not played(results, sweep):
+            return None
+        figure = new_figure(9.4, 5.4)
+        axes = figure.subplots()
+        handles = _lines(axes, results, sweep, compared(results), statistics.edge_ratio, with_bound=True)
+        axes.set_ylabel(RATIO)
+        axes.set_ylim(0, 100)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
+        return figure
+
+    return draw
+
+
+def deviation_over(sweep: str) -> Callable[[EdgeResults], Any]:
+    """Figures 8 and 9."""
+
+    def draw(results: EdgeResults) -> Any:
+        if not played(results, sweep):
+            return None
+        figure = new_figure(9.4, 5.0)
+        axes = figure.subplots()
+        handles = _lines(axes, results, sweep, compared(results), statistics.deviation)
+        axes.set_ylabel("Standard deviation across services (points)")
+        axes.set_ylim(bottom=0)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
+        return figure
+
+    return draw
+
+
+def variants(results: EdgeResults) -> Any:
+    """Figure 10: both sweeps side by side."""
+    policies = [name for name in (*variants_of(results, tuple(VARIANTS)), K8S) if name in results.policies]
+    sweeps = [sweep for sweep in AXES if played(results, sweep)]
+    if len(policies) < 2 or not sweeps:
+        return None
+    figure = new_figure(10.0, 4.8)
+    handles: dict[str, Any] = {}
+    for i, (axes, sweep) in enumerate(
+        zip(figure.subplots(1, len(sweeps), sharey=True, squeeze=False)[0], sweeps, strict=True)
+    ):
+        handles |= _lines(axes, results, sweep, policies, statistics.edge_ratio, with_bound=True, first_below=True)
+        axes.set_title(f"({chr(97 + i)}) {'Deviation 0.4' if sweep == 'mean' else 'Mean 1.5'}")
+        if i == 0:
+            axes.set_ylabel(RATIO)
+    axes.set_ylim(_floor_of(results, policies), 100)
+    legend_above(figure, list(handles.values()), list(handles), columns=4)
+    return figure
+
+
+def _floor_of(results: EdgeResults, policies: Sequence[str]) -> float:
+    """Where a scale begins that shows differences between variants: at the tens below all of them."""
+    lowest = min(
+        _of_scenario(results, name, each, statistics.edge_ratio)
+        for name in policies
+        for each in (*played(results, "mean"), *played(results, "deviation"))
+    )
+    return max(0.0, 10 * (lowest // 10))
+
+
+def _lines(
+    axes: Any,
+    results: EdgeResults,
+    sweep: str,
+    policies: Sequence[str],
+    measure: Measure,
+    *,
+    with_bound: bool = False,
+    first_below: bool = False,
+) -> dict[str, Any]:
+    """A line for each contender with 95 % intervals; returns what the legend shows, by title.
+
+    The first one's intervals are a band, the others' are whiskers, which many bands would hide; points stand side by
+    side for them. The first lies above the others, or (`first_below`) under them, where they are nearly the same.
+    """
+    scenarios = played(results, sweep)
+    places = [getattr(SCENARIOS[name], sweep) for name in scenarios]
+    handles: dict[str, Any] = {}
+    for depth, policy in enumerate(policies):
+        look, height = look_of(policy), depth if first_below else len(policies) - depth
+        found = [statistics.over_sweep(results, policy, (name,), measure) for name in scenarios]
+        there = [(x, each) for x, each in zip(places, found, strict=True) if each is not None]
+        xs, means = [x + _aside(depth) for x, _ in there], [each.mean for _, each in there]
+        halves = [each.half_width or 0.0 for _, each in there]
+        if depth == 0:
+            low, high = ([mean + sign * half for mean, half in zip(means, halves, strict=True)] for sign in (-1, 1))
+            axes.fill_between(xs, low, high, color=look.colour, alpha=0.15, linewidth=0, zorder=6)
+        else:
+            axes.errorbar(xs, means, halves, fmt="none", ecolor=look.colour, elinewidth=1.0, alpha=0.55, zorder=8)
+        (handles[title_of(policy)],) = axes.plot(xs, means, **look.line, zorder=20 + height)
+    if with_bound:
+        most = [_of_scenario(results, policies[0], name, statistics.bound) for name in scenarios]
+        (handles["Most that is possible"],) = axes.plot(places, most, **BOUND)
+    axes.set_xticks(places, [f"{place:.1f}" for place in places])
+    axes.set_xlabel(AXES[sweep])
+    axes.margins(x=0.04)
+    return handles
+
+
+def _aside(depth: int) -> float:
+    """How far beside its scenario a contender's point stands: the first at its place, others left and right of it."""
+    return APART * -(-depth // 2) * (-1 if depth % 2 else 1)
+
+
+# Radars: a panel for each scenario, an axis for each service.
+
+
+def radars_over(sweep: str) -> Callable[[EdgeResults], Any]:
+    """Figures 6 and 7."""
+
+    def draw(results: EdgeResults) -> Any:
+        scenarios = played(results, sweep)
+        if not scenarios:
+            return None
+        columns, policies = min(3, len(scenarios)), compared(results)
+        rows = -(-len(scenarios) // columns)
+        figure = new_figure(10.0, 0.9 + 3.5 * rows)
+        panels = figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": "polar"}).flatten()
+        handles: dict[str, Any] = {}
+        for i, (axes, scenario) in enumerate(zip(panels, scenarios, strict=False)):
+            values = {policy: _by_service(results, policy, scenario) for policy in policies}
+            handles |= radar(axes, values)
+            axes.set_title(f"({chr(97 + i)}) {scenario.replace('_', ' ± ')}", loc="center", pad=14)
+        for axes in panels[len(scenarios) :]:
+            axes.set_visible(False)
+        legend_above(figure, list(handles.values()), list(handles), columns=4)
+        return figure
+
+    return draw
+
+
+def _by_service(results: EdgeResults, policy: str, scenario: str) -> list[float]:
+    return [
+        _of_scenario(results, policy, scenario, lambda run, name=service: 100 * run.ratio_of(name))  # type: ignore[misc]  # a default argument binds the loop's name
+        for service in SERVICES
+    ]
+
+
+# Bars: services under other targets.
+
+
+def targets(results: EdgeResults) -> Any:
+    """Figure 11: for each set of targets a group of bars, one a service; a mark where its target is."""
+    policies = variants_of(results, tuple(TARGETS))
+    if len(policies) < 2:
+        return None
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    figure = new_figure(10.0, 4.8)
+    axes = figure.subplots()
+    width = 0.8 / len(SERVICES)
+    colours, hatches = ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), ("", "////", "....", "xxxx")
+    for place, policy in enumerate(policies):
+        stated = TARGETS[policy.partition("/")[2]][1] if "/" in policy else {}
+        for i, service in enumerate(SERVICES):
+            found = statistics.over_sweep(
+                results,
+                policy,
+                results.scenarios,
+                lambda run, name=service: 100 * run.ratio_of(name),  # type: ignore[misc]  # as above
+            )
+            if found is None:
+                continue
+            x, target = place - 0.4 + (i + 0.5) * width, 100 * stated.get(service, 1.0)
+            axes.bar(x, found.mean, width * 0.9, color=colours[i], hatch=hatches[i], edgecolor="white", linewidth=0)
+            axes.errorbar(x, found.mean, yerr=found.half_width or 0.0, color="#222222", capsize=2.5, linewidth=1.0)
+            axes.plot([x - 0.45 * width, x + 0.45 * width], [target, target], color=TARGET_COLOUR, linewidth=2.4)
+            plate = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.9}
+            axes.annotate(f"{found.mean:.0f}", (x, 2.5), ha="center", fontsize=9.5, bbox=plate)
+    axes.set_xticks(range(len(policies)), [title_of(name, is_target=True) for name in policies], fontsize=11)
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylabel(PODS)
+    axes.set_ylim(0, 103)
+    patches = [
+        Patch(facecolor=colours[i], hatch=hatches[i], edgecolor="white", linewidth=0) for i in range(len(SERVICES))
+    ]
+    mark = Line2D([], [], color=TARGET_COLOUR, linewidth=2.4)
+    legend_above(figure, [*patches, mark], [*(name.upper() for name in SERVICES), "target"], columns=5)
+    return figure
+
+
+FIGURES: Mapping[str, Callable[[EdgeResults], Any]] = {
+    "figure-4-edge-ratio-by-mean": ratio_over("mean"),
+    "figure-5-edge-ratio-by-deviation": ratio_over("deviation"),
+    "figure-6-services-by-mean": radars_over("mean"),
+    "figure-7-services-by-deviation": radars_over("deviation"),
+    "figure-8-balance-by-mean": deviation_over("mean"),
+    "figure-9-balance-by-deviation": deviation_over("deviation"),
+    "figure-10-variants": variants,
+    "figure-11-targets": targets,
+}
+CAPTIONS: Mapping[str, str] = {
+    "figure-4-edge-ratio-by-mean": "Edge ratio over the load's mean, at a deviation of 0.4: the share of a service's"
+    " pods on the edge, mean over services; band and whiskers are 95 % intervals over seeds. Grey: the most that any"
+    " scheduler could have had of the same pods.",
+    "figure-5-edge-ratio-by-deviation": "The same over the load's standard deviation, at a mean of 1.5.",
+    "figure-6-services-by-mean": "Share of each service's pods on the edge, from 0 in the middle to 100 %; each panel"
+    " is a scenario, mean ± deviation of its load.",
+    "figure-7-services-by-deviation": "The same for the scenarios of Figure 5.",
+    "figure-8-balance-by-mean": "Standard deviation of the four services' shares, over the load's mean.",
+    "figure-9-balance-by-deviation": "The same over the load's standard deviation.",
+    "figure-10-variants": "KubeDSM with fewer or other moves; the scale does not begin at 0.",
+    "figure-11-targets": "Share of each service's pods on the edge where services have other targets (red marks), over"
+    " all scenarios; whiskers are 95 % intervals over seeds.",
+}

@@ -1,0 +1,102 @@
+"""Means over the runs of a sweep, in percent, and how far one contender is ahead of another on the same load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from htas.experiments.edge.contenders import BASELINES, KUBEDSM
+from htas.experiments.edge.results import EdgeResults, EdgeRun
+from htas.experiments.edge.scenarios import SWEEPS
+from htas.experiments.report.statistics import T_975
+
+Measure = Callable[[EdgeRun], float]
+
+
+def edge_ratio(run: EdgeRun) -> float:
+    """The mean over services of the share of their pods on the edge, in percent: what the document measures."""
+    return 100 * run.mean_ratio
+
+
+def bound(run: EdgeRun) -> float:
+    """The most of `edge_ratio` that was possible, in percent."""
+    return 100 * run.mean_bound
+
+
+def of_all_pods(run: EdgeRun) -> float:
+    """The share of all pods on the edge, whosever they are, in percent."""
+    return 100 * run.pod_ratio
+
+
+def bound_of_all_pods(run: EdgeRun) -> float:
+    """The most of `of_all_pods` that was possible, in percent."""
+    return 100 * run.pod_bound
+
+
+def deviation(run: EdgeRun) -> float:
+    """The standard deviation across services, in points of percent."""
+    return 100 * run.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over runs and half the width of its 95 % interval (None: fewer than two runs)."""
+
+    mean: float
+    half_width: float | None
+
+    @property
+    def text(self) -> str:
+        return f"{self.mean:.1f}" if self.half_width is None else f"{self.mean:.1f} ± {self.half_width:.1f}"
+
+
+def estimate(values: Sequence[float]) -> Estimate | None:
+    """Student's t over independent values; None where there are none."""
+    if not values:
+        return None
+    if len(values) == 1:
+        return Estimate(values[0], None)
+    t = T_975[min(len(values) - 1, len(T_975)) - 1]
+    return Estimate(fmean(values), t * math.sqrt(variance(values) / len(values)))
+
+
+def played(results: EdgeResults, sweep: str) -> tuple[str, ...]:
+    """The scenarios of a sweep that there are runs of, in its order: an interrupted experiment has not come to all."""
+    there = {run.scenario for run in results.runs}
+    return tuple(each.name for each in SWEEPS[sweep] if each.name in there)
+
+
+def over_sweep(results: EdgeResults, policy: str, scenarios: Sequence[str], measure: Measure) -> Estimate | None:
+    """A contender's mean over scenarios; seeds are what is independent, so each seed's mean is one value."""
+    return estimate(list(_by_seed(results, policy, scenarios, measure).values()))
+
+
+def ahead(results: EdgeResults, policy: str, other: str, scenarios: Sequence[str], measure: Measure) -> Estimate | None:
+    """How many points one is ahead of another, seed by seed on the same requests."""
+    ours, theirs = (_by_seed(results, name, scenarios, measure) for name in (policy, other))
+    return estimate([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
+
+
+def best_baseline(results: EdgeResults, scenarios: Sequence[str], measure: Measure = edge_ratio) -> str | None:
+    """The baseline with the highest mean; None where none was played."""
+    means = {
+        name: found.mean
+        for name in BASELINES
+        if name in results.policies and (found := over_sweep(results, name, scenarios, measure)) is not None
+    }
+    return max(means, key=lambda name: means[name], default=None)
+
+
+def _by_seed(results: EdgeResults, policy: str, scenarios: Sequence[str], measure: Measure) -> dict[int, float]:
+    """Each seed's mean over the scenarios. One that was interrupted counts with what was played of it."""
+    found: dict[int, list[float]] = {}
+    for run in results.of(policy, scenarios):
+        found.setdefault(run.seed, []).append(measure(run))
+    return {seed: fmean(values) for seed, values in found.items()}
+
+
+def variants_of(results: EdgeResults, names: Sequence[str]) -> list[str]:
+    """KubeDSM and those of its variants that were played."""
+    return [name for name in (KUBEDSM, *(f"{KUBEDSM}/{each}" for each in names)) if name in results.policies]

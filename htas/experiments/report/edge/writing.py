@@ -1,0 +1,67 @@
+"""The edge experiment's chapter of a report."""
+
+from __future__ import annotations
+
+from htas.experiments.edge.contenders import KUBEDSM
+from htas.experiments.edge.results import EdgeResults
+from htas.experiments.report.edge import statistics, tables
+from htas.experiments.report.edge.analysis import analysis
+from htas.experiments.report.edge.figures import CAPTIONS
+
+
+def text(results: EdgeResults, figures_in: str, *, drawn: frozenset[str]) -> str:
+    """The chapter; `drawn` are the names of the figures there are, in the folder `figures_in`."""
+    seeds = len(results.seeds)
+    balanced = tables.scenarios_balanced_best(results, results.scenarios)
+    parts = [
+        f"# The edge ({results.experiment})",
+        "",
+        f"{len(results.policies)} contenders in {len(results.scenarios)} scenarios, {seeds} seeds each; every contender"
+        " had the same requests. The edge ratio is the mean over the four services of the share of their pods on the"
+        " edge, over virtual time and seeds; ± is half the 95 % interval (Student's t over seeds), paired by seed where"
+        " two are compared.",
+        "",
+    ]
+    if KUBEDSM in results.policies:
+        parts += [
+            "## Goals",
+            "",
+            "Bold: reached. *Possible* is what a scheduler would have reached that at every instant had the best of all"
+            " placements of the pods there were, and moved them in no time.",
+            "",
+            tables.goals(results),
+            *analysis(results),
+        ]
+    parts += [
+        "## Edge ratio (%)",
+        "",
+        tables.ratios(results, statistics.edge_ratio, statistics.bound),
+        "### Share of all pods (%)",
+        "",
+        "Each pod counts the same, whosever it is. KubeDSM does not aim at that: a service of two large pods is worth"
+        " as much to it as one of four small ones.",
+        "",
+        tables.ratios(results, statistics.of_all_pods, statistics.bound_of_all_pods),
+        "### Standard deviation across services (points)",
+        "",
+        f"KubeDSM's is the lowest of all in {balanced} of {len(results.scenarios)} scenarios.",
+        "",
+        tables.ratios(results, statistics.deviation),
+        "## What moves are worth",
+        "",
+        tables.variants(results),
+        "## Targets",
+        "",
+        tables.targets(results),
+        *_figures(figures_in, drawn),
+    ]
+    return "\n".join(parts)
+
+
+def _figures(folder: str, drawn: frozenset[str]) -> list[str]:
+    lines = ["## Figures", ""] if drawn else []
+    for name, caption in CAPTIONS.items():
+        if name in drawn:
+            number = name.split("-")[1]
+            lines += [f"![Figure {number}]({folder}{name}.svg)", "", f"*Figure {number} (of KubeDSM). {caption}*", ""]
+    return lines

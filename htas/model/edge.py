@@ -1,0 +1,52 @@
+"""The edge tier: which nodes are near the users, and what the operator wants kept on them.
+
+Source: KubeDSM 4 and 5. A service's target Q is the share of its pods that should run on the edge.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+TIER_LABEL = "htas.io/tier"
+"""On a node; it wins over the tier of the node's group."""
+QOS = "htas.io/qos"
+"""On a pod, annotation or label: the target of its service as a share from 0 to 1, such as "0.5"."""
+DEFAULT_TARGET = 1.0
+
+
+class Tier(StrEnum):
+    """Edge nodes are near and few; cloud nodes are far, and there are always more."""
+
+    EDGE = "edge"
+    CLOUD = "cloud"
+
+
+class EdgePolicy(msgspec.Struct, frozen=True):
+    """What a service near its users is worth, and how much may be moved for it.
+
+    A service x above its target gives βx + γ, one x below it gives αx (equation 3); x is a share of its pods. γ is what
+    makes one service that meets its target worth more than a few pods of many that do not.
+    """
+
+    alpha: float = 1.0
+    beta: float = 0.5
+    gamma: float = 10.0
+    cloud_to_edge_moves: int = 5
+    """M_C2E: pods moved from the cloud to the edge in one suggestion, at most. 0: none ever."""
+    reorder_moves: int = 3
+    """M_ER: pods moved from one edge node to another in one suggestion, at most. 0: none ever."""
+    period_s: float = 60.0
+    """Seconds between suggestions."""
+    subset_limit: int = 2000
+    """Subsets of pods looked at in one search; beyond it the integer program decides."""
+    tidy_gain: float = 0.1
+    """Pods change their edge node without bringing any pod nearer only where each move makes at least so much of a
+    node usable again. Infinite: never."""
+    search_s: float = 0.015
+    """What one use of the integer program may take, in CP-SAT's measure of work: about seconds of one core."""
+
+
+LEAST_GAMMA = 10.0
+"""γ is at least so many α: then one service that meets its target outweighs ten that lose everything."""

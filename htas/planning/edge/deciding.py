@@ -1,0 +1,81 @@
+"""Which of some pods go to the edge: the subset that makes the total quality best (KubeDSM, Algorithm 3).
+
+Algorithm 3 as printed (line 17) takes the current decision where the best so far is *better*, and so keeps the worst;
+the text's intent, the highest quality, is what is done here. Subsets are counts of kinds, looked at from the one that
+would raise the quality most, so that the search ends once no other can be better than what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+import numpy as np
+
+from htas.planning.classes import Ints
+from htas.planning.edge.best_fit import LEAST_GAIN, best_fit
+from htas.planning.edge.matching import MatchingTable
+from htas.planning.edge.search import Search, moves
+from htas.planning.edge.state import Layout
+
+
+def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+    """The best subset of new pods on the edge, nothing moved; of equal ones that of least fragmentation.
+
+    The document compares sums of resources here and may find later that some pods do not fit. The table of matchings
+    says of every subset whether it does, so the best one of all is found.
+    """
+    table = MatchingTable(start, kinds, search.fragmentation)
+    counts: Ints = np.indices(table.least.shape).reshape(len(kinds), table.least.size).T
+    fragmentation = table.least.ravel()
+    quality = np.where(np.isfinite(fragmentation), search.qualities_with(start.near, kinds, counts), -np.inf)
+    equal = np.flatnonzero(quality >= quality.max() - LEAST_GAIN)
+    best = int(equal[np.argmin(fragmentation[equal])])
+    layout = start.copy()
+    for pod, node in table.seats(counts[best].tolist()).items():
+        layout.put(pod, node)
+    return layout
+
+
+def decide_moves(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+    """The best subset of pods from the cloud on the edge, with what has to move for it; the start where none is better.
+
+    Of two that are as good the one with fewer moves.
+    """
+    best, quality = start, search.quality(start)
+    fewest = 0
+    counts = subsets([len(kind) for kind in kinds], search.policy.cloud_to_edge_moves)
+    hoped = search.qualities_with(start.near, kinds, counts)
+    sizes = counts.sum(axis=1)
+    for row in np.lexsort((sizes, -hoped)).tolist():
+        is_as_good = hoped[row] > quality - LEAST_GAIN and sizes[row] < fewest
+        if not (hoped[row] > quality + LEAST_GAIN or is_as_good) or not sizes[row]:
+            if hoped[row] < quality - LEAST_GAIN:
+                break
+            continue
+        to_edge = [pod for kind, many in zip(kinds, counts[row].tolist(), strict=True) for pod in kind[:many]]
+        found = best_fit(search, start, to_edge, quality - 2 * LEAST_GAIN)
+        if found is None:
+            continue
+        reached, moved = search.quality(found), moves(found)
+        if reached > quality + LEAST_GAIN or (reached > quality - LEAST_GAIN and moved < fewest):
+            best, quality, fewest = found, reached, moved
+    return best
+
+
+def subsets(counts: Sequence[int], most: int) -> Ints:
+    """Every count of every kind with at most so many in all, one a row; the first is none of any."""
+    rows: Ints = np.zeros((1, len(counts)), dtype=np.int64)
+    for kind, many in enumerate(counts):
+        more = [rows]
+        for taken in range(1, min(many, most) + 1):
+            raised = rows[rows.sum(axis=1) + taken <= most].copy()
+            raised[:, kind] = taken
+            more.append(raised)
+        rows = np.concatenate(more)
+    return rows
+
+
+def subsets_at_most(kinds: int, most: int) -> int:
+    """No fewer than `subsets` gives for so many kinds, however many pods they have."""
+    return comb(kinds + most, most)

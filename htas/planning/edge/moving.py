@@ -1,0 +1,188 @@
+"""Suggestions: which running pods are to change nodes so that services come nearer to their targets.
+
+What is decided here is carried out as a rearrangement (htas.planning.rearrangement), step by step and each step
+verified. So only pods move that may be moved for nobody's sake but their own: batch work never, services that have
+opted in, all of it as budgets and promises allow. A pod leaves the edge only for a cloud node that has room for it once
+all who are to leave have left, and never for pods of lower priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.rearrangement import Shift
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.classes import PodClass
+from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.edge.present import served
+from htas.planning.edge.stage import EdgeView, edge_rows, edge_view, whereabouts
+from htas.planning.edge.state import CLOUD, Decision, Move
+from htas.planning.leaving import Leaving
+from htas.planning.packing.placing import Placer
+from htas.planning.situation import Situation
+
+LOOKS = 5
+"""A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
+one is looked for, without the pods that were in the way. The next period looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`needed` are the nodes that it fills or empties, by name."""
+
+    shifts: tuple[Shift, ...] = ()
+    needed: frozenset[str] = frozenset()
+
+
+def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]]) -> Suggestion:
+    """What to move, its room kept in the simulation. `placements` is what this plan places, by row."""
+    opening, policy = situation.opening, situation.policy
+    rows = edge_rows(opening, policy)
+    if not rows or not may_suggest(situation.snapshot):
+        return Suggestion()
+    from htas.planning.edge.suggesting import suggest  # where there is an edge alone: it loads the solver
+
+    where = whereabouts(situation)
+    names = opening.sim.table.nodes
+    where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
+    movers = Movers(situation.snapshot, policy, situation.now)
+    movable = {pod.uid for pod in served(situation.snapshot.cluster) if movers.why_not(pod) is None}
+    for _ in range(LOOKS):
+        view = edge_view(situation, rows, where, movable=movable)
+        decision = suggest(view.state, policy.edge)
+        if not decision.moves:
+            return Suggestion()
+        trial = _Trial(situation, view, where)
+        trial.run(decision)
+        if not trial.unfit:
+            return trial.accepted(decision)
+        movable -= trial.unfit
+    return Suggestion()
+
+
+def may_suggest(snapshot: ClusterSnapshot) -> bool:
+    """One at a time: not while another one, or a search for room, is under way."""
+    return snapshot.rearrangement is None and not snapshot.search.is_under_way
+
+
+class Movers:
+    """Which running pods may be moved for a suggestion."""
+
+    def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._scheduler = policy.scheduler_name
+        self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._ledger = ledger_of(snapshot, ())
+        self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
+            drain.node for drain in snapshot.drains
+        }
+        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
+        self._on_their_way |= {move.pod for move in snapshot.moves}
+
+    def why_not(self, pod: Pod) -> str | None:
+        """What keeps a pod where it is; None: nothing."""
+        if pod.node is None or pod.started_at is None:
+            return f"{pod.key} does not run yet"
+        if pod.scheduler != self._scheduler:
+            return f"{pod.scheduler} would place its successor"
+        if pod.key in self._on_their_way or pod.node in self._unsteady:
+            return f"{pod.key} leaves its node already, or its node is not Ready"
+        terms = self._disturbing.terms(pod, Disturbance.MOVE)
+        if terms.leave is not Leave.FOR_ANY:
+            return terms.why
+        return self._ledger.refusal(pod)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """A decision tried in the simulation; `unfit` are pods (uids) that cannot do what it asks of them."""
+
+    situation: Situation
+    view: EdgeView
+    where: Mapping[str, str]
+    unfit: set[str] = field(default_factory=set)
+    targets: dict[int, int] = field(default_factory=dict)
+    """Rows by the pods' numbers."""
+
+    def run(self, decision: Decision) -> None:
+        self._check_priorities(decision)
+        self._check_budgets(decision)
+        self._find_room(decision)
+
+    def accepted(self, decision: Decision) -> Suggestion:
+        """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""
+        sim, names = self.situation.opening.sim, self.situation.opening.sim.table.nodes
+        leaving = Leaving(self.situation.snapshot.cluster, self.situation.policy)
+        has_lifts = decision.lifts > 0
+        shifts = []
+        for move in decision.moves:
+            pod, row = self.view.pods[move.pod], self.targets[move.pod]
+            sim.place_many(self._class(pod), np.array([row]), np.array([1]), is_work=False)
+            method = leaving.method(pod, names[row].name).value
+            is_aim = move.source == CLOUD or not has_lifts
+            shifts.append(Shift(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, is_aim))
+        touched = {shift.source for shift in shifts} | {shift.target or "" for shift in shifts}
+        return Suggestion(tuple(shifts), frozenset(touched))
+
+    def _check_priorities(self, decision: Decision) -> None:
+        """Nobody leaves the edge for less important work."""
+        lifted = [self.view.pods[move.pod].priority for move in decision.moves if move.source == CLOUD]
+        for move in decision.moves:
+            pod = self.view.pods[move.pod]
+            if move.target == CLOUD and lifted and pod.priority > min(lifted):
+                self.unfit.add(pod.uid)
+
+    def _check_budgets(self, decision: Decision) -> None:
+        """More moves than a budget allows at once wait for the next period."""
+        ledger = ledger_of(self.situation.snapshot, ())
+        for move in decision.moves:
+            pod = self.view.pods[move.pod]
+            if ledger.try_spend([pod]) is not None:
+                self.unfit.add(pod.uid)
+
+    def _find_room(self, decision: Decision) -> None:
+        """By every rule of feasibility, once all who leave have left."""
+        sim, table = self.situation.opening.sim, self.situation.opening.sim.table
+        with sim.fork():
+            for move in decision.moves:
+                pod = self.view.pods[move.pod]
+                sim.unplace(self._class(pod), table.row_of[self.where[pod.uid]])
+            for move in decision.moves:
+                pod = self.view.pods[move.pod]
+                row = self._row_for(move, self._class(pod))
+                if row is None:
+                    self.unfit.add(pod.uid)
+                    continue
+                self.targets[move.pod] = row
+
+    def _row_for(self, move: Move, cls: PodClass) -> int | None:
+        """Where the pod was placed in the simulation; None: there is no room."""
+        sim = self.situation.opening.sim
+        if move.target != CLOUD:
+            row = self.view.rows[move.target]
+            if not sim.feasible(cls, slice(row, row + 1))[0]:
+                return None
+            sim.place(cls, row)
+            return row
+        mark = len(sim.log)
+        if not self._cloud().place(sim, cls, 1):
+            return None
+        return next(row for _, row, _ in sim.assignments(mark))
+
+    def _cloud(self) -> Placer:
+        opening = self.situation.opening
+        nodes = opening.sim.table.nodes
+        pools = [
+            pool
+            for pool in opening.placer.pools
+            if not pool.is_edge and nodes[pool.rows.start].name not in opening.coming
+        ]
+        return Placer(self.situation.policy, pools)
+
+    def _class(self, pod: Pod) -> PodClass:
+        return self.situation.opening.book.class_of(pod)

@@ -1,0 +1,82 @@
+"""Laws of the edge in a real day: whatever services come, grow and shrink, nothing is over-committed or left over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from htas.model.edge import EdgePolicy, Tier
+from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Phase
+from htas.model.policy import Limits, NodeGroup
+from htas.model.resources import Resources
+from htas.sandbox.workload import Arrival, Rescale, Workload
+from tests.builders import make_node, make_policy
+from tests.stories.play import GIB, Story, job, service
+
+LAWS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+POLICY = make_policy(
+    [NodeGroup("any", limits=Limits(max_nodes=20))], edge=EdgePolicy(cloud_to_edge_moves=2, reorder_moves=1)
+)
+GROWS_S = 400.0
+"""Services change their sizes until then; ten minutes later everything has come to rest."""
+
+
+@dataclass
+class Day:
+    cores: list[int]
+    """Of the edge nodes."""
+    arrivals: list[Arrival]
+    rescales: list[Rescale]
+
+
+@st.composite
+def days(draw: st.DrawFn) -> Day:
+    arrivals, rescales = [], []
+    for i in range(draw(st.integers(2, 4))):
+        wish = draw(st.sampled_from(["true", "true", "true", "false"]))
+        promise = {DO_NOT_DISRUPT: "true"} if draw(st.integers(0, 5)) == 0 else {}
+        task = {
+            "requests": Resources(500 * draw(st.integers(1, 3)), GIB, 0, 1),
+            "qos": draw(st.sampled_from([0.0, 0.5, 1.0, 1.0])),
+            "disruption": {MAY_MIGRATE: wish, **promise},
+            "priority": draw(st.sampled_from([0, 0, 10])),
+        }
+        at_s = float(draw(st.integers(0, 60)))
+        arrivals.append(service(f"s{i}", draw(st.integers(1, 5)), at_s, **task))
+        instants = draw(st.lists(st.integers(70, int(GROWS_S)), min_size=1, max_size=4, unique=True))
+        rescales += [Rescale(float(at), "default", f"s{i}", draw(st.integers(0, 5))) for at in instants]
+    if draw(st.booleans()):
+        arrivals.append(job("batch", float(draw(st.integers(0, 200))), runs_s=90.0, cpu_m=1000))
+    return Day(draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)), arrivals, rescales)
+
+
+@LAWS
+@given(days())
+def test_whatever_a_day_brings_it_is_carried_out_within_its_limits_and_comes_to_rest(day: Day) -> None:
+    story = Story(POLICY, startup_s=20.0)
+    story.world.add_nodes(
+        [make_node(f"e{i}", str(cores), labels={"htas.io/tier": "edge"}) for i, cores in enumerate(day.cores)]
+    )
+    story.world.load(Workload("day", tuple(day.arrivals), tuple(day.rescales)))
+    story.play(GROWS_S + 600.0)
+    story.assert_whole()
+    pods = story.world.cluster.observe().pods
+    assert all(pod.phase is Phase.RUNNING for pod in pods)
+    wanted = {arrival.task.name: arrival.replicas for arrival in day.arrivals if arrival.task.runs_s is None}
+    wanted |= {each.name: each.replicas for each in sorted(day.rescales, key=lambda each: each.at_s)}
+    assert Counter(pod.name.partition("-")[0] for pod in pods) == Counter(wanted)
+    assert story.store.rearrangement() is None
+    tiers = {node.name: POLICY.tier_of(node) for node in story.world.cluster.observe().nodes}
+    for result in story.seen:
+        known = tiers | {node.name: POLICY.tier_of(node) for node in result.snapshot.cluster.nodes}
+        by_uid = {pod.uid: pod for pod in result.snapshot.cluster.pods}
+        shifts = result.plan.carry.suggest
+        lifts = [shift for shift in shifts if known[shift.source] is Tier.CLOUD]
+        within = [shift for shift in shifts if known[shift.source] is known[shift.target or ""] is Tier.EDGE]
+        assert len(lifts) <= 2
+        assert len(within) <= 1
+        assert all(by_uid[shift.uid].disruption[MAY_MIGRATE] == "true" for shift in shifts)
+        assert not any(DO_NOT_DISRUPT in by_uid[shift.uid].disruption for shift in shifts)

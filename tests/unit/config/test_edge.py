@@ -1,0 +1,80 @@
+"""The edge tier's settings."""
+
+from pathlib import Path
+
+import pytest
+
+from htas.config.loader import load_configuration
+from htas.model.edge import EdgePolicy, Tier
+from tests.unit.config.files import GOOD, group, told
+
+MISTAKES = [
+    pytest.param(
+        GOOD + "edge: {beta: 1}\n",
+        "htas.yaml:6 edge.beta: 1 is not below alpha (1); lower it or raise alpha",
+        id="more is worth as much as enough",
+    ),
+    pytest.param(
+        GOOD + "edge: {beta: -0.1}\n", "htas.yaml:6 edge.beta: '-0.1' is too small; write at least 0", id="a fine"
+    ),
+    pytest.param(
+        GOOD + "edge: {alpha: 0, beta: 0}\n",
+        "htas.yaml:6 edge.alpha: '0' is too small; write more than 0",
+        id="nothing is lost below the target",
+    ),
+    pytest.param(
+        GOOD + "edge: {gamma: 9.5}\n",
+        "htas.yaml:6 edge.gamma: 9.5 is less than 10 times alpha; raise it to 10 or more",
+        id="a target worth little",
+    ),
+    pytest.param(
+        GOOD + "edge: {alpha: 2}\n",
+        "htas.yaml:6 edge.gamma: 10 is less than 10 times alpha; raise it to 20 or more",
+        id="a default that alpha has outgrown",
+    ),
+    pytest.param(
+        GOOD + "edge: {cloudToEdgeMoves: -1}\n",
+        "htas.yaml:6 edge.cloudToEdgeMoves: '-1' is too small; write at least 0",
+        id="fewer moves than none",
+    ),
+    pytest.param(
+        GOOD + "edge: {period: 0s}\n",
+        "htas.yaml:6 edge.period: '0s' is too small; write more than 0",
+        id="looks without a pause",
+    ),
+    pytest.param(
+        group("tier: fog"), "htas.yaml:5 nodeGroups[0].tier: found 'fog'; write edge or cloud", id="a tier in between"
+    ),
+    pytest.param(
+        group("elastic: true"),
+        "htas.yaml:5 nodeGroups[0].elastic: has an effect with `tier: edge` alone: other groups are elastic; "
+        "write that or remove it",
+        id="an elastic cloud",
+    ),
+    pytest.param(
+        group("tier: edge, minNodes: 1"),
+        "htas.yaml:5 nodeGroups[0]: minNodes (1) of an edge group that is not elastic: nothing is bought for it; "
+        "write `elastic: true` or `minNodes: 0`",
+        id="a least size of what is not bought",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "want"), MISTAKES)
+def test_a_mistake_is_told_alone_with_its_place(tmp_path: Path, text: str, want: str) -> None:
+    assert told(tmp_path, text) == [want]
+
+
+def test_without_the_section_the_defaults_are_the_models(tmp_path: Path) -> None:
+    (tmp_path / "htas.yaml").write_text(GOOD)
+    policy = load_configuration(tmp_path / "htas.yaml").policy
+    assert policy.edge == EdgePolicy()
+    assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.CLOUD, True)]
+
+
+def test_what_is_written_is_what_the_planner_gets(tmp_path: Path) -> None:
+    section = "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s}\n"
+    (tmp_path / "htas.yaml").write_text(group("tier: edge") + section)
+    policy = load_configuration(tmp_path / "htas.yaml").policy
+    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0)
+    assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.EDGE, False)]

@@ -1,0 +1,170 @@
+"""The edge in a plan: where waiting pods of services go, and which running ones are to move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.edge import EdgePolicy, Tier
+from htas.model.nodes import GROUP_LABEL, Node
+from htas.model.plan import Plan
+from htas.model.plan_document import plan_document
+from htas.model.pods import MAY_MIGRATE, Owner, Pod
+from htas.model.policy import Limits, NodeGroup, Policy, Workload
+from htas.model.snapshot import Drain, Search
+from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.edge.present import present
+from htas.planning.edge.quality import edge_ratios
+from htas.planning.edge.state import EdgeService
+from htas.planning.planner import plan
+from tests.builders import (
+    NOW,
+    amounts,
+    budget,
+    constrained,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    no_schedule,
+    running,
+)
+
+EDGE = NodeGroup("near", tier=Tier.EDGE, is_elastic=False)
+
+
+def policy(**fields: Any) -> Policy:
+    return make_policy([EDGE, NodeGroup("cloud", limits=Limits(max_nodes=0))], **fields)
+
+
+def near(name: str, cpu: str = "2", **fields: Any) -> Node:
+    return make_node(name, cpu, labels={GROUP_LABEL: "near"}, **fields)
+
+
+def of(service: str, name: str, **fields: Any) -> Pod:
+    """A pod of a core that may be moved."""
+    owner = Owner("ReplicaSet", service, f"{service}-uid", 3)
+    fields = {"owner": owner, "labels": {"app": service}, "disruption": {MAY_MIGRATE: "true"}, **fields}
+    return make_pod(f"{service}-{name}", "1", **fields)
+
+
+def planned(nodes: list[Node], pods: list[Pod], the_policy: Policy | None = None, **snapshot: Any) -> Plan:
+    stages = snapshot.pop("stages", ALL_STAGES)
+    return plan(make_snapshot(nodes, pods, **snapshot), the_policy or policy(), NOW, stages)
+
+
+def binds(made: Plan) -> dict[str, str]:
+    return {bind.pod.partition("/")[2]: bind.node for bind in made.bind}
+
+
+def suggested(made: Plan) -> dict[str, str | None]:
+    return {shift.pod.partition("/")[2]: shift.target for shift in made.carry.suggest}
+
+
+def test_pods_that_are_alike_are_told_apart_by_their_service() -> None:
+    """Same shape, same constraints: one class for every other decision. The edge has room for both of `full`."""
+    pods = [of("half", "1", qos=0.0), of("full", "1"), of("half", "2", qos=0.0), of("full", "2")]
+    made = planned([near("e"), make_node("far")], pods)
+    assert binds(made) == {"full-1": "e", "full-2": "e", "half-1": "far", "half-2": "far"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "node"),
+    [
+        pytest.param(of("web", "1"), "e", id="a service's"),
+        pytest.param(make_pod("alone", "1", owner=None), "e", id="a service's without a controller"),
+        pytest.param(make_job("batch", cpu="1"), "far", id="batch work, which the cloud has room for"),
+        pytest.param(of("web", "1", constraints=constrained(node_selector=(("zone", "b"),))), "far", id="one bound to the cloud"),
+    ],
+)  # fmt: skip
+def test_who_goes_to_the_edge(pod: Pod, node: str) -> None:
+    assert set(binds(planned([near("e"), make_node("far", labels={"zone": "b"})], [pod])).values()) == {node}
+
+
+def test_batch_work_gets_what_is_left_of_the_edge_before_anything_is_bought() -> None:
+    the_policy = make_policy([EDGE, NodeGroup("cloud")])
+    assert binds(planned([near("e")], [make_job("batch", cpu="1")], the_policy)) == {"batch": "e"}
+    services = msgspec.structs.replace(EDGE, workload=Workload.SERVICE)
+    made = planned([near("e")], [make_job("batch", cpu="1")], make_policy([services, NodeGroup("cloud")]))
+    assert (binds(made), len(made.launch)) == ({}, 1)
+
+
+def test_taints_and_room_hold_on_the_edge() -> None:
+    tainted = near("e", taints=(no_schedule("site", "shop"),))
+    assert binds(planned([tainted, make_node("far")], [of("web", "1")])) == {"web-1": "far"}
+    assert binds(planned([near("e", "1"), make_node("far")], [of("web", "1"), of("web", "2")])) == {
+        "web-1": "e",
+        "web-2": "far",
+    }
+
+
+FREED = [near("e"), make_node("far")]
+
+
+def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
+    made = planned(FREED, [running(of("web", "1"), "far")])
+    assert suggested(made) == {"web-1": "e"}
+    [shift] = made.carry.suggest
+    assert (shift.source, shift.method, shift.is_aim) == ("far", "evict", True)
+    assert plan_document(made)["rearrange"]["suggest"] == [
+        {"pod": "default/web-1", "from": "far", "to": "e", "method": "evict"}
+    ]
+    assert not made.is_empty
+
+
+@pytest.mark.parametrize(
+    ("pod", "snapshot", "fields"),
+    [
+        pytest.param(of("web", "1"), {"stages": frozenset({Stage.CLEANING})}, {}, id="it is not due"),
+        pytest.param(of("web", "1"), {"search": Search(is_under_way=True)}, {}, id="room is searched for"),
+        pytest.param(of("web", "1"), {"drains": (Drain("far", "c", "Empty", NOW),)}, {}, id="its node is emptied"),
+        pytest.param(of("web", "1", disruption={}), {}, {}, id="it has not opted in"),
+        pytest.param(of("web", "1", scheduler="other"), {}, {}, id="another scheduler's"),
+        pytest.param(of("web", "1"), {"budgets": [budget(0, {"app": "web"})]}, {}, id="its budget is spent"),
+        pytest.param(of("web", "1"), {}, {"edge": EdgePolicy(cloud_to_edge_moves=0)}, id="none may be moved"),
+        pytest.param(of("web", "1", constraints=constrained(node_selector=(("zone", "b"),))), {}, {}, id="not allowed there"),
+    ],
+)  # fmt: skip
+def test_what_stays_in_the_cloud(pod: Pod, snapshot: dict[str, Any], fields: dict[str, Any]) -> None:
+    nodes = [near("e"), make_node("far", labels={"zone": "b"})]
+    assert suggested(planned(nodes, [running(pod, "far")], policy(**fields), **snapshot)) == {}
+
+
+def test_a_pod_that_waits_and_fits_has_the_room_before_one_that_moves() -> None:
+    made = planned([near("e", "1"), make_node("far")], [running(of("web", "1"), "far"), of("api", "1")])
+    assert (binds(made), suggested(made)) == ({"api-1": "e"}, {})
+
+
+def test_a_pod_leaves_the_edge_where_the_cloud_has_room_for_it() -> None:
+    pods = [running(of("some", str(i), qos=0.5), "e") for i in (1, 2)] + [running(of("all", "1"), "far")]
+    for cloud in (make_node("far", "4"), make_node("far", "1")):  # in the second they change places
+        moves = suggested(planned([near("e"), cloud], pods))
+        assert (moves.pop("all-1"), list(moves.values())) == ("e", ["far"])
+    others = [running(make_pod("fixed", "1", owner=None), "far")]
+    small = of("all", "1", requests=amounts("500m", "64Mi", 1))
+    pods = [*pods[:2], running(small, "far"), *others]
+    assert suggested(planned([near("e"), make_node("far", "1500m")], pods)) == {}, "half a core is not enough"
+
+
+def test_what_is_to_move_keeps_its_nodes_from_the_cleaner() -> None:
+    made = planned(FREED, [running(of("web", "1"), "far")])
+    assert not made.remove
+
+
+def test_without_a_node_of_the_edge_a_plan_is_as_it_ever_was() -> None:
+    nodes, pods = (
+        [make_node("a", "2"), make_node("b", "2")],
+        [of("web", "1"), of("api", "1"), make_job("batch", cpu="1")],
+    )
+    with_section = planned(nodes, pods, make_policy(edge=EdgePolicy(alpha=2.0, gamma=50.0)))
+    assert msgspec.json.encode(with_section) == msgspec.json.encode(planned(nodes, pods, make_policy()))
+    assert b"suggest" not in msgspec.json.encode(with_section)
+
+
+def test_the_newest_pod_states_the_target() -> None:
+    old, new = of("web", "1", qos=0.2), of("web", "2", qos=0.7, created_at=NOW)
+    state = present(make_snapshot([near("e")], [running(old, "e"), new]).cluster, policy())
+    assert (state.services, edge_ratios(state)) == ((EdgeService("default/ReplicaSet/web", 0.7),), [0.5])
