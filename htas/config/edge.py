@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from htas.config.values import Count, Real, Seconds, Section
+from htas.config.values import Count, Nanos, Real, Seconds, Section
 from htas.model.edge import LEAST_GAMMA, EdgePolicy
 
 
@@ -32,6 +32,10 @@ class EdgeSetting(Section):
         default=3, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
     )
     period: Seconds = Field(default=60.0, gt=0, description="Between looks at what might be moved to the edge; 60s.")
+    price_per_hour: Nanos | None = Field(
+        default=None,
+        description='Of an edge node that HTAS did not buy; "0": it is paid for. null: what the catalogue says.',
+    )
 
     @field_validator("beta")
     @classmethod
@@ -58,4 +62,5 @@ class EdgeSetting(Section):
             cloud_to_edge_moves=self.cloud_to_edge_moves,
             reorder_moves=self.reorder_moves,
             period_s=self.period,
+            nanos_per_hour=self.price_per_hour,
         )

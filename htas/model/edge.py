@@ -39,6 +39,8 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     """M_ER: pods moved from one edge node to another in one suggestion, at most. 0: none ever."""
     period_s: float = 60.0
     """Seconds between suggestions."""
+    nanos_per_hour: int | None = None
+    """What an hour of an edge node costs that HTAS did not buy. None: what the catalogue says; 0: it is paid for."""
     subset_limit: int = 2000
     """Subsets of pods looked at in one search; beyond it the integer program decides."""
     tidy_gain: float = 0.1

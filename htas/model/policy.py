@@ -297,6 +297,25 @@ class Policy(msgspec.Struct, frozen=True):
         group = self.group(node.group)
         return group.tier if group is not None else Tier.CLOUD
 
+    def is_given(self, node: Node) -> bool:
+        """Whether a node is there whatever is bought: of an edge group that is not elastic, or so labelled and of none.
+
+        One that bears the label in an elastic group is given back as the others of that group are.
+        """
+        group = self.group(node.group)
+        return not group.is_elastic if group is not None else self.tier_of(node) is Tier.EDGE
+
+    def price_of(self, node: Node) -> int | None:
+        """Billionths an hour; None: nobody says. A node of the edge that HTAS did not buy has the edge's own price."""
+        if self.has_own_price(node):
+            return self.edge.nanos_per_hour
+        flavour = self.catalogue.named(node.flavour)
+        return flavour.nanos_per_hour if flavour is not None else None
+
+    def has_own_price(self, node: Node) -> bool:
+        """Whether a node costs what the edge's operator says, and not what the catalogue does."""
+        return self.edge.nanos_per_hour is not None and node.claim is None and self.tier_of(node) is Tier.EDGE
+
     def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
         from fnmatch import fnmatchcase
 

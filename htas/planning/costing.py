@@ -28,10 +28,11 @@ def cost_of(
 ) -> Cost:
     """Prices an hour: the catalogue's, or for a flavour that has left it the price the machine was bought at.
 
-    Other nodes whose flavour the catalogue does not know are paid for elsewhere and count nothing.
+    Edge nodes that were not bought have the edge's price, if it has one. Other nodes whose flavour the catalogue does
+    not know are paid for elsewhere and count nothing.
     """
     bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
-    before = sum(_price(policy, node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
+    before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
     after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
     bound = _bound(opening, snapshot, policy, placements)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
@@ -45,13 +46,13 @@ def _present(opening: Opening) -> list[Node]:
     return opening.sim.table.nodes[:last]
 
 
-def _price(policy: Policy, node: Node) -> int | None:
-    flavour = policy.catalogue.named(node.flavour)
-    return flavour.nanos_per_hour if flavour is not None else None
+def _is_beside_the_catalogue(policy: Policy, node: Node) -> bool:
+    """Whether its room is had for nothing, or at a price that no flavour has: the bound takes it for free."""
+    return policy.has_own_price(node) or policy.price_of(node) is None
 
 
 def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: Mapping[int, list[Pod]]) -> int:
-    """The bound for all work that runs or was placed, less what capacity that costs nothing could hold of it.
+    """The bound for all work that runs or was placed, less what capacity beside the catalogue could hold of it.
 
     DaemonSet and mirror pods are left out of the demand, and the flavours count with all they offer: both only lower
     the bound.
@@ -61,7 +62,7 @@ def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placemen
     for requests, count in _shapes(opening, placements).items():
         demand += np.array(requests, dtype=np.int64) * count
     for node in _present(opening):
-        if _price(policy, node) is None:
+        if _is_beside_the_catalogue(policy, node):
             demand -= axis.vector(node.allocatable)
     flavours = policy.catalogue.flavours
     return lower_bound_nanos(
@@ -80,7 +81,9 @@ def _pattern_bound(
 
     axis = opening.sim.table.axis
     rooms = Counter(
-        tuple(axis.vector(node.allocatable).tolist()) for node in _present(opening) if _price(policy, node) is None
+        tuple(axis.vector(node.allocatable).tolist())
+        for node in _present(opening)
+        if _is_beside_the_catalogue(policy, node)
     )
     return pattern_bound_nanos(
         tuple(sorted(_shapes(opening, placements).items())),

@@ -36,6 +36,8 @@ class Present:
     waiting: int
     opted_in: int
     """Services that were taken to be movable although nobody opted them in."""
+    prices: Mapping[str, int | None]
+    """By node, billionths an hour; None: not known."""
 
     @property
     def now(self) -> float:
@@ -47,27 +49,25 @@ class Present:
 
     def price(self, node: Node) -> int:
         """Billionths an hour; 0 for a node without a known price."""
-        flavour = self.policy.catalogue.named(node.flavour)
-        return flavour.nanos_per_hour if flavour is not None else 0
+        return self.prices[node.name] or 0
 
     def is_priced(self, node: Node) -> bool:
-        return self.policy.catalogue.named(node.flavour) is not None
+        return self.prices[node.name] is not None
 
 
 def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> Present:
     """A cluster as the what-if sees it, whoever bought its nodes.
 
     Nodes without a price stay as they are, hold what they hold and take nothing more: moving work to them would only
-    look like a saving. Services are taken to have opted in to being moved unless `as_annotated`.
+    look like a saving. So do those of the edge: what is on them follows the services' targets. Services are taken to
+    have opted in to being moved unless `as_annotated`.
     """
-    is_priced = {node.name: policy.catalogue.named(node.flavour) is not None for node in view.nodes}
+    prices = {node.name: policy.price_of(node) for node in view.nodes}
     pods = _static_as_daemons(_running(view), [node for node in view.nodes if not _is_control_plane(node)])
-    fixed = _fixed(view.nodes, pods, is_priced)
-    workers = [node for node in view.nodes if is_priced[node.name] and not _is_control_plane(node)]
+    fixed = _fixed(view.nodes, pods, policy)
+    workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
     movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
-    adopted = tuple(
-        _adopted(node, policy) if node.name not in fixed else _aside(node, is_priced) for node in view.nodes
-    )
+    adopted = tuple(_adopted(node, policy) if node.name not in fixed else _aside(node, policy) for node in view.nodes)
     present = tuple(node for node in adopted if node.group == ADOPTED)
     since = {node.name: now - LONG_AGO_S for node in view.nodes}
     snapshot = ClusterSnapshot(
@@ -81,9 +81,11 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         learned=offered_by(workers),
         memory=Memory(since, since, now - LONG_AGO_S),
     )
-    unpriced = Counter(node.flavour or "" for node in view.nodes if not is_priced[node.name])
+    unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
-    return Present(_adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in)
+    return Present(
+        _adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in, prices
+    )
 
 
 def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
@@ -139,21 +141,23 @@ def _static_base(pod: Pod) -> str | None:
     return pod.name.removesuffix(f"-{pod.node}") if pod.is_mirror and pod.node is not None else None
 
 
-def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], is_priced: Mapping[str, bool]) -> dict[str, str]:
+def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], policy: Policy) -> dict[str, str]:
     static: dict[str, list[str]] = {}
     for pod in pods:
         if pod.is_mirror and pod.node is not None:
             static.setdefault(pod.node, []).append(pod.key)
-    reasons = {node.name: _stays(node, static.get(node.name, ()), is_priced[node.name]) for node in nodes}
+    reasons = {node.name: _stays(node, static.get(node.name, ()), policy) for node in nodes}
     return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
 
 
-def _stays(node: Node, static: Sequence[str], is_priced: bool) -> str | None:
+def _stays(node: Node, static: Sequence[str], policy: Policy) -> str | None:
     """Why a node stays whatever is planned; None: it may go."""
-    if not is_priced:
+    if policy.price_of(node) is None:
         return f"instance type {node.flavour or '(no label)'} has no price"
     if _is_control_plane(node):
         return "control plane"
+    if policy.is_given(node):
+        return "it is on the edge, where nothing is bought or released"
     if not node.is_ready:
         return "it is not Ready"
     if static:
@@ -172,10 +176,10 @@ def _adopted(node: Node, policy: Policy) -> Node:
     return msgspec.structs.replace(node, labels={**node.labels, **ours})
 
 
-def _aside(node: Node, is_priced: Mapping[str, bool]) -> Node:
-    """A node that stays: nobody's, and closed to more work where its price is not known."""
+def _aside(node: Node, policy: Policy) -> Node:
+    """A node that stays: nobody's, and closed to more work where its price is not known or its place is the edge."""
     labels = {key: value for key, value in node.labels.items() if key not in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
-    closed = node.is_unschedulable or not is_priced[node.name]
+    closed = node.is_unschedulable or policy.price_of(node) is None or policy.is_given(node)
     return msgspec.structs.replace(node, labels=labels, is_unschedulable=closed)
 
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from htas.cli.main import app
 from htas.cli.simulate import simulate
 from htas.cli.simulate_view import simulation_view
+from htas.model.edge import TIER_LABEL
 from tests.unit.cli.clusters import TWO_FLAVOURS, a_shop, control_plane, machine, placed, three_large_nodes
 from tests.unit.cli.dump import ZONE, named
 
@@ -115,6 +116,16 @@ def test_the_costs_of_small_clusters_are_those_worked_out_by_hand(
     prices: Path, objects: list[dict[str, Any]], expected: tuple[str, str, str, str]
 ) -> None:
     assert costs(answer_for(prices, objects)) == expected
+
+
+def test_the_edge_stays_as_it_is_and_is_paid_for(prices: Path) -> None:
+    """Its pods follow their targets, and its room is no saving: the three in the cloud come to what they did alone."""
+    shop = machine("shop", "large", "4", "8Gi")
+    shop["metadata"]["labels"][TIER_LABEL] = "edge"
+    objects = three_large_nodes(shop, placed("near", "shop", "1", "2Gi"))
+    assert costs(answer_for(prices, objects)) == ("1.60", "0.80", "0.70", "0.625")
+    held = {node["node"]: node["message"] for node in answer_for(prices, objects)["nodesHeld"]}
+    assert held == {"shop": "it is on the edge, where nothing is bought or released"}
 
 
 def test_no_saving_is_claimed_below_the_bound_or_above_now(prices: Path) -> None:

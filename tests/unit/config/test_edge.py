@@ -43,6 +43,11 @@ MISTAKES = [
         id="looks without a pause",
     ),
     pytest.param(
+        GOOD + "edge: {pricePerHour: cheap}\n",
+        "htas.yaml:6 edge.pricePerHour: 'cheap' is not a decimal number; write a price an hour such as \"0.1371\"",
+        id="a price that is none",
+    ),
+    pytest.param(
         group("tier: fog"), "htas.yaml:5 nodeGroups[0].tier: found 'fog'; write edge or cloud", id="a tier in between"
     ),
     pytest.param(
@@ -73,8 +78,10 @@ def test_without_the_section_the_defaults_are_the_models(tmp_path: Path) -> None
 
 
 def test_what_is_written_is_what_the_planner_gets(tmp_path: Path) -> None:
-    section = "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s}\n"
+    section = (
+        "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s, pricePerHour: '0'}\n"
+    )
     (tmp_path / "htas.yaml").write_text(group("tier: edge") + section)
     policy = load_configuration(tmp_path / "htas.yaml").policy
-    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0)
+    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0, 0)
     assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.EDGE, False)]

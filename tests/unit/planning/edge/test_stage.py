@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from htas.model.edge import EdgePolicy, Tier
-from htas.model.nodes import GROUP_LABEL, Node
+from htas.model.nodes import GROUP_LABEL, INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
@@ -162,6 +162,20 @@ def test_without_a_node_of_the_edge_a_plan_is_as_it_ever_was() -> None:
     with_section = planned(nodes, pods, make_policy(edge=EdgePolicy(alpha=2.0, gamma=50.0)))
     assert msgspec.json.encode(with_section) == msgspec.json.encode(planned(nodes, pods, make_policy()))
     assert b"suggest" not in msgspec.json.encode(with_section)
+
+
+@pytest.mark.parametrize(
+    ("price", "costs", "bound"),
+    [
+        pytest.param(None, 137_100_000, 19_800_000, id="the catalogue's, like any other node's"),
+        pytest.param(0, 0, 0, id="paid for anyway: its work costs nothing, and cannot cost less"),
+        pytest.param(5_000_000, 5_000_000, 0, id="a price no flavour has: the bound takes its room for free"),
+    ],
+)
+def test_the_edge_may_have_a_price_of_its_own(price: int | None, costs: int, bound: int) -> None:
+    node = make_node("e", "4", labels={GROUP_LABEL: "near", INSTANCE_TYPE_LABEL: "m1.medium"})
+    made = planned([node], [running(of("web", "1"), "e")], policy(edge=EdgePolicy(nanos_per_hour=price)))
+    assert (made.cost.before_nanos, made.cost.bound_nanos) == (costs, bound)
 
 
 def test_the_newest_pod_states_the_target() -> None:
