@@ -9,10 +9,10 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.edge.moving import Movers
+from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import edge_nodes, is_served, present
 from htas.planning.edge.quality import edge_ratios
-from htas.planning.edge.stage import edge_rows
+from htas.planning.edge.view import edge_rows
 from htas.planning.feasibility.message import summary
 from htas.planning.opening import open_simulation
 

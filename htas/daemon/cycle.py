@@ -34,7 +34,7 @@ from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Outcome, Run
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.planner import plan
+from htas.planning.planner import Planner, plan
 from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
@@ -46,10 +46,6 @@ log = structlog.get_logger()
 REMEMBERED_RUNS = 20_000
 """So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
 REMEMBER_AGAIN_S = 60.0
-
-
-Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
-"""What decides: `plan`, or in an experiment somebody else's way of deciding."""
 
 
 class Cloud(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from htas.execution.ports import Ports
 from htas.execution.rearranging import SUBJECT, Rearranging
 from htas.model.plan import Plan
 from htas.model.policy import Policy
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, Shift, Tier
+from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat, Shift
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.fallback import circumstances
@@ -45,7 +45,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     took_s: float = 0.0
     status: RearrangementStatus | None = None
     message: str = ""
-    tiers: tuple[Tier, ...] = ()
+    tiers: tuple[PriorityTier, ...] = ()
     shifts: tuple[Shift, ...] = ()
     seats: tuple[Seat, ...] = ()
 

@@ -189,8 +189,7 @@ def _no_room(pod: Pod, target: Node, snapshot: ClusterSnapshot, policy: Policy) 
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
     sim, cls = opening.sim, opening.book.class_of(pod)
     row = sim.table.row_of[target.name]
-    rows = slice(row, row + 1)
-    if bool(sim.feasible(cls, rows)[0]):
+    if sim.fits(cls, row):
         return None
-    why = ", ".join(sim.diagnose(cls, rows)) or "it takes no pods now"
+    why = ", ".join(sim.diagnose(cls, slice(row, row + 1))) or "it takes no pods now"
     return Refusal.NO_ROOM, f"node {target.name}: {why}"

@@ -10,11 +10,10 @@ import msgspec
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.experiments.baselines import cluster_autoscaler, coca, default_kubernetes, karpenter, stratus
-from htas.experiments.baselines.draft import Planner
 from htas.model.flavours import Catalogue
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.stages import EVENT_STAGES, Stage
-from htas.planning.planner import plan
+from htas.planning.planner import Planner, plan
 from htas.ports import HTASError
 
 ACQUISITION_LAG_S = 120.0

@@ -94,7 +94,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     scoring_memory_bytes: int = 0
     disruption: Mapping[str, str] = {}
     template: str = ""
-    """What its owner makes pods of (`CronJob/backup`, `Job/train-#`): pods of one template run about as long."""
+    """What its owner makes pods of (`CronJob/backup`, `Job/train-#`, `Deployment/web`).
+
+    Pods of one template run about as long, and are one service.
+    """
     image: str = ""
     """That of its first container."""
     twin_of: str = ""
@@ -103,9 +106,9 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """It came here by a move, or is on one (the annotation htas.io/migration)."""
     containers: int = 1
     obstacles: tuple[Refusal, ...] = ()
+    """What in its manifest keeps it from being moved with its progress."""
     only_read: tuple[str, ...] = ()
     """Of its claims: those that it cannot write to."""
-    """What in its manifest keeps it from being moved with its progress."""
     qos: float = DEFAULT_TARGET
     """The share of its service's pods, 0 to 1, that should run on the edge."""
 

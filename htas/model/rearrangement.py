@@ -26,7 +26,7 @@ class RearrangementStatus(StrEnum):
     """Nothing better was found in time, and nothing was proven."""
 
 
-class Tier(msgspec.Struct, frozen=True):
+class PriorityTier(msgspec.Struct, frozen=True):
     """The pods of one priority, and what the search came to for them and all above them.
 
     `wanted`, `placed_before` and `placed_after` count the pods of this priority alone. The others are of this priority
@@ -70,7 +70,7 @@ class Rearrangement(msgspec.Struct, frozen=True):
 
     found_at: float
     status: RearrangementStatus
-    tiers: tuple[Tier, ...] = ()
+    tiers: tuple[PriorityTier, ...] = ()
     shifts: tuple[Shift, ...] = ()
     seats: tuple[Seat, ...] = ()
     message: str = ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from htas.model.rearrangement import Seat, Shift, Tier
+from htas.model.rearrangement import PriorityTier, Seat, Shift
 
 
-def tiers_document(tiers: Iterable[Tier]) -> list[dict[str, Any]]:
+def tiers_document(tiers: Iterable[PriorityTier]) -> list[dict[str, Any]]:
     """What each priority gains, from the highest."""
     return [
         {

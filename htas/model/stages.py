@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """Placing is always part of a plan; buying and cleaning have cycles of their own (HTAS paper Table 6)."""
+    """Placing is always part of a plan; buying, cleaning and the edge have cycles of their own (HTAS paper Table 6)."""
 
     SCHEDULING = "scheduling"
     AUTOSCALING = "autoscaling"

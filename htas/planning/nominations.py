@@ -72,7 +72,7 @@ class Nominations:
         return holds
 
     def _fits(self, nominee: Nominee) -> bool:
-        return bool(self._sim.feasible(nominee.cls, slice(nominee.row, nominee.row + 1))[0])
+        return self._sim.fits(nominee.cls, nominee.row)
 
     def _fits_once_ended(self, nominee: Nominee) -> bool:
         sim, row = self._sim, nominee.row

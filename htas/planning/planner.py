@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -23,6 +23,9 @@ from htas.planning.simulation import pods_by_row
 from htas.planning.situation import Situation
 from htas.planning.writing import Placements, written
 
+Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
+"""What decides: `plan`, or in an experiment somebody else's way of deciding."""
+
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
@@ -33,7 +36,7 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     from its users (`_suggest`); give back what is not worth its price (`_clean`); and write all of it down with its
     reasons (`written`).
 
-    `stages` are the cycles that are due: placing always is, buying and cleaning have cycles of their own.
+    `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
     """
     opening = open_simulation(snapshot, policy, now)
     situation = Situation(opening, snapshot, policy, now)

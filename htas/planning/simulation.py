@@ -92,6 +92,10 @@ class Simulation:
                 ok &= self._accepted_without_nominees(cls, rows)
         return ok
 
+    def fits(self, cls: PodClass, row: int) -> bool:
+        """Whether one more pod of a class fits on one node now, by every rule of feasibility."""
+        return bool(self.feasible(cls, slice(row, row + 1))[0])
+
     def _accepted_without_nominees(self, cls: PodClass, rows: slice) -> Bools:
         """kube-scheduler's second pass: what is near a pod that is to come must hold without it as well."""
         with self.fork():

@@ -14,23 +14,14 @@ from hypothesis import strategies as st
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.bound import quality_bound
+from htas.planning.edge.decision import Decision, carried_out, decision
 from htas.planning.edge.immediate import place_new
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.program import changeable
 from htas.planning.edge.quality import Qualities
-from htas.planning.edge.reference import changeable, optimum
+from htas.planning.edge.reference import optimum
 from htas.planning.edge.search import moves
-from htas.planning.edge.state import (
-    CLOUD,
-    Decision,
-    EdgeNode,
-    EdgePod,
-    EdgeService,
-    EdgeState,
-    Layout,
-    carried_out,
-    decision,
-    fits,
-    minus,
-)
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, fits, minus
 from htas.planning.edge.suggesting import suggest
 
 LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

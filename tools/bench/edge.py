@@ -25,22 +25,12 @@ from rich.table import Table
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.bound import quality_bound
+from htas.planning.edge.decision import Decision, carried_out
 from htas.planning.edge.immediate import place_new
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.quality import Qualities
 from htas.planning.edge.reference import optimum
-from htas.planning.edge.state import (
-    CLOUD,
-    Decision,
-    EdgeNode,
-    EdgePod,
-    EdgeService,
-    EdgeState,
-    Layout,
-    Size,
-    carried_out,
-    fits,
-    minus,
-)
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size, fits, minus
 from htas.planning.edge.suggesting import suggest
 
 MIB = 2**20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,16 +11,12 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.model.stages import Stage
 from htas.planning.classes import Bools, PodClass
 from htas.planning.feasibility.resources import fits
 from htas.planning.opening import open_simulation
 from htas.planning.packing.orders import Order
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer, claim_id, offers_of
-
-Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
-"""What decides: HTAS's own `plan`, or a baseline's."""
 
 
 class Draft:

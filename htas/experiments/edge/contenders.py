@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from htas.experiments.baselines.draft import Planner
 from htas.experiments.baselines.edge import by_lot, cloud_first, kube_scheduler, node_size
 from htas.experiments.contenders import Contender
 from htas.model.edge import EdgePolicy
 from htas.model.flavours import Catalogue
 from htas.model.policy import Cycles, Fallback, FallbackMode, NodeGroup, Policy
-from htas.planning.planner import plan
+from htas.planning.planner import Planner, plan
 
 KUBEDSM, K8S, RANDOM = "kubedsm", "k8s", "random"
 BASELINES: Mapping[str, tuple[str, Planner]] = {

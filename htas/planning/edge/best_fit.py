@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.matching import match, put_all, seat_all
 from htas.planning.edge.search import Search, moves
-from htas.planning.edge.state import CLOUD, Layout, Size, fits, kinds_of, plus, summed
+from htas.planning.edge.state import CLOUD, Size, fits, kinds_of, part_of, plus, summed
 
 LEAST_GAIN = 1e-9
 """Qualities and fragmentation that differ by less are the same."""
@@ -98,7 +99,7 @@ def _hole(layout: Layout, pod: int) -> float:
     """The share of its node that is free once a pod has left it."""
     node = layout.where[pod]
     left = plus(layout.free[node], layout.state.pods[pod].size)
-    return sum(free / max(total, 1) for free, total in zip(left, layout.state.nodes[node].total, strict=True))
+    return part_of(left, layout.state.nodes[node].total)
 
 
 def _seat(search: Search, trial: Layout, to_edge: Sequence[int]) -> bool:

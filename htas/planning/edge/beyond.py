@@ -1,7 +1,7 @@
-"""What is done where subsets are too many to look at: greedy first, then the integer program for a bounded time.
+"""New pods too many for the table of matchings: packed first, then the integer program for a bounded time.
 
 On 100 edge nodes 2,000 pods of 50 services have more subsets, and the program more variables, than can be searched. So
-new pods are chosen as if all nodes were one and packed into them; suggestions search the few nodes that matter.
+they are chosen as if all nodes were one and packed into them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 from htas.planning.classes import Ints
 from htas.planning.edge.best_fit import LEAST_GAIN
 from htas.planning.edge.bound import as_one_node
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.program import EdgeProgram
-from htas.planning.edge.search import Search, moves
-from htas.planning.edge.state import CLOUD, Layout
+from htas.planning.edge.search import Search
+from htas.planning.edge.state import CLOUD
 
 PARTS = (1.0, 0.98, 0.95, 0.9, 0.8)
 """Of what is free in sum, what is aimed at in turn: the nodes' rests that no pod fits into cannot all be used."""
@@ -24,7 +25,6 @@ FEW_COUNTS = 60
 """Variables of a program that is solved in 20 ms as a rule: 3 nodes and 20 kinds."""
 MOST_COUNTS = 600
 """Variables of a program that still improves on packing in its time: 30 nodes and 20 kinds."""
-NODES_SEARCHED = 8
 CLOSE_ENOUGH = 0.001
 """Of the bound: what is so near to it is not packed again."""
 
@@ -105,51 +105,3 @@ def _fill_up(search: Search, layout: Layout, kinds: Sequence[Sequence[int]]) -> 
 def _gain(search: Search, layout: Layout, kind: Sequence[int]) -> float:
     service = search.service(kind)
     return search.qualities.gain(service, layout.near[service], 1) / search.share(kind[0])
-
-
-def improved(search: Search, start: Layout, found: Layout) -> Layout:
-    """A better layout than what was found, or as good a one with fewer moves, by the program on the nodes that matter.
-
-    They are all nodes of a small edge; of a larger one those that the layout changes and those with most left. The
-    edge as one node tells how good it can get: what is as good with no more moves cannot be improved, as half of the
-    decisions on 3 nodes; for what is as good with more moves only fewer moves are searched for.
-    """
-    reached = search.quality(found)
-    limit = as_one_node(search.state, search.policy, may_migrate=True, search_s=search.policy.search_s)
-    is_best = reached >= limit.bound - LEAST_GAIN
-    if is_best and limit.layout is not None and limit.is_least and moves(found) <= moves(limit.layout):
-        return found
-    pods = search.state.pods
-    nodes = frozenset(_nodes_that_matter(search, start, found))
-    edge = [pod for pod in search.movable_on_edge(start) if pods[pod].where in nodes]
-    program = EdgeProgram(search.state, search.policy, [*search.movable_in_cloud(), *edge], nodes)
-    if limit.layout is not None:  # None where there was no time even for that
-        program.between(reached, limit.bound)
-    if is_best:
-        other = program.with_fewer_moves(moves(found), search.policy.search_s)
-    else:
-        program.hint(found)
-        other = program.solve(search.policy.search_s, is_exact=False).layout
-    return found if other is None or not _is_better(search, other, found) else other
-
-
-def _is_better(search: Search, one: Layout, other: Layout) -> bool:
-    gained = search.quality(one) - search.quality(other)
-    return gained > LEAST_GAIN or (gained > -LEAST_GAIN and moves(one) < moves(other))
-
-
-def _nodes_that_matter(search: Search, start: Layout, found: Layout) -> list[int]:
-    changed = {
-        node
-        for before, after in zip(start.where, found.where, strict=True)
-        if before != after
-        for node in (before, after)
-        if node != CLOUD
-    }
-    emptiest = sorted(range(len(start.free)), key=lambda node: (node not in changed, -_part_left(start, node), node))
-    return emptiest[: max(len(changed), NODES_SEARCHED)]
-
-
-def _part_left(layout: Layout, node: int) -> float:
-    parts = zip(layout.free[node], layout.state.nodes[node].total, strict=True)
-    return sum(free / max(total, 1) for free, total in parts)

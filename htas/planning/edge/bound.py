@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.program import Answer, EdgeProgram
-from htas.planning.edge.reference import changeable
+from htas.planning.edge.program import Answer, EdgeProgram, changeable
 from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, summed
 
 _HERE = frozenset({0})

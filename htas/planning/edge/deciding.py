@@ -14,9 +14,9 @@ import numpy as np
 
 from htas.planning.classes import Ints
 from htas.planning.edge.best_fit import LEAST_GAIN, best_fit
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.matching import MatchingTable
 from htas.planning.edge.search import Search, moves
-from htas.planning.edge.state import Layout
 
 
 def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:

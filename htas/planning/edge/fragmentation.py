@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.state import CLOUD, EdgeState, Size
 
 
 class Fragmentation:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.beyond import place_many
 from htas.planning.edge.deciding import decide_new
+from htas.planning.edge.decision import Decision, decision
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.matching import relevant_nodes, table_is_small
 from htas.planning.edge.search import Search
-from htas.planning.edge.state import Decision, EdgeState, Layout, decision, joinable, kinds_of
+from htas.planning.edge.state import EdgeState, joinable, kinds_of
 
 
 def place_new(state: EdgeState, policy: EdgePolicy) -> Decision:

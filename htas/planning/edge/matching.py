@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from htas.planning.classes import Ints
 from htas.planning.edge.fragmentation import Fragmentation
-from htas.planning.edge.state import CLOUD, Layout, fits, minus, plus
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.state import CLOUD, fits, minus, plus
 
 LARGEST_TABLE = 20_000
 """Entries of dp for one node."""

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from htas.model.pods import Pod
-from htas.model.policy import Policy
 from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import PodClass
 from htas.planning.cleaning.ledger import ledger_of
-from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.edge.decision import Decision, Move
+from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import served
-from htas.planning.edge.stage import EdgeView, edge_rows, edge_view, whereabouts
-from htas.planning.edge.state import CLOUD, Decision, Move
+from htas.planning.edge.state import CLOUD
+from htas.planning.edge.view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.leaving import Leaving
 from htas.planning.packing.placing import Placer
 from htas.planning.situation import Situation
@@ -69,33 +69,6 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
 def may_suggest(snapshot: ClusterSnapshot) -> bool:
     """One at a time: not while another one, or a search for room, is under way."""
     return snapshot.rearrangement is None and not snapshot.search.is_under_way
-
-
-class Movers:
-    """Which running pods may be moved for a suggestion."""
-
-    def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
-        self._scheduler = policy.scheduler_name
-        self._disturbing = Disturbing(snapshot.cluster, policy, now)
-        self._ledger = ledger_of(snapshot, ())
-        self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
-            drain.node for drain in snapshot.drains
-        }
-        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
-        self._on_their_way |= {move.pod for move in snapshot.moves}
-
-    def why_not(self, pod: Pod) -> str | None:
-        """What keeps a pod where it is; None: nothing."""
-        if pod.node is None or pod.started_at is None:
-            return f"{pod.key} does not run yet"
-        if pod.scheduler != self._scheduler:
-            return f"{pod.scheduler} would place its successor"
-        if pod.key in self._on_their_way or pod.node in self._unsteady:
-            return f"{pod.key} leaves its node already, or its node is not Ready"
-        terms = self._disturbing.terms(pod, Disturbance.MOVE)
-        if terms.leave is not Leave.FOR_ANY:
-            return terms.why
-        return self._ledger.refusal(pod)
 
 
 @dataclass(slots=True)
@@ -165,7 +138,7 @@ class _Trial:
         sim = self.situation.opening.sim
         if move.target != CLOUD:
             row = self.view.rows[move.target]
-            if not sim.feasible(cls, slice(row, row + 1))[0]:
+            if not sim.fits(cls, row):
                 return None
             sim.place(cls, row)
             return row

@@ -22,8 +22,9 @@ from math import ceil, floor, lcm
 from ortools.sat.python import cp_model
 
 from htas.model.edge import EdgePolicy
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.quality import TOLERANCE, Qualities
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, joinable, kinds_of, plus
+from htas.planning.edge.state import CLOUD, EdgeState, Size, joinable, kinds_of, plus
 
 Expression = cp_model.LinearExpr
 FINEST = 1_000_000_000
@@ -38,6 +39,13 @@ def scale_of(counts: Iterable[int]) -> int:
     """
     exact = 100 * lcm(*counts)
     return exact * -(-1_000_000 // exact) if exact <= FINEST else 1_000_000
+
+
+def changeable(state: EdgeState, *, may_migrate: bool) -> list[int]:
+    """The pods that a decision is about: those that run and may be moved, or those that are new."""
+    if may_migrate:
+        return [number for number, pod in enumerate(state.pods) if not pod.is_new and pod.may_move]
+    return [number for number, pod in enumerate(state.pods) if pod.is_new]
 
 
 @dataclass(slots=True)

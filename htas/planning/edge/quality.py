@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import sqrt
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.state import CLOUD, EdgeState, Layout, Size, summed
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.state import CLOUD, EdgeState, Size, summed
 
 TOLERANCE = 1e-9
 """Shares are floating-point numbers: 3 pods of 10 meet a target of 0.3 though 3 / 10 - 0.3 may come out below 0."""

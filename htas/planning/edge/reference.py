@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.program import EdgeProgram
+from htas.planning.edge.decision import Decision, decision
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.program import EdgeProgram, changeable
 from htas.planning.edge.quality import Qualities
-from htas.planning.edge.state import Decision, EdgeState, Layout, decision
+from htas.planning.edge.state import EdgeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,3 @@ def optimum(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s
     layout = answer.layout or Layout(state)
     quality = Qualities(state, policy).total(layout.near)
     return Optimum(decision(layout), quality, answer.bound, answer.is_best and answer.is_least)
-
-
-def changeable(state: EdgeState, *, may_migrate: bool) -> list[int]:
-    """The pods that a decision is about: those that run and may be moved, or those that are new."""
-    if may_migrate:
-        return [number for number, pod in enumerate(state.pods) if not pod.is_new and pod.may_move]
-    return [number for number, pod in enumerate(state.pods) if pod.is_new]

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from htas.model.edge import EdgePolicy
 from htas.planning.classes import Ints
 from htas.planning.edge.fragmentation import Fragmentation
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.quality import Qualities, edge_total, share
-from htas.planning.edge.state import CLOUD, EdgeState, Layout
+from htas.planning.edge.state import CLOUD, EdgeState
+
+FOR_ROOM, FOR_TIDYING = 20, 5
+"""Parts of `subset_limit` that reorderings may try: each costs a matching, some 20 times what a subset of pods does."""
 
 
 class Search:
@@ -21,7 +25,7 @@ class Search:
         self.state, self.policy = state, policy
         self.qualities = Qualities(state, policy)
         self.fragmentation = Fragmentation(state)
-        self.tries = policy.subset_limit // 20
+        self.tries = policy.subset_limit // FOR_ROOM
         self.on_edge: dict[int, list[int]] = {}
         """Running pods that are on the edge and may be moved, by service."""
         for number, pod in enumerate(state.pods):

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.best_fit import LEAST_GAIN, reorder_edge
-from htas.planning.edge.beyond import improved
 from htas.planning.edge.deciding import decide_moves, subsets_at_most
-from htas.planning.edge.search import Search
-from htas.planning.edge.state import Decision, EdgeState, Layout, decision, joinable, kinds_of
+from htas.planning.edge.decision import Decision, decision
+from htas.planning.edge.improving import improved
+from htas.planning.edge.layout import Layout
+from htas.planning.edge.search import FOR_TIDYING, Search
+from htas.planning.edge.state import EdgeState, joinable, kinds_of
 
 
 def suggest(state: EdgeState, policy: EdgePolicy) -> Decision:
@@ -62,5 +64,5 @@ def _tidied(search: Search, start: Layout) -> Layout:
     """Less fragmentation, as preparation: only where a service has pods in the cloud that it might once let in."""
     if not search.policy.reorder_moves or not search.movable_in_cloud():
         return start
-    search.tries = search.policy.subset_limit // 5
+    search.tries = search.policy.subset_limit // FOR_TIDYING
     return reorder_edge(search, start) or start

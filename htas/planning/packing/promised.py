@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from htas.planning.classes import PodClass
-from htas.planning.edge.stage import place_near
+from htas.planning.edge.placing_near import place_near
 from htas.planning.nominations import Nominations
 from htas.planning.opening import Opening
 from htas.planning.packing.bundling import bundle

@@ -195,7 +195,7 @@ class Preemptor:
         with sim.fork(), self._without_lesser_nominees(cls, row):
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
-            if not self._fits(cls, row):
+            if not self._sim.fits(cls, row):
                 return None
             violating, others = self._by_violation(potential)
             broken = self._not_reprieved(violating, cls, row)
@@ -211,14 +211,11 @@ class Preemptor:
         for resident in residents:
             with self._sim.fork() as branch:
                 self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
-                if self._fits(cls, row):
+                if self._sim.fits(cls, row):
                     branch.commit()
                 else:
                     victims.append(resident)
         return victims
-
-    def _fits(self, cls: PodClass, row: int) -> bool:
-        return bool(self._sim.feasible(cls, slice(row, row + 1))[0])
 
     @contextmanager
     def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[None]:

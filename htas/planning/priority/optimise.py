@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from htas.model.policy import Policy
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Tier
+from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.leaving import Leaving
 from htas.planning.opening import open_simulation
@@ -42,7 +42,7 @@ def optimise(
     return Rearrangement(now, status, tiers, shifts, seats, _message(tiers, len(shifts), len(seats)))
 
 
-def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_found: bool) -> tuple[Tier, ...]:
+def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_found: bool) -> tuple[PriorityTier, ...]:
     """What came out, counted from the steps themselves."""
     tiers = []
     stays = undecided = wanted_above = placed_above = 0
@@ -63,7 +63,7 @@ def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_fo
         stays_bound = reached[t].stays_bound + 2 * settled
         placing = placed_above >= bound or (reached[t].is_placing_proven and is_as_found and not undecided)
         tiers.append(
-            Tier(
+            PriorityTier(
                 priority=priority,
                 wanted=wanted,
                 placed_before=running,
@@ -78,17 +78,17 @@ def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_fo
     return tuple(tiers)
 
 
-def _score(tiers: tuple[Tier, ...], *, before: bool) -> tuple[int, ...]:
+def _score(tiers: tuple[PriorityTier, ...], *, before: bool) -> tuple[int, ...]:
     return tuple(tier.placed_before if before else tier.placed_after for tier in tiers)
 
 
-def _status(tiers: tuple[Tier, ...], is_better: bool) -> RearrangementStatus:
+def _status(tiers: tuple[PriorityTier, ...], is_better: bool) -> RearrangementStatus:
     if all(tier.is_placing_proven for tier in tiers):
         return RearrangementStatus.PROVEN_OPTIMAL if is_better else RearrangementStatus.ALREADY_OPTIMAL
     return RearrangementStatus.IMPROVED if is_better else RearrangementStatus.NO_BETTER_FOUND
 
 
-def _message(tiers: tuple[Tier, ...], shifts: int, seats: int) -> str:
+def _message(tiers: tuple[PriorityTier, ...], shifts: int, seats: int) -> str:
     before, after = (sum(_score(tiers, before=before)) for before in (True, False))
     wanted = sum(tier.wanted for tier in tiers)
     bound = tiers[-1].placed_bound if tiers else 0

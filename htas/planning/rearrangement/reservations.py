@@ -44,11 +44,7 @@ class Reservation:
 
     def fits(self, sim: Simulation) -> bool:
         """Whether its room is free, by every rule of feasibility."""
-        return self.row is not None and fits(sim, self.cls, self.row)
-
-
-def fits(sim: Simulation, cls: PodClass, row: int) -> bool:
-    return bool(sim.feasible(cls, slice(row, row + 1))[0])
+        return self.row is not None and sim.fits(self.cls, self.row)
 
 
 def reserve(

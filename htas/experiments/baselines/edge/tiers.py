@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htas.experiments.baselines.draft import Draft, Planner
+from htas.experiments.baselines.draft import Draft
 from htas.model.edge import TIER_LABEL, Tier
 from htas.model.plan import Plan
 from htas.model.policy import Policy
@@ -14,6 +14,7 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.classes import Ints, PodClass
 from htas.planning.packing.orders import Order
+from htas.planning.planner import Planner
 from htas.planning.simulation import Simulation
 
 

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from htas.experiments.baselines import cluster_autoscaler, coca, default_kubernetes, karpenter, stratus
-from htas.experiments.baselines.draft import Planner
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Catalogue
 from htas.model.nodes import CLUSTER_LABEL, Node
@@ -19,6 +18,7 @@ from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import Memory
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.planner import Planner
 from tests.builders import NECTAR, NOW, make_job, make_pod, make_snapshot, owned_node, ready_claim, running
 
 CATALOGUE = Catalogue(NECTAR)

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from htas.experiments.baselines.draft import Planner
 from htas.experiments.baselines.edge import by_lot, cloud_first, kube_scheduler, node_size
 from htas.experiments.edge.contenders import settings
 from htas.experiments.edge.scenarios import nodes
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.stages import ALL_STAGES
+from htas.planning.planner import Planner
 from tests.builders import NOW, make_pod, make_snapshot, running
 
 

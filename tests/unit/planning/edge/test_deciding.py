@@ -12,11 +12,13 @@ import pytest
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.best_fit import best_fit, free_edge_as_needed, reorder_edge
 from htas.planning.edge.bound import quality_bound
+from htas.planning.edge.decision import Decision, Move, carried_out, decision
 from htas.planning.edge.immediate import place_new
+from htas.planning.edge.layout import Layout
 from htas.planning.edge.quality import edge_ratios, total_quality
 from htas.planning.edge.reference import optimum
 from htas.planning.edge.search import Search
-from htas.planning.edge.state import CLOUD, Decision, EdgeNode, EdgeState, Layout, Move, carried_out, decision
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgeState
 from htas.planning.edge.suggesting import candidates, suggest
 from tests.unit.planning.edge.states import size, state
 

@@ -1,26 +1,20 @@
-"""From the simulation to the state that the edge's algorithms decide on, and back to placements.
-
-Services' pods that wait go to the edge first, as `immediate` decides, the most important first; the rest is placed and
-bought for as ever. Where no node is of tier edge nothing here happens.
-"""
+"""From the simulation to the state that the edge's algorithms decide on."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from htas.model.edge import Tier
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.planning.classes import PodClass
-from htas.planning.edge.present import is_served, served, services_of
+from htas.planning.edge.present import served, services_of
 from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, Size
 from htas.planning.feasibility import PLACEMENT_FILTERS
 from htas.planning.feasibility.world import accepted
 from htas.planning.opening import Opening
-from htas.planning.simulation import Simulation
 from htas.planning.situation import Situation
 
 
@@ -31,36 +25,6 @@ class EdgeView:
     state: EdgeState
     rows: tuple[int, ...]
     pods: tuple[Pod, ...]
-
-
-def place_near(situation: Situation) -> frozenset[str]:
-    """Place waiting pods of services on the edge, in the simulation; returns their uids."""
-    placed: set[str] = set()
-    waiting = _candidates(situation)
-    rows = edge_rows(situation.opening, situation.policy) if waiting else ()
-    if not rows:
-        return frozenset()
-    from htas.planning.edge.immediate import place_new  # where there is an edge alone: it loads the solver
-
-    where = whereabouts(situation)
-    for priority in sorted({pod.priority for pod in waiting}, reverse=True):
-        here = {pod.uid for pod in waiting if pod.priority == priority}
-        view = edge_view(situation, rows, where, new=here)
-        for seat in place_new(view.state, situation.policy.edge).seats:
-            pod, row = view.pods[seat.pod], view.rows[seat.node]
-            # A class of its own: members of one class may be of several services, and are handed out in order.
-            cls = replace(situation.opening.book.class_of(pod), pods=[pod])
-            if _fits(situation.opening.sim, cls, row):
-                situation.opening.sim.place(cls, row)
-                where[pod.uid] = situation.opening.sim.table.nodes[row].name
-                placed.add(pod.uid)
-    return frozenset(placed)
-
-
-def _candidates(situation: Situation) -> list[Pod]:
-    return [
-        pod for pod in situation.opening.waiting if is_served(pod) and pod.scheduler == situation.policy.scheduler_name
-    ]
 
 
 def edge_rows(opening: Opening, policy: Policy) -> tuple[int, ...]:
@@ -155,7 +119,3 @@ class _Allowed:
                     ok = ok & accepted(sim.world, PLACEMENT_FILTERS, cls, sim.all_rows)
             self._known[key] = frozenset(np.flatnonzero(ok[self._rows]).tolist())
         return self._known[key]
-
-
-def _fits(sim: Simulation, cls: PodClass, row: int) -> bool:
-    return bool(sim.feasible(cls, slice(row, row + 1))[0])

@@ -1,0 +1,36 @@
+"""Which running pods may be moved for a suggestion."""
+
+from __future__ import annotations
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.disturbing import Disturbance, Disturbing, Leave
+
+
+class Movers:
+    """Says of each pod why it may not be moved."""
+
+    def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._scheduler = policy.scheduler_name
+        self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._ledger = ledger_of(snapshot, ())
+        self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
+            drain.node for drain in snapshot.drains
+        }
+        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
+        self._on_their_way |= {move.pod for move in snapshot.moves}
+
+    def why_not(self, pod: Pod) -> str | None:
+        """What keeps a pod where it is; None: nothing."""
+        if pod.node is None or pod.started_at is None:
+            return f"{pod.key} does not run yet"
+        if pod.scheduler != self._scheduler:
+            return f"{pod.scheduler} would place its successor"
+        if pod.key in self._on_their_way or pod.node in self._unsteady:
+            return f"{pod.key} leaves its node already, or its node is not Ready"
+        terms = self._disturbing.terms(pod, Disturbance.MOVE)
+        if terms.leave is not Leave.FOR_ANY:
+            return terms.why
+        return self._ledger.refusal(pod)
