@@ -16,8 +16,6 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from htas.cli.console import FAILED, InputError, err, out, told
-from htas.cli.edge_trials import run as run_edge
-from htas.cli.trials import Trial, run
 from htas.experiments.designs import Design, Source, contender_of, design
 from htas.experiments.edge.contenders import EdgeContender
 from htas.experiments.edge.design import ScenarioSource
@@ -26,6 +24,7 @@ from htas.experiments.results import Results, RunResult, Timing, write_results
 from htas.experiments.workloads.patterns import PAPER, Pattern, Shape, named, workload
 from htas.experiments.workloads.table import write_workload
 from htas.ports import PermanentError
+from htas.trials import bill, edge
 
 app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
@@ -222,5 +221,5 @@ def _play_part(part: Part) -> Played:
     experiment, name, source, seed = part
     contender, work = contender_of(experiment, name), source.workload(seed)
     if isinstance(contender, EdgeContender):
-        return run_edge(contender, source.name, work, seed)
-    return run(Trial(contender, source.name, work, seed))
+        return edge.run(contender, source.name, work, seed)
+    return bill.run(bill.Trial(contender, source.name, work, seed))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from htas.cli.trials import Trial, billed_until, run
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender, contenders
 from htas.experiments.results import RunResult
 from htas.experiments.workloads.patterns import Pattern, Shape, workload
 from htas.model.flavours import Billing
 from htas.sandbox.ledger import Ledger, Rental
+from htas.trials.bill import Trial, billed_until, run
 
 SMALL = Pattern("small", Shape.ON_OFF, high=8.0, low=1.0, length_s=600.0, period_s=300.0)
 CONTENDERS = contenders()
