@@ -16,7 +16,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from htas.cli.console import FAILED, InputError, err, out, told
-from htas.experiments.designs import Design, Source, contender_of, design
+from htas.experiments.designs import Design, Source, contender_of, design, on_request
 from htas.experiments.edge.contenders import EdgeContender
 from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EdgeResults, EdgeRun, write_edge_results
@@ -43,7 +43,10 @@ def run_experiment(
         int | None,
         typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own; else 10, of edge 20."),
     ] = None,
-    policies: Annotated[list[str] | None, typer.Option("--policy", help="Only these; may be given often.")] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="Only these; may be given often. Some play only where named: see `list`."),
+    ] = None,
     patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
     work: Annotated[
         Path | None, typer.Option("--workload", help="A workload of your own (CSV); for trace, an openb pod list.")
@@ -123,6 +126,8 @@ def list_all() -> None:
     """Tell which experiments, policies and patterns there are."""
     for name in ("paper", "ablation", "trace"):
         out.print(f"{name}: {', '.join(design(name).contenders)}", markup=False, soft_wrap=True)
+        if on_request(name):
+            out.print(f"{name}, only with --policy: {', '.join(on_request(name))}", markup=False, soft_wrap=True)
     out.print(f"patterns: {', '.join(pattern.name for pattern in PAPER)}", markup=False, soft_wrap=True)
 
 

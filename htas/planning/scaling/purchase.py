@@ -60,6 +60,10 @@ def purchase(
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
+    allowance = Allowance(policy, snapshot)
+    is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
+    if not is_small and not expected and not any(demand.count for demand in demands):
+        return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected, *steady)])
     chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):

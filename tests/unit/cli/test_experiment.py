@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import htas
+from htas.experiments.designs import design
 from htas.experiments.results import read_results
 from htas.experiments.workloads.table import read_workload
 from tests.unit.cli.test_commands import htas_says
@@ -121,6 +122,15 @@ def test_what_was_played_is_kept_when_interrupted(tmp_path: Path, sign: signal.S
     assert ended.returncode == 1, ended.stderr
     assert "interrupted" in ended.stderr and "Traceback" not in ended.stderr
     assert 2 <= len(read_results(to).runs) < 10_000
+
+
+def test_the_cheapest_mix_plays_in_paper_only_where_it_is_named() -> None:
+    mixes = ("htas-mix", "htas-default-mix")
+    assert not {*mixes} & {*design("paper").contenders}
+    assert design("paper", policies=mixes).contenders == mixes
+    by_default, on_request = htas_says("experiment", "list").output.splitlines()[:2]
+    assert (by_default.partition(":")[0], "mix" in by_default) == ("paper", False)
+    assert on_request == "paper, only with --policy: htas-mix, htas-default-mix"
 
 
 def test_the_list_names_every_part_of_the_ablation() -> None:
