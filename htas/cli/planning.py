@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from htas.daemon.kubernetes_wiring import live_snapshot
 from htas.daemon.wiring import has_store, reading_store, sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Problem
 from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
@@ -33,13 +34,17 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
     setting = loaded.sandbox
     if setting is None:
         snapshot = _as_learned(loaded, live_snapshot(loaded))
-        for problem in snapshot.cluster.problems:
-            err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False)
+        _warn(snapshot.cluster.problems)
         return snapshot
     if setting.address is None:
         raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
     with sandbox_daemon(loaded, setting) as daemon:
         return _as_learned(loaded, daemon.observe())
+
+
+def _warn(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -67,17 +72,22 @@ def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
 
 
 def read_view(path: Path) -> ClusterView:
-    """The view of a dump. Raises InputError with everything that is wrong with it."""
+    """The view of a dump; what is passed over in it, such as a wrong annotation, is told to stderr.
+
+    Raises InputError with everything that cannot be used.
+    """
     try:
         view = read_dump(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DumpError as error:
         raise InputError(str(error)) from None
-    if view.problems:
-        raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in view.problems))
+    faults = [problem for problem in view.problems if not problem.is_doubt]
+    if faults:
+        raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in faults))
     if not view.nodes and not view.pods:
         raise InputError(f"{path}: holds neither nodes nor pods; is it what kubectl get … -o json printed?")
+    _warn(view.problems)
     return view
 
 

@@ -175,7 +175,8 @@ class Service:
         self._health.succeeded("synced")
         log.info("synced", nodes=len(view.nodes), pods=len(view.pods))
         for problem in view.problems:
-            log.warning("object left out", where=problem.where, what=problem.what)
+            said = "part of an object passed over" if problem.is_doubt else "object left out"
+            log.warning(said, where=problem.where, what=problem.what)
         return True
 
     def _leads(self, leadership: Leadership | None) -> bool:
