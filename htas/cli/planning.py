@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from htas.adapters.kubernetes.dump import DumpError, read_dump
-from htas.cli.console import InputError, err, instant_of
+from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.kubernetes_wiring import live_snapshot
@@ -16,6 +16,7 @@ from htas.daemon.wiring import has_store, reading_store, sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Problem
+from htas.planning.edge.present import empty_groups
 from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
@@ -24,8 +25,13 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 
 
 def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
-    """The snapshot to plan on. `steady`: as if the cluster had been like this for long enough for every rule."""
+    """The snapshot to plan on, what is odd about it told to stderr.
+
+    `steady`: as if the cluster had been like this for long enough for every rule.
+    """
     snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
+    for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
+        warn(empty)
     return _steady(snapshot) if steady else snapshot
 
 
@@ -44,7 +50,7 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
 
 def _warn(problems: Iterable[Problem]) -> None:
     for problem in problems:
-        err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        warn(f"{problem.where}: {problem.what}")
 
 
 def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -56,7 +62,7 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         with reading_store(loaded) as store:
             learned.learn(store.runs(limit=REMEMBERED_RUNS))
     except HTASError as error:
-        err.print(f"planned without learned run lengths: {error}", style="yellow", markup=False, highlight=False)
+        warn(f"planned without learned run lengths: {error}")
         return snapshot
     view = msgspec.structs.replace(snapshot.cluster, pods=learned.applied(snapshot.cluster.pods))
     return msgspec.structs.replace(snapshot, cluster=view)

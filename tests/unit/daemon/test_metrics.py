@@ -31,7 +31,7 @@ class Played:
         meter = Meter(self.story.store)
         self.metrics.state.policy = lambda: self.story.policy
         self.metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(self.billing, now)
-        board = StatusBoard(self.story.ports.announcer, "me")
+        board = StatusBoard(self.story.ports.announcer, "me", lambda: self.story.policy)
         self.story.daemon.listeners += [self.metrics.observe, board.observe]
 
     @property
