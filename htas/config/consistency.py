@@ -114,7 +114,7 @@ def _without_effect(document: Document, setting: GroupSetting, steps: Steps) -> 
     for name in OF_WHAT_IS_BOUGHT:
         field = GroupSetting.model_fields[name]
         if getattr(setting, name) != field.get_default(call_default_factory=True):
-            what = "has an effect on machines that are bought alone; write `elastic: true` or remove it"
+            what = "nothing is bought for an edge group that is not elastic; write `elastic: true` or remove it"
             yield Problem(document.place((*steps, str(field.alias))), what)
 
 
