@@ -41,4 +41,4 @@ def _contenders(results: EdgeResults) -> list[str]:
     if KUBEDSM not in results.policies:
         return ["- KubeDSM: there are no goals without it."]
     gone = [title_of(name) for name in BASELINES if name not in results.policies]
-    return [f"- {', '.join(gone)}: leads are over the best of the other baselines."] if gone else []
+    return [f"- {', '.join(gone)} were not played: leads are over the best of the other baselines."] if gone else []
