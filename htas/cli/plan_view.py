@@ -46,8 +46,7 @@ def _headline(plan: Plan) -> Text:
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
         f"{len(plan.preempt)} pods to preempt, {len(plan.migrate) + len(plan.carry.suggest)} to move, "
-        f"{len(plan.remove)} nodes to release, "
-        f"{len(plan.unplaced)} pods wait"
+        f"{len(plan.remove)} nodes to release, {len(plan.unplaced)} pods wait"
     )
     return text
 

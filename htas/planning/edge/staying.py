@@ -11,7 +11,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.edge.best_fit import LEAST_GAIN
 from htas.planning.edge.layout import Layout
 from htas.planning.edge.movers import Movers
-from htas.planning.edge.present import is_served, present
+from htas.planning.edge.present import edge_nodes, is_served, present
 from htas.planning.edge.quality import Qualities
 from htas.planning.edge.view import edge_rows
 from htas.planning.feasibility.message import summary
@@ -83,7 +83,10 @@ def _of_now(snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
         return "it may be moved to the edge once the rearrangement under way is over"
     if snapshot.search.is_under_way or plan.optimize or plan.preempt:
         return "it may be moved to the edge once room is made for work that waits"
-    if plan.carry.suggest:
-        most = policy.edge.cloud_to_edge_moves
-        return f"it may be moved to the edge; others are first now (edge.cloudToEdgeMoves: {most} in one period)"
+    near = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
+    lifted = sum(shift.source not in near and shift.target in near for shift in plan.carry.suggest)
+    if lifted >= policy.edge.cloud_to_edge_moves:
+        return f"it may be moved to the edge; others are first now, as many as edge.cloudToEdgeMoves allows ({lifted})"
+    if lifted:
+        return "it may be moved to the edge, but others are moved there now, which is worth as much or more"
     return "it may be moved to the edge, but pods that are placed now take the room"

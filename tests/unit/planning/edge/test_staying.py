@@ -58,6 +58,8 @@ def test_what_another_period_may_change() -> None:
     one = EdgePolicy(cloud_to_edge_moves=1)
     assert (
         told(of("web", "1"), first, edge=one)
-        == f"{LATER}; others are first now (edge.cloudToEdgeMoves: 1 in one period)"
+        == f"{LATER}; others are first now, as many as edge.cloudToEdgeMoves allows (1)"
     )
+    for_others = f"{LATER}, but others are moved there now, which is worth as much or more"
+    assert told(of("web", "1"), first, cores="1") == for_others
     assert told(of("web", "1"), of("api", "1"), cores="1") == f"{LATER}, but pods that are placed now take the room"
