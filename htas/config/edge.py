@@ -31,7 +31,9 @@ class EdgeSetting(Section):
     reorder_moves: Count = Field(
         default=3, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
     )
-    period: Seconds = Field(default=60.0, gt=0, description="Between looks at what might be moved to the edge; 60s.")
+    period: Seconds = Field(
+        default=60.0, ge=1, description="Between looks at what might be moved to the edge, 1s or more; 60s."
+    )
     price_per_hour: Nanos | None = Field(
         default=None,
         description='Of an edge node that HTAS did not buy; "0": it is paid for. null: what the catalogue says.',

@@ -248,3 +248,10 @@ _MAKERS: Mapping[str, Callable[[], Mapping[str, Contender]]] = {
     TRACE: on_trace,
     EDGE: edge_contenders,
 }
+EXPERIMENTS = tuple(_MAKERS)
+"""By name, as `design` takes them."""
+WORK: Mapping[str, tuple[str, ...]] = {
+    "patterns": tuple(pattern.name for pattern in patterns.PAPER),
+    f"patterns of {EDGE}": tuple(SCENARIOS),
+}
+"""What there is to play in them; the trace is its own."""

@@ -19,8 +19,10 @@ from htas.model.edge import DEFAULT_TARGET, QOS
 from htas.model.migrations import MIGRATION
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
+    MAY_MIGRATE,
     RUNTIME,
     SAFE_LOCAL_VOLUMES,
+    SHARED_VOLUMES,
     TWIN_OF,
     WORKLOAD,
     Owner,
@@ -37,6 +39,10 @@ PREEMPTS = "PreemptLowerPriority"
 _PHASES: Mapping[str, Phase] = {**{phase.value: phase for phase in Phase}, "": Phase.PENDING}
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_SHARE = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
+"""0.5, 1, and also .5 and 1. as YAML takes them for numbers."""
+_YES_OR_NO = (MAY_MIGRATE, SHARED_VOLUMES)
+"""Marks that mean nothing but "true" and "false"."""
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
@@ -116,7 +122,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         has_local_storage=_has_local_storage(raw),
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
-        disruption={key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS},
+        disruption=_disruption(labels, annotations, doubts),
         template=template_of(meta, owner),
         image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
@@ -169,12 +175,23 @@ def _target(labels: Mapping[str, str], annotations: Mapping[str, str], doubts: F
     stated = annotations.get(QOS, labels.get(QOS))
     if stated is None:
         return DEFAULT_TARGET
-    target = float(stated) if _NUMBER.fullmatch(stated) else math.inf
+    target = float(stated) if _SHARE.fullmatch(stated) else math.inf
     if target <= 1:
         return target
     what = f"{stated!r} is no share from 0 to 1 such as 0.5; {DEFAULT_TARGET:g} is assumed"
     doubts.append(Fault(f"metadata.{where}[{QOS}]", what))
     return DEFAULT_TARGET
+
+
+def _disruption(labels: Mapping[str, str], annotations: Mapping[str, str], doubts: Faults) -> Mapping[str, str]:
+    """What the pod promises itself: annotations alone, as safe-to-evict is one."""
+    for key in _YES_OR_NO:
+        if annotations.get(key, "true") not in ("true", "false"):
+            what = f'{annotations[key]!r} is neither "true" nor "false"; it is as if it were not there'
+            doubts.append(Fault(f"metadata.annotations[{key}]", what))
+        if key in labels and key not in annotations:
+            doubts.append(Fault(f"metadata.labels[{key}]", "has an effect as an annotation alone; write it as one"))
+    return {key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS}
 
 
 def _priority(spec: wire.PodSpec, around: Surroundings, doubts: Faults) -> PriorityClass:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from htas.model.edge import Tier
-from htas.model.nodes import Node
+from htas.model.nodes import GROUP_LABEL, Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.resources import Resources
@@ -19,6 +19,16 @@ from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, Edge
 
 def edge_nodes(nodes: Iterable[Node], policy: Policy) -> list[Node]:
     return [node for node in nodes if policy.tier_of(node) is Tier.EDGE]
+
+
+def empty_groups(nodes: Iterable[Node], policy: Policy) -> list[str]:
+    """What is to be told of groups whose machines nobody buys and that no node belongs to: a label is missing."""
+    there = {node.group for node in nodes}
+    return [
+        f"group {group.name} is of tier edge and no node belongs to it: label nodes {GROUP_LABEL}={group.name}"
+        for group in policy.groups
+        if not group.is_elastic and group.name not in there
+    ]
 
 
 def is_served(pod: Pod) -> bool:

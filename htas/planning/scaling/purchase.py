@@ -204,8 +204,12 @@ def explain_shortage(
     here = summary(refusals, nodes)
     if cls.constraints.unsupported:
         return Unplaced.NOT_SUPPORTED, "asks for " + ", ".join(cls.constraints.unsupported)
-    if not any(group.workload.takes(cls.kind) for group in policy.groups):
-        return Unplaced.NO_NODE_GROUP, f"no node group takes {cls.kind.value} work; {here}"
+    if not any(group.is_elastic for group in policy.groups):
+        return Unplaced.NO_NODE_GROUP, f"no node group buys machines; {here}"
+    taking = [group for group in policy.groups if group.workload.takes(cls.kind)]
+    if not any(group.is_elastic for group in taking):
+        what = "that takes {} work buys machines" if taking else "takes {} work"
+        return Unplaced.NO_NODE_GROUP, f"no node group {what.format(cls.kind.value)}; {here}"
     holding = [offer for offer in bought.offers if offer.could_hold(cls)]
     if not holding:
         return (

@@ -93,7 +93,7 @@ MOVABLE = {MAY_MIGRATE: "true"}
         pytest.param(make_pod("web", "1"), "2", 'it may not be moved: default/web is a service without htas.io/migrate="true"', id="not opted in"),
         pytest.param(make_pod("web", "3", disruption=MOVABLE), "2", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="too large"),
         pytest.param(make_pod("web", "3"), "2", 'no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu. Nor may it be moved: default/web is a service without htas.io/migrate="true"', id="too large and not opted in"),
-        pytest.param(make_job("web", cpu="1"), "2", "batch work, and pods without a controller, have no share of the edge", id="batch work"),
+        pytest.param(make_job("web", cpu="1"), "2", "batch work has no share of the edge", id="batch work"),
         pytest.param(make_pod("web", "1", disruption=MOVABLE, qos=0.0), "1", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="others fill the edge"),
     ],
 )  # fmt: skip
