@@ -7,6 +7,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.edge.present import services_starting
 
 
 class Movers:
@@ -14,6 +15,9 @@ class Movers:
 
     def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
         self._scheduler = policy.scheduler_name
+        self._settle_s = policy.edge.settle_s
+        self._now = now
+        self._starting = services_starting(snapshot.cluster)
         self._disturbing = Disturbing(snapshot.cluster, policy, now)
         self._ledger = ledger_of(snapshot, ())
         self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
@@ -30,6 +34,11 @@ class Movers:
             return f"{pod.scheduler} would place its successor"
         if pod.key in self._on_their_way or pod.node in self._unsteady:
             return f"{pod.key} leaves its node already, or its node is not Ready"
+        starting = self._starting.get(pod.service or "")
+        if starting is not None:
+            return f"{starting.key}, of its service too, is not Ready on {starting.node}"
+        if pod.ready_since is None or self._now - pod.ready_since < self._settle_s:
+            return f"{pod.key} has been Ready for less than {self._settle_s:g} s"
         terms = self._disturbing.terms(pod, Disturbance.MOVE)
         if terms.leave is not Leave.FOR_ANY:
             return terms.why
