@@ -34,12 +34,15 @@ class Movers:
             return f"{pod.scheduler} would place its successor"
         if pod.key in self._on_their_way or pod.node in self._unsteady:
             return f"{pod.key} leaves its node already, or its node is not Ready"
-        starting = self._starting.get(pod.service or "")
-        if starting is not None:
-            return f"{starting.key}, of its service too, is not Ready on {starting.node}"
-        if pod.ready_since is None or self._now - pod.ready_since < self._settle_s:
-            return f"{pod.key} has been Ready for less than {self._settle_s:g} s"
         terms = self._disturbing.terms(pod, Disturbance.MOVE)
         if terms.leave is not Leave.FOR_ANY:
             return terms.why
-        return self._ledger.refusal(pod)
+        return self._unsettled(pod) or self._ledger.refusal(pod)
+
+    def _unsettled(self, pod: Pod) -> str | None:
+        starting = self._starting.get(pod.service or "")
+        if starting is not None:
+            return f"{starting.key} of its service is not Ready on {starting.node}"
+        if pod.ready_since is None or self._now - pod.ready_since < self._settle_s:
+            return f"{pod.key} has been Ready for less than {self._settle_s:g} s"
+        return None
