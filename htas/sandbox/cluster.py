@@ -25,6 +25,8 @@ from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task
 
 START_S = 1.0
 """From bind to running: the image is there already."""
+START_AGAIN_S = 10.0
+"""Until a kubelet whose image pull failed tries again; its first back-off."""
 CONTROLLER_S = 1.0
 """Until a controller replaces a pod that is gone, or on its way out."""
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
@@ -344,6 +346,9 @@ class SandboxCluster:
         if record is None or record.pod.node is None or record.pod.started_at is not None or record.pod.is_terminating:
             return
         if not self._nodes[record.pod.node].is_ready:
+            return
+        if record.pod.node in self.faults.starts_nothing:
+            self._queue.after(START_AGAIN_S, partial(self._start, key, uid))
             return
         now = self._clock.now()
         self._ledger.waits_s.append(now - record.pod.created_at)

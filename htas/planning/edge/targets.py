@@ -19,7 +19,11 @@ def unfit_targets(view: ClusterView, edge: EdgePolicy, now: float) -> dict[str, 
     So no failure has to be remembered: the pod that does not start stands there for all to see, and bars its node until
     it starts or is gone.
     """
-    found = {node.name: f"node that has only just become Ready ({node.name})" for node in view.nodes if _is_new(node, edge, now)}
+    found = {
+        node.name: f"node that has only just become Ready ({node.name})"
+        for node in view.nodes
+        if _is_new(node, edge, now)
+    }
     for pod in served(view):
         if pod.node is not None and _hangs(pod, now):
             found[pod.node] = f"node that {pod.key} does not start on ({pod.node})"
