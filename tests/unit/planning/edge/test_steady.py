@@ -140,7 +140,7 @@ def test_new_pods_go_to_a_node_that_has_not_settled_all_the_same() -> None:
 def test_a_budget_is_spent_once_for_a_suggestion_and_the_cleaner() -> None:
     """`x` is to be emptied: its pod of `web` would be the second to leave for a budget of one."""
     rules = CleaningRules(underutilized_for_s=60.0, queue_empty_for_s=0.0)
-    nodes = [near(cpu="1"), owned_node("x", "cloud"), owned_node("y", "cloud")]
+    nodes = [near(cpu="1"), owned_node("x", "cloud", "m1.large"), owned_node("y", "cloud", "m1.large")]
     pods = [*of("web", 1, "x", qos=1.0), *of("web", 1, "y")]
     fields: dict[str, Any] = {
         "claims": claims(nodes[1:]),
