@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -78,6 +78,11 @@ def epoch(instant: datetime | None) -> float | None:
     return instant.timestamp() if instant is not None else None
 
 
+def ready(conditions: Iterable[wire.Condition] | None) -> wire.Condition | None:
+    """The condition Ready where it stands at True, of a pod or a node."""
+    return next((each for each in conditions or () if each.type == "Ready" and each.status == "True"), None)
+
+
 def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Faults) -> Pod | None:
     """The pod, or None: it has ended and holds nothing.
 
@@ -131,7 +136,17 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         obstacles=obstacles(raw),
         only_read=only_read(raw),
         qos=_target(labels, annotations, doubts),
+        ready_since=_ready_since(raw),
     )
+
+
+def _ready_since(raw: wire.Pod) -> float | None:
+    """Where a condition does not say since when, as in a dump that was thinned out, since the pod was started."""
+    condition = ready(raw.status.conditions)
+    if condition is None:
+        return None
+    since = condition.last_transition_time or raw.status.start_time or raw.metadata.creation_timestamp
+    return epoch(since) or 0.0
 
 
 def ended(raw: wire.Pod) -> Ended | None:

@@ -1,6 +1,6 @@
 """The edge as a cluster shows it, without a simulation: who is where. For metrics and people; nothing is decided on it.
 
-Waiting pods count as in the cloud, as they do for the users who miss them.
+Pods that wait or are not Ready count as in the cloud, as do those on nodes that are not Ready: no user reaches them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def served(view: ClusterView) -> list[Pod]:
     return sorted(filter(is_served, view.pods), key=lambda pod: (pod.created_at, pod.key))
 
 
+def services_starting(view: ClusterView) -> dict[str, Pod]:
+    """Services with a pod that is on a node and not Ready, and that pod: users miss it already."""
+    return {pod.service or "": pod for pod in served(view) if pod.node is not None and pod.ready_since is None}
+
+
 def services_of(pods: Iterable[Pod]) -> tuple[EdgeService, ...]:
     """Services by name, each with the target that its newest pod states: while it is rolled out they may differ."""
     newest: dict[str, Pod] = {}
@@ -61,6 +66,7 @@ def present(view: ClusterView, policy: Policy) -> EdgeState:
     pods = served(view)
     services = services_of(pods)
     number = {service.name: i for i, service in enumerate(services)}
+    near = {node.name: i for i, node in enumerate(nodes) if node.is_ready}
     anywhere = frozenset(range(len(nodes)))
     return EdgeState(
         tuple(
@@ -73,7 +79,7 @@ def present(view: ClusterView, policy: Policy) -> EdgeState:
                 pod.key,
                 number[pod.service or ""],
                 _size(pod.requests),
-                index.get(pod.node or "", CLOUD),
+                near.get(pod.node or "", CLOUD) if pod.ready_since is not None else CLOUD,
                 may_move=False,
                 allowed=anywhere,
             )

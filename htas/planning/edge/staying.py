@@ -13,6 +13,7 @@ from htas.planning.edge.layout import Layout
 from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import edge_nodes, is_served, present
 from htas.planning.edge.quality import Qualities
+from htas.planning.edge.targets import unfit_targets
 from htas.planning.edge.view import edge_rows
 from htas.planning.feasibility.message import summary
 from htas.planning.opening import open_simulation
@@ -60,12 +61,14 @@ def _refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Coun
     if row is not None:
         sim.unplace(cls, row)
     refusals: Counter[str] = Counter()
+    unfit = unfit_targets(snapshot.cluster, policy.edge, snapshot.taken_at)
     rows = edge_rows(opening, policy)
     for at in rows:
         here = sim.diagnose(cls, slice(at, at + 1))
-        if not here and sim.table.is_open[at]:
+        why_not_now = unfit.get(sim.table.nodes[at].name)
+        if not here and sim.table.is_open[at] and why_not_now is None:
             return Counter(), 0
-        refusals.update(here or {"node(s) took no pods": 1})
+        refusals.update(here or {why_not_now or "node(s) took no pods": 1})
     return refusals, len(rows)
 
 

@@ -108,10 +108,8 @@ def test_without_the_section_the_defaults_are_the_models(tmp_path: Path) -> None
 
 
 def test_what_is_written_is_what_the_planner_gets(tmp_path: Path) -> None:
-    section = (
-        "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s, pricePerHour: '0'}\n"
-    )
+    section = "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s, settle: 1m, pricePerHour: '0'}\n"
     (tmp_path / "htas.yaml").write_text(group("tier: edge") + section)
     policy = load_configuration(tmp_path / "htas.yaml").policy
-    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0, 0)
+    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0, 60.0, 0)
     assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.EDGE, False)]

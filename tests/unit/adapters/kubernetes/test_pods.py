@@ -31,6 +31,21 @@ def test_identity_and_times() -> None:
     assert (found.phase, found.node, found.nominated_node, found.scheduler) == (Phase.RUNNING, "n1", "n2", "htas")
 
 
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:02:30Z"}]}, 150.0, id="since its condition says so"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:02:30Z"}]}, None, id="it is not"),
+        pytest.param({"conditions": [{"type": "Initialized", "status": "True"}]}, None, id="nothing is said of it"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "True"}], "startTime": "1970-01-01T00:02:00Z"}, 120.0, id="since it was started, where no instant is told"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": None}]}, 60.0, id="since it was made, where not even that is"),
+    ],
+)  # fmt: skip
+def test_since_when_a_pod_is_ready(status: Manifest, since: float | None) -> None:
+    status = {"phase": "Running", **status}
+    assert read_pod(pod("a", {"creationTimestamp": "1970-01-01T00:01:00Z"}, status)).ready_since == since
+
+
 def test_a_bare_manifest_gets_the_api_servers_defaults() -> None:
     found = read_pod(pod("a"))
     assert (found.key, found.phase, found.scheduler, found.grace_s) == (
