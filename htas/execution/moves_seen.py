@@ -67,7 +67,8 @@ class MovesSeen:
     _told: dict[str, None] = field(default_factory=dict)
     _rolled_back: dict[str, MigrationRecord] = field(default_factory=dict)
     """By pod: the last move of it, where that was taken back."""
-    _failed: dict[str, tuple[FailedMove, float]] = field(default_factory=dict)
+    _failed: dict[tuple[str, str], tuple[FailedMove, float]] = field(default_factory=dict)
+    """By node and pod, with the length of the wait."""
     _known_until: float = 0.0
 
     def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[FailedMove], at: float) -> None:
@@ -75,7 +76,7 @@ class MovesSeen:
         self.times = {**times, **self.times}
         self._known_until = at
         for each in failed:
-            self._failed.setdefault(each.node, (each, self.timeouts.backoff_initial_s))
+            self._failed.setdefault((each.node, each.pod), (each, self.timeouts.backoff_initial_s))
 
     def look(self) -> list[Outcome]:
         """Moves that have ended since the last look."""
@@ -98,7 +99,7 @@ class MovesSeen:
         if move.state is MigrationState.DONE:
             self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
-            self._failed.pop(move.source, None)
+            self._failed = {key: failed for key, failed in self._failed.items() if key[0] != move.source}
             return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)
         self._rolled_back[move.pod] = move
         return Outcome("moved", move.pod, OutcomeStatus.FAILED, told(move), move)
@@ -111,12 +112,12 @@ class MovesSeen:
         return f"{move.reason}: {move.detail}" if move.detail else move.reason
 
     def leave_alone(self, node: str, pod: str, why: str, now: float) -> None:
-        """Let a node be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours are)."""
-        known = self._failed.get(node)
+        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours)."""
+        known = self._failed.get((node, pod))
         length = self.timeouts.backoff_initial_s
         if known is not None:
             length = min(2 * known[1], self.timeouts.backoff_max_s)
-        self._failed[node] = FailedMove(node, pod, why, now + length), length
+        self._failed[node, pod] = FailedMove(node, pod, why, now + length), length
 
     def failed(self, now: float) -> tuple[FailedMove, ...]:
         return tuple(failed for failed, _ in self._failed.values() if now < failed.until)

@@ -146,8 +146,17 @@ class Rearranging:
             else:
                 calls.append(partial(self._evict, pod, step, group))
         outcomes = self.calls.all(calls)
-        refused = self._refused_too_long()
-        return outcomes if refused is None else [*outcomes, self._cancel(current, Cancelled.EVICTION_REFUSED, refused)]
+        late = self._refused_too_long()
+        return [*outcomes, self._give_up(current, [pods[uid] for uid in late])] if late else outcomes
+
+    def _give_up(self, current: OpenRearrangement, late: list[Pod]) -> Outcome:
+        """Not asked for again at once: a webhook that refuses evictions would cancel one suggestion after the other."""
+        patience_s = self.policy.timeouts.eviction_s
+        for pod in late:
+            why = f"{pod.key} could not leave {pod.node} for {patience_s:g} s"
+            self.moves.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
+        why = f"{len(late)} pods could not leave their nodes for {patience_s:g} s"
+        return self._cancel(current, Cancelled.EVICTION_REFUSED, why)
 
     def _journal_detours(
         self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView
@@ -198,10 +207,9 @@ class Rearranging:
             self._refused_since.setdefault(pod.uid, self.ports.clock.now())
         return outcome
 
-    def _refused_too_long(self) -> str | None:
+    def _refused_too_long(self) -> list[str]:
         now, patience_s = self.ports.clock.now(), self.policy.timeouts.eviction_s
-        late = [uid for uid, at in self._refused_since.items() if now - at >= patience_s]
-        return f"{len(late)} pods could not leave their nodes for {patience_s:g} s" if late else None
+        return [uid for uid, at in self._refused_since.items() if now - at >= patience_s]
 
     def _complete(self, current: OpenRearrangement) -> Outcome:
         took_s = self.ports.clock.now() - current.started_at

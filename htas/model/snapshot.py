@@ -56,7 +56,7 @@ class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FailedMove(msgspec.Struct, frozen=True):
-    """A pod that could not be moved from its node, and until when that node is left alone."""
+    """A pod that could not be moved from its node, and until when both are left alone."""
 
     node: str
     pod: str

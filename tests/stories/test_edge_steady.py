@@ -10,6 +10,7 @@ from htas.model.nodes import Node
 from htas.model.pods import Phase
 from htas.model.policy import Limits, MigrationMethod
 from htas.model.reasons import Cancelled
+from htas.ports import PermanentError
 from htas.sandbox.workload import Budget, ControllerKind
 from tests.builders import labels_are, make_node
 from tests.stories.play import job
@@ -173,3 +174,15 @@ def test_pods_that_end_only_when_their_twins_run_move_all_at_once() -> None:
     assert fewest_ready(shop, "api", 600) == 4
     assert shop.ratio("api") == (4, 4)
     assert shop.told("suggest") == ["4 pods move for the edge's sake, 4 pods move in all"]
+
+
+def test_a_pod_that_may_not_be_evicted_is_not_asked_for_at_once_again() -> None:
+    """As where a webhook guards a database: given up after two minutes, then left alone for 5, 10, 20 and 30."""
+    shop = freed(1)
+    for _ in range(10_000):
+        shop.world.cluster.faults.arrange("evict", PermanentError("the operator's webhook says no"))
+    shop.play(3600)
+    assert set(reasons(shop)) == {Cancelled.EVICTION_REFUSED.value}
+    assert (len(reasons(shop)), shop.world.ledger.evictions) == (4, 0)
+    left_alone = [failed.pod for failed in shop.seen[-1].snapshot.failed_moves]
+    assert left_alone == [pod.key for pod in shop.pods("api")]

@@ -23,6 +23,7 @@ class Movers:
         self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
             drain.node for drain in snapshot.drains
         }
+        self._failed = {failed.pod: failed for failed in snapshot.failed_moves if now < failed.until}
         self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
         self._on_their_way |= {move.pod for move in snapshot.moves}
 
@@ -34,6 +35,9 @@ class Movers:
             return f"{pod.scheduler} would place its successor"
         if pod.key in self._on_their_way or pod.node in self._unsteady:
             return f"{pod.key} leaves its node already, or its node is not Ready"
+        if pod.key in self._failed:
+            failed = self._failed[pod.key]
+            return f"{failed.why}; tried again in {failed.until - self._now:.0f} s"
         terms = self._disturbing.terms(pod, Disturbance.MOVE)
         if terms.leave is not Leave.FOR_ANY:
             return terms.why
