@@ -246,15 +246,16 @@ class SandboxCluster:
     def unreserve(self, node: str, token: str) -> None:
         self._held.get(node, {}).pop(token, None)
 
-    def relocate(self, key: str, target: str) -> None:
-        """A pod goes on running on another node."""
+    def relocate(self, key: str, target: str, started_at: float | None = None) -> None:
+        """A pod goes on running on another node; `started_at`: since a copy of it started there instead."""
         record = self._records[key]
         source = record.pod.node or ""
         self._on_node[source].discard(key)
         self._held[source].pop(key, None)
         self._on_node[target].add(key)
         self._hold(target, key, record.pod.requests)
-        self._put(record, msgspec.structs.replace(record.pod, node=target))
+        began = record.pod.started_at if started_at is None else started_at
+        self._put(record, msgspec.structs.replace(record.pod, node=target, started_at=began))
         self._changes += 1
 
     def repeat(self, key: str, seconds: float) -> None:
