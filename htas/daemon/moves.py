@@ -25,6 +25,7 @@ from htas.adapters.kubernetes.live import LiveView
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
+from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.snapshot import Move
@@ -96,7 +97,7 @@ def moves_by_method(
             sweepable=partial(_nodes_of, policy, live, method),
             reached=reached,
             at_once=at_once,
-            grace=partial(_grace_of, policy, live) if method is MigrationMethod.REPLACE else at_once_s,
+            grace=partial(grace_s, policy, live.node) if method is MigrationMethod.REPLACE else at_once_s,
         )
         for method, make in makers.items()
         if method in named
@@ -118,9 +119,9 @@ def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServ
     return KubeletCheckpoint(objects, Kubelets(access, settings.kubelet_port, trusted, own), copies)
 
 
-def _grace_of(policy: Policy, live: LiveView, pod: Json) -> int:
+def grace_s(policy: Policy, node_of: Callable[[str], Node | None], pod: Json) -> int:
     """What a pod that serves until it ends is given: as an evicted one, its own, but no more than its group allows."""
-    node = live.node(pod["spec"].get("nodeName", ""))
+    node = node_of(pod["spec"].get("nodeName", ""))
     group = policy.group(node.group if node is not None else None)
     own_s: int = pod["spec"].get("terminationGracePeriodSeconds", USUAL_GRACE_S)
     return own_s if group is None else min(own_s, int(group.cleaning.max_grace_s))
