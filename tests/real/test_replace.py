@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 from htas.execution.crash_points import VARIABLE
 from htas.model.pods import MOVING, TWIN_OF
 from tests.real.conftest import Tell
+from tests.real.counting import container, last, pods_of, replica_set
 from tests.real.harness import Cluster, Htas, Json, configuration, eventually
+from tests.real.moving import World
+from tests.real.owned_nodes import busy, cleaning, own
+from tests.real.test_chart import ON_OPENSTACK, SPACE, applied_rights, can, rendered
 from tests.real.test_promises import Availability
 from tests.real.test_rearranging import Outsider, ready_nodes
 from tests.real.work import budget, deployment, node
@@ -30,6 +35,7 @@ STEPS = (
 SLOW = {"pod-ready.stage.kwok.x-k8s.io/delay": "2s", "pod-delete.stage.kwok.x-k8s.io/delay": "1s"}
 """So that there is a time in which a copy is not Ready yet, and one in which its source still ends."""
 REPLICAS = 3
+GRACE_S = 5
 ANY = {
     "name": "any",
     "workload": "any",
@@ -208,3 +214,45 @@ def test_what_comes_back_to_the_edge_serves_all_the_while(
         assert moved[0]["message"].startswith("from far to e1 in ")
         assert outsider.lowest["api"] == 2
         assert daemon.stop() == 0
+
+
+def test_on_real_nodes_the_copy_is_ready_before_the_pod_is_told_to_end(
+    world: World, tmp_path: Path, tell: Tell
+) -> None:
+    """Nothing of the nodes is configured: no ssh, no registry, no CRIU. The shell ignores SIGTERM, and has its 5 s."""
+    web = replica_set("web", None, container())
+    spec = web["spec"]["template"]["spec"]
+    spec["terminationGracePeriodSeconds"] = GRACE_S
+    spec["containers"][0]["readinessProbe"] = {"exec": {"command": ["true"]}, "initialDelaySeconds": 3}
+    world.counting(busy("real-b"), web)
+    (source,) = pods_of(world.cluster, "web")
+    began = last(world.cluster, source["metadata"]["name"])
+    watch = Availability(world.cluster, "web", 1)
+    eventually(lambda: watch.samples, 30, "it is Ready")
+    own(world)
+    with Htas(cleaning(world, tmp_path, "replace", migration={}), tmp_path / "log") as daemon:
+        daemon.says("leads")
+        moved = daemon.says("moved", 90, status="done")["message"]
+        assert moved.startswith("from real-a to real-b"), moved
+        eventually(lambda: len(world.cluster.nodes()) == 1, 60, "the node is given back")
+        assert daemon.stop() == 0
+    (copy,) = pods_of(world.cluster, "web")
+    assert copy["spec"]["nodeName"] == "real-b"
+    assert last(world.cluster, copy["metadata"]["name"]).process != began.process, "it began afresh"
+    ended_s = float(re.search(r"end ([0-9.]+) s", moved)[1])  # type: ignore[index] # else it fails here
+    assert ended_s > GRACE_S - 1
+    assert min(watch.samples) == 1
+    watch.stop()
+    tell(moved)
+
+
+def test_the_chart_grants_twins_and_no_checkpoints(helm: Path, cluster: Cluster) -> None:
+    config = {**ON_OPENSTACK["config"], "nodeGroups": [ANY]}
+    needed = ("create pods", "patch pods", "delete pods")
+    cluster.kubectl("create", "namespace", SPACE)
+    try:
+        with applied_rights(cluster, rendered(helm, {**ON_OPENSTACK, "config": config})):
+            assert [right for right in needed if not can(cluster, right, "default")] == []
+            assert not can(cluster, "create nodes/checkpoint", "default")
+    finally:
+        cluster.kubectl("delete", "namespace", SPACE)
