@@ -31,7 +31,14 @@ class EdgeSetting(Section):
     reorder_moves: Count = Field(
         default=3, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
     )
-    period: Seconds = Field(default=60.0, gt=0, description="Between looks at what might be moved to the edge; 60s.")
+    period: Seconds = Field(
+        default=60.0, ge=1, description="Between looks at what might be moved to the edge, 1s or more; 60s."
+    )
+    settle: Seconds = Field(
+        default=300.0,
+        ge=0,
+        description="For how long a pod must have been Ready to be moved, and a node for pods to be moved there; 5m.",
+    )
     price_per_hour: Nanos | None = Field(
         default=None,
         description='Of an edge node that HTAS did not buy; "0": it is paid for. null: what the catalogue says.',
@@ -62,5 +69,6 @@ class EdgeSetting(Section):
             cloud_to_edge_moves=self.cloud_to_edge_moves,
             reorder_moves=self.reorder_moves,
             period_s=self.period,
+            settle_s=self.settle,
             nanos_per_hour=self.price_per_hour,
         )
