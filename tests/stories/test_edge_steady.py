@@ -70,14 +70,17 @@ def test_a_node_that_starts_no_pods_costs_a_service_one_pod(budgets: tuple[Budge
     shop.assert_whole()
 
 
-def test_the_next_pods_move_when_the_last_ones_have_started() -> None:
+@pytest.mark.parametrize("daemon_dies", [False, True])
+def test_the_next_pods_move_when_the_last_ones_have_started(*, daemon_dies: bool) -> None:
     """Pods take three minutes to start: of eight never more than two are missed."""
     shop = freed(8)
     shop.world.cluster.faults.starts_nothing.add("e1")
     shop.play(300)
     assert (shop.ratio("api"), shop.told("suggested")) == ((2, 8), [])
+    if daemon_dies:
+        shop.crash()
     shop.world.cluster.faults.starts_nothing.clear()
-    shop.play(320)
+    shop.play(330)
     assert [message.partition(" in ")[0] for message in shop.told("suggested")] == ["0 placed, 2 moved, 0 evicted"]
     assert shop.ratio("api") == (2, 8)
     shop.play(900)

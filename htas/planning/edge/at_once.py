@@ -36,12 +36,12 @@ class AtOnce:
 
 
 def at_most_at_once(
-    movable: Collection[str], in_cloud: Iterable[Pod], pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger
+    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger
 ) -> set[str]:
-    """Of the pods (uids) that may be moved all that are near, and of those in the cloud as many as may go at once.
+    """Of the pods (uids) that may be moved all but those of `some` that are too many at once, the last ones of them.
 
-    So what is decided on them need not be decided again without those that are too many.
+    So what is decided on them need not be decided again without these.
     """
-    counted = AtOnce(pods, leaving, ledger)
-    surplus = {pod.uid for pod in in_cloud if pod.uid in movable and not counted.try_spend(pod)}
+    at_once = AtOnce(pods, leaving, ledger)
+    surplus = {pod.uid for pod in some if pod.uid in movable and not at_once.try_spend(pod)}
     return set(movable) - surplus

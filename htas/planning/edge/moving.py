@@ -59,11 +59,11 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     pods = served(situation.snapshot.cluster)
     movable = {pod.uid for pod in pods if movers.why_not(pod) is None}
     near = {names[row].name for row in rows}
-    in_cloud = [pod for pod in pods if where.get(pod.uid) not in near]
+    counted = [pod for pod in pods if where.get(pod.uid) not in near]
     leaving, ledger = Leaving(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
     closed = unfit_targets(situation.snapshot.cluster, policy.edge, situation.now)
     for _ in range(LOOKS):
-        some = at_most_at_once(movable, in_cloud, pods, leaving, ledger)
+        some = at_most_at_once(movable, counted, pods, leaving, ledger)
         view = edge_view(situation, rows, where, movable=some, closed=closed)
         decision = suggest(view.state, policy.edge)
         if not decision.moves:
@@ -73,6 +73,9 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
         if not trial.unfit:
             return trial.accepted(decision)
         movable -= trial.unfit
+        # At first any pod near may be the one that leaves; then of each service those that were chosen, and no more.
+        chosen = {view.pods[move.pod].uid for move in decision.moves}
+        counted = sorted(pods, key=lambda pod: pod.uid not in chosen)
     return Suggestion()
 
 

@@ -23,6 +23,7 @@ kind: HTASConfiguration
 cluster: demo
 flavours: {flavours: [{name: small, cpu: 1, memory: 1Gi, pricePerHour: "0.1"}]}
 provider: {sandbox: {}}
+edge: {settle: 0s}
 nodeGroups: GROUPS
 """
 BOTH = "[{name: near, tier: edge}, {name: cloud, maxNodes: 0}]"
@@ -48,8 +49,9 @@ def of_web(name: str, where: str | None) -> dict[str, Any]:
 def test_the_headline_counts_moves_to_the_edge(tmp_path: Path) -> None:
     pods = [of_web(f"web-{i}", "far") for i in range(3)]
     replicas = named("ReplicaSet", "web", spec={"replicas": 3})
+    budget = named("PodDisruptionBudget", "any", spec={"selector": {}}, status={"disruptionsAllowed": 3})
     there = (node("e", "2", "4Gi", "z", **NEAR), node("far", "4", "8Gi", "z", **FAR))
-    said = says(tmp_path, "plan", items=(*there, *pods, replicas))
+    said = says(tmp_path, "plan", items=(*there, *pods, replicas, budget))
     assert (said.exit_code, said.stderr) == (0, "")
     assert " 3 to move, " in said.stdout
     assert "Move, for the edge" in said.stdout

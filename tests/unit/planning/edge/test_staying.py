@@ -15,11 +15,13 @@ from tests.builders import NOW, make_job, make_node, make_pod, make_snapshot, ru
 from tests.unit.planning.edge.test_stage import near, of, policy
 
 DEFAULT = EdgePolicy()
+LONG_S = 3600.0
+"""Long enough to have settled."""
 LATER = "it may be moved to the edge"
 
 
 def told(pod: Pod, *others: Pod, edge: EdgePolicy = DEFAULT, cores: str = "2", **snapshot: Any) -> str:
-    the_policy, pods = policy(edge=edge), (running(pod, "far"), *others)
+    the_policy, pods = policy(edge=edge), (running(pod, "far", LONG_S), *others)
     seen = make_snapshot([near("e", cores), make_node("far", "16")], pods, **snapshot)
     return why_it_stays(seen.cluster.pods[0], seen, plan(seen, the_policy, NOW), the_policy)
 
@@ -45,7 +47,7 @@ def test_what_the_policy_forbids() -> None:
 def test_a_target_that_is_met_is_enough_where_more_is_worth_nothing() -> None:
     met = "its service has met its target, and with edge.beta 0 more of it near is worth nothing"
     half = of("web", "1", qos=0.5)
-    near_already = running(of("web", "2", qos=0.5), "e")
+    near_already = running(of("web", "2", qos=0.5), "e", LONG_S)
     assert told(half, near_already, edge=EdgePolicy(beta=0.0)) == met
     assert told(of("web", "1", qos=0.0), edge=EdgePolicy(beta=0.0)) == met
     assert not told(half, near_already, edge=EdgePolicy(beta=0.5)).startswith("its service")
@@ -54,7 +56,7 @@ def test_a_target_that_is_met_is_enough_where_more_is_worth_nothing() -> None:
 
 def test_what_another_period_may_change() -> None:
     assert told(of("web", "1"), search=Search(is_under_way=True)) == f"{LATER} once room is made for work that waits"
-    first = running(of("web", "2", created_at=NOW - 999), "far")
+    first = running(of("web", "2", created_at=NOW - 999), "far", LONG_S)
     one = EdgePolicy(cloud_to_edge_moves=1)
     assert (
         told(of("web", "1"), first, edge=one)

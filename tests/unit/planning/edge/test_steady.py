@@ -79,6 +79,18 @@ def test_pods_of_several_services_fill_what_one_may_not_use() -> None:
     assert len(set(moved(nodes, pods))) == EdgePolicy().cloud_to_edge_moves
 
 
+@pytest.mark.parametrize("services", [1, 3, 7])
+def test_many_services_give_way_a_few_pods_each(services: int) -> None:
+    """Each has ten pods near and wants none there: two of each may leave at once. Others of four lack them all."""
+    full = [pod for i in range(services) for pod in of(f"far{i}", 10, "e", qos=0.0)]
+    lack = [pod for i in range(6) for pod in of(f"near{i}", 4)]
+    leave = moved([near(cpu=str(10 * services)), make_node("far", "60", "256Gi")], [*full, *lack])
+    gone = [name for name in leave if name.startswith("far")]
+    assert len(leave) == 2 * len(gone)
+    assert 1 <= len(gone) <= EdgePolicy().cloud_to_edge_moves
+    assert all(gone.count(name) <= 2 for name in gone)
+
+
 def test_pods_that_wait_are_missed_already() -> None:
     waiting = of("web", 1, None, scheduler="other")
     assert moved([near(), FAR], [*of("web", 4), *waiting]) == []
