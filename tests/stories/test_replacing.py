@@ -34,7 +34,7 @@ def fewest_up(story: Story, name: str, from_s: int, to_s: int) -> int:
 
 
 def shrunk(method: MigrationMethod) -> Story:
-    """Six replicas on two machines, of which four go after ten minutes: one machine would do."""
+    """Six replicas on two machines, of which two go after ten minutes: one machine would do then."""
     policy = make_policy([NodeGroup("any", cleaning=rules(method))], [MACHINE])
     story = Story(policy, service("web", 6, disruption=MOVABLE))
     story.world.load(Workload("less", (), (Rescale(600, "default", "web", 4),)))
