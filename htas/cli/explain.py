@@ -77,10 +77,10 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
 
 
 def _movable(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[str]:
-    """Why it cannot leave its node with its progress, where its group moves pods so."""
+    """Why no twin can take its place elsewhere, where its group moves pods so."""
     node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
     group = policy.group(node.group) if node is not None else None
-    if node is None or group is None or not group.cleaning.migration.keeps_progress or pod.is_daemon:
+    if node is None or group is None or not group.cleaning.migration.makes_twin or pod.is_daemon:
         return
     method, volumes = group.cleaning.migration, VolumeBook.of(snapshot.cluster.volumes)
     refused = refusal(pod, method, policy.migration, volumes) or source_refusal(node, method)

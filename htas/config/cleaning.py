@@ -50,8 +50,8 @@ class CleaningSetting(Section):
     )
     migration: MigrationMethod = Field(
         default=MigrationMethod.EVICT,
-        description="evict: pods start again. Others keep their progress: checkpoint (simulated nodes), "
-        "kubelet-checkpoint (containerd 2.2 and 2.3), command (your own executables).",
+        description="evict: pods start again. replace: services start elsewhere before they end. Others keep their "
+        "progress: checkpoint (simulated nodes), kubelet-checkpoint (containerd 2.2, 2.3), command (your own).",
     )
     migration_time: Seconds = Field(
         default=10.0,

@@ -102,9 +102,9 @@ def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator
     provider, method = document.raw.get("provider"), group.cleaning.migration
     what = None
     if isinstance(provider, dict) and "openstack" in provider and method is MigrationMethod.CHECKPOINT:
-        what = "is for simulated nodes; for machines of openstack write evict, kubelet-checkpoint or command"
+        what = "is for simulated nodes; for machines of openstack write evict, replace, kubelet-checkpoint or command"
     elif (not isinstance(provider, dict) or "sandbox" in provider) and method in REAL:
-        what = "is for real nodes; in the sandbox write checkpoint, which models it, or evict"
+        what = "is for real nodes; in the sandbox write checkpoint, which models it, replace or evict"
     if what is not None:
         yield Problem(document.place((*steps, "cleaning", "migration")), what)
 

@@ -13,6 +13,9 @@ from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Problem
 
 REAL = frozenset({MigrationMethod.KUBELET_CHECKPOINT, MigrationMethod.COMMAND})
+"""Methods that need real nodes."""
+CARRIED = REAL | {MigrationMethod.REPLACE}
+"""Methods that the daemon itself carries from state to state, in any cluster; simulated ones are the provider's."""
 _NEEDED: dict[Transfer, tuple[str, ...]] = {
     Transfer.SCP: ("identityFile", "knownHostsFile"),
     Transfer.REGISTRY: ("url", "agentTokenFile"),

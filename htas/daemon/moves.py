@@ -8,12 +8,15 @@ from pathlib import Path
 from threading import Semaphore
 
 from htas.adapters.checkpoint.command import CommandMethod
+from htas.adapters.checkpoint.documents import Json
 from htas.adapters.checkpoint.engine import CheckpointMigration
 from htas.adapters.checkpoint.kubelet import Kubelets
 from htas.adapters.checkpoint.kubelet_checkpoint import Copies, KubeletCheckpoint
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.registry_copies import RegistryCopies
+from htas.adapters.checkpoint.removal import at_once_s
+from htas.adapters.checkpoint.replacing import Replacing
 from htas.adapters.checkpoint.secure_copy import SecureCopies
 from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.access import Access
@@ -22,10 +25,14 @@ from htas.adapters.kubernetes.live import LiveView
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
+from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.snapshot import Move
 from htas.ports import MigrationPort, MoveRefusedError
+
+USUAL_GRACE_S = 30
+"""Kubernetes' own default."""
 
 
 class MovesByMethod:
@@ -78,6 +85,7 @@ def moves_by_method(
     makers: dict[MigrationMethod, Callable[[], Method]] = {
         MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, api),
         MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
+        MigrationMethod.REPLACE: lambda: Replacing(Objects(api)),
     }
     at_once = Semaphore(policy.migration.at_once)
     named = {group.cleaning.migration for group in policy.groups} | set_up(policy.migration)
@@ -89,6 +97,7 @@ def moves_by_method(
             sweepable=partial(_nodes_of, policy, live, method),
             reached=reached,
             at_once=at_once,
+            grace=partial(grace_s, policy, live.node) if method is MigrationMethod.REPLACE else at_once_s,
         )
         for method, make in makers.items()
         if method in named
@@ -108,6 +117,14 @@ def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServ
         copies = RegistryCopies(settings.registry, objects.address)
     trusted = Path(settings.kubelet_ca_file) if settings.kubelet_ca_file else access.ca_file
     return KubeletCheckpoint(objects, Kubelets(access, settings.kubelet_port, trusted, own), copies)
+
+
+def grace_s(policy: Policy, node_of: Callable[[str], Node | None], pod: Json) -> int:
+    """What a pod that serves until it ends is given: as an evicted one, its own, but no more than its group allows."""
+    node = node_of(pod["spec"].get("nodeName", ""))
+    group = policy.group(node.group if node is not None else None)
+    own_s: int = pod["spec"].get("terminationGracePeriodSeconds", USUAL_GRACE_S)
+    return own_s if group is None else min(own_s, int(group.cleaning.max_grace_s))
 
 
 def _nodes_of(policy: Policy, live: LiveView, method: MigrationMethod) -> Sequence[str]:

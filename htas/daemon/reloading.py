@@ -13,7 +13,8 @@ from threading import Event, Thread
 import structlog
 
 from htas.config.loader import ConfigurationError, Loaded, load_configuration
-from htas.config.migration_keys import REAL
+from htas.config.migration_keys import CARRIED
+from htas.config.sandbox import SandboxSetting
 from htas.model.policy import MigrationMethod
 
 log = structlog.get_logger()
@@ -89,12 +90,14 @@ def changed_for_good(old: Loaded, new: Loaded) -> list[str]:
     """Keys (as written) that differ and that only a new start can change."""
     fields = type(old.settings).model_fields
     keys = [fields[name].alias or name for name in FIXED if getattr(old.settings, name) != getattr(new.settings, name)]
-    return keys if _real_methods(new) <= _real_methods(old) else [*keys, "nodeGroups.cleaning.migration"]
+    return keys if _carried_methods(new) <= _carried_methods(old) else [*keys, "nodeGroups.cleaning.migration"]
 
 
-def _real_methods(loaded: Loaded) -> set[MigrationMethod]:
-    """Ways of moving pods between real nodes that groups name: what carries them is made at the start."""
-    return {group.cleaning.migration for group in loaded.policy.groups} & REAL
+def _carried_methods(loaded: Loaded) -> set[MigrationMethod]:
+    """Ways of moving pods that groups name, where what carries them is made at the start: the sandbox has them all."""
+    if isinstance(loaded.provider, SandboxSetting):
+        return set()
+    return {group.cleaning.migration for group in loaded.policy.groups} & CARRIED
 
 
 def fingerprint(loaded: Loaded) -> str:

@@ -194,7 +194,7 @@ class Draining:
         if group is None or node.annotations.get(SCALE_DOWN_DISABLED) == "true":
             return f"the node is annotated {SCALE_DOWN_DISABLED}" if group is not None else "its group is gone"
         now = self.ports.clock.now()
-        volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.keeps_progress else NO_VOLUMES
+        volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
         context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)
         under_way = {move.pod for move in self.ports.migration.moving()}
         for pod in self._held(view.pods, node.name):
@@ -221,7 +221,7 @@ class Draining:
             if pod.is_terminating or pod.key in under_way:
                 continue
             move = moves[pod.key]
-            if MigrationMethod(move.method).keeps_progress:
+            if MigrationMethod(move.method).makes_twin:
                 if self._may_begin > 0:
                     self._may_begin -= 1
                     calls.append(partial(self._migrate, pod, move))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
-from htas.model.policy import Timeouts
+from htas.model.policy import MigrationMethod, Timeouts
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import FailedMove
 from htas.ports import MigrationPort
@@ -21,13 +21,17 @@ STEPS = {
     "total": (MigrationState.PREPARED, MigrationState.DONE),
 }
 """What people call the time between two states of the attempt that succeeded."""
+START = (MigrationState.PREPARED, MigrationState.RESTORED)
+"""What a method without a checkpoint does at first: a fresh copy is started, until it is Ready."""
 REMEMBERED = 1000
 """Ids of moves that were told: ten times as many as the port remembers itself."""
 
 
 def step_seconds(move: MigrationRecord) -> dict[str, float]:
     """How long each step of the last attempt took, as far as it came."""
-    taken = {step: move.took(*edge) for step, edge in STEPS.items()}
+    is_fresh = MigrationState.CHECKPOINTED not in move.reached
+    steps = {"start": START, **STEPS} if is_fresh else STEPS
+    taken = {step: move.took(*edge) for step, edge in steps.items()}
     return {step: seconds for step, seconds in taken.items() if seconds is not None}
 
 
@@ -97,7 +101,8 @@ class MovesSeen:
 
     def _ended(self, move: MigrationRecord) -> Outcome:
         if move.state is MigrationState.DONE:
-            self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
+            if MigrationMethod(move.method).keeps_progress:  # size is no matter where nothing is copied
+                self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
             self._failed = {key: failed for key, failed in self._failed.items() if key[0] != move.source}
             return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)

@@ -2,7 +2,7 @@
 
 Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
 the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
-cycle goes on from there. What turns out not to be movable with its progress is evicted to its slot, if somebody
+cycle goes on from there. What turns out not to be movable by its method is evicted to its slot, if somebody
 starts it again. Who leaves now is the planner's to say (htas.planning.rearrangement.carrying), and is asked again on a
 fresh view just before. Cancelled, it evicts nobody any more: pods that have left are ordinary waiting pods.
 """
@@ -169,8 +169,8 @@ class Rearranging:
         return current
 
     def _is_moved(self, pod: Pod, step: Step, current: OpenRearrangement) -> bool:
-        """Whether a pod keeps its progress. Once that was taken back, its controller starts it at the target."""
-        if step.target is None or not MigrationMethod(step.method).keeps_progress:
+        """Whether a twin takes a pod's place. Once that was taken back, its controller starts it at the target."""
+        if step.target is None or not MigrationMethod(step.method).makes_twin:
             return False
         return pod.owner is None or self.moves.failure(pod.key, pod.uid, current.started_at) is None
 

@@ -176,11 +176,11 @@ def _method_for(source: Node | None, policy: Policy) -> MigrationMethod:
     """The group's method; of a node without a group, the only one that any group has."""
     group = policy.group(source.group if source is not None else None)
     groups = [group] if group is not None else policy.groups
-    methods = {each.cleaning.migration for each in groups if each.cleaning.migration.keeps_progress}
+    methods = {each.cleaning.migration for each in groups if each.cleaning.migration.makes_twin}
     if len(methods) != 1:
         whose = f"group {group.name} moves" if group is not None else "the groups move"
         how = ", ".join(sorted({each.cleaning.migration.value for each in groups}))
-        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{whose} pods by {how}; state a method that keeps progress")
+        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{whose} pods by {how}; state another method")
     return methods.pop()
 
 

@@ -1,7 +1,8 @@
 """Moves of running pods: their states, what is known of each, and why one is refused or taken back.
 
-A move keeps a pod's progress: its source runs on until the restored process is seen running at the target (HTAS
-paper 4.2). An eviction has no states: nothing of it needs to be found again after a crash, nor can be taken back.
+The source runs on until its twin is seen running at the target: the restored process, which keeps the pod's progress
+(HTAS paper 4.2), or a fresh copy of a service's pod. An eviction has no states: nothing of it needs to be found again
+after a crash, nor can be taken back.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class MigrationState(StrEnum):
     TRANSFERRED = "Transferred"
     """The checkpoint is where the target can restore it, and its digest is right."""
     RESTORED = "Restored"
-    """Every container of the twin was seen running: the container's state says so, not the pod's phase."""
+    """Every container of the twin was seen running: the container's state says so, not the pod's phase. A fresh copy is
+    Ready: its condition says so."""
     SWITCHED = "Switched"
     """The twin has the source's place with its controller; the source is to be deleted."""
     DONE = "Done"
@@ -66,10 +68,10 @@ TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
     MigrationState.DONE: frozenset(),
     MigrationState.ROLLED_BACK: frozenset(),
 }
-"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's,
-skips what it does not have; none may switch what was not seen running. A switch is taken back only while the source
-lives: KWOK's model does so when the twin is gone, a real move when the twin ended or lost its node before the source
-was deleted."""
+"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's or
+`replace`, skips what it does not have; none may switch what was not seen running. A switch is taken back only while
+the source lives: KWOK's model does so when the twin is gone, a real move when the twin ended or lost its node before
+the source was deleted."""
 
 
 class Refusal(StrEnum):
@@ -87,6 +89,10 @@ class Refusal(StrEnum):
     """It would be restored with the directory empty, or not at all where a file of it is open."""
     HOST_PATH = "HostPath"
     LOCAL_VOLUME = "LocalVolume"
+    BEGINS_AGAIN = "WouldBeginAgain"
+    """Batch work, by a method that starts a fresh copy: it would do twice what it has done."""
+    READINESS_GATE = "ReadinessGate"
+    """Somebody else says when it is Ready, and knows nothing of a twin, which bears no labels yet."""
     READ_WRITE_ONCE = "ReadWriteOnceVolume"
     """Its volume can be attached to one node, and the source needs it until the twin runs."""
     SHARED_VOLUME = "WritesToSharedVolume"

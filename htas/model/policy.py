@@ -76,10 +76,17 @@ class MigrationMethod(StrEnum):
     """The kubelet checkpoints it with CRIU; the target's runtime restores it from a checkpoint image."""
     COMMAND = "command"
     """The operator's own executables checkpoint, transfer and restore it."""
+    REPLACE = "replace"
+    """A fresh copy of a service's pod is started at the target; once it is Ready, it takes the pod's place."""
 
     @property
     def keeps_progress(self) -> bool:
         """Whether a moved pod goes on where it was, instead of beginning again."""
+        return self not in (MigrationMethod.EVICT, MigrationMethod.REPLACE)
+
+    @property
+    def makes_twin(self) -> bool:
+        """Whether another pod runs at the target before the first one ends, and takes its place: none is missing."""
         return self is not MigrationMethod.EVICT
 
 

@@ -1,4 +1,4 @@
-"""How a pod leaves its node: with its progress where nothing speaks against it, else by eviction.
+"""How a pod leaves its node: by the method of its group where nothing speaks against it, else by eviction.
 
 The same rule for what the optimiser decides, for each step of carrying it out, and for whether a pod without a
 controller may be moved at all: evicted, nobody would start it again.
@@ -20,8 +20,8 @@ class Leaving:
         self._nodes = {node.name: node for node in view.nodes}
         self._methods = {group.name: group.cleaning.migration for group in policy.groups}
         self._settings = policy.migration
-        is_any_kept = any(method.keeps_progress for method in self._methods.values())
-        self._volumes = VolumeBook.of(view.volumes) if is_any_kept else NO_VOLUMES
+        has_twins = any(method.makes_twin for method in self._methods.values())
+        self._volumes = VolumeBook.of(view.volumes) if has_twins else NO_VOLUMES
 
     def method(self, pod: Pod, target: str | None = None) -> MigrationMethod:
         """That of its node's group if nothing speaks against it, else eviction; `target` None: not chosen yet."""
@@ -32,7 +32,7 @@ class Leaving:
     def possible(self, pod: Pod, method: MigrationMethod, target: str | None = None) -> MigrationMethod:
         """A method if pod, source and target allow it, else eviction."""
         source, there = self._nodes.get(pod.node or ""), self._nodes.get(target or "")
-        if source is None or not method.keeps_progress:
+        if source is None or not method.makes_twin:
             return MigrationMethod.EVICT
         refused = (
             refusal(pod, method, self._settings, self._volumes)
@@ -43,4 +43,4 @@ class Leaving:
 
     def arrives(self, pod: Pod, target: str) -> bool:
         """Whether the pod, or one that its controller makes instead, comes to run at the target."""
-        return pod.owner is not None or self.method(pod, target).keeps_progress
+        return pod.owner is not None or self.method(pod, target).makes_twin

@@ -259,15 +259,17 @@ class SandboxCluster:
     def unreserve(self, node: str, token: str) -> None:
         self._held.get(node, {}).pop(token, None)
 
-    def relocate(self, key: str, target: str) -> None:
-        """A pod goes on running on another node, Ready there from now on."""
+    def relocate(self, key: str, target: str, started_at: float | None = None) -> None:
+        """A pod goes on running on another node, Ready there from now on; `started_at`: since when a copy of it is."""
         record = self._records[key]
         source = record.pod.node or ""
         self._on_node[source].discard(key)
         self._held[source].pop(key, None)
         self._on_node[target].add(key)
         self._hold(target, key, record.pod.requests)
-        self._put(record, msgspec.structs.replace(record.pod, node=target, ready_since=self._clock.now()))
+        now, own_start = self._clock.now(), record.pod.started_at
+        began, ready = (own_start, now) if started_at is None else (started_at, started_at)
+        self._put(record, msgspec.structs.replace(record.pod, node=target, started_at=began, ready_since=ready))
         self._changes += 1
 
     def repeat(self, key: str, seconds: float) -> None:

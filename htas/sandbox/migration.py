@@ -1,8 +1,9 @@
-"""Checkpoint moves in the sandbox: the pod runs on at its source until it runs at the target.
+"""Moves in the sandbox: the pod runs on at its source until it runs at the target.
 
 A move takes T = C ÷ B + K (HTAS paper 5.3): the image's size (here the pod's memory request) over the bandwidth, and
 the time to end the pod at the source. Its states are those of real moves; so are attempts, roll-back and what is done
-twice: the source's work since the dump, by which the pod ends later.
+twice: the source's work since the dump, by which the pod ends later. A service that is replaced starts at the target
+instead, as long as any pod starts, and ends at the source within its own grace.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from functools import partial
 import msgspec
 
 from htas.model.migrations import ENDED_KEPT, Failure, MigrationRecord, MigrationState, Refusal
-from htas.model.pods import Phase, Pod
+from htas.model.pods import Phase, Pod, WorkKind
 from htas.model.policy import MigrationMethod
 from htas.model.snapshot import Move
 from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
 from htas.sandbox.clock import EventQueue, VirtualClock
-from htas.sandbox.cluster import SandboxCluster
+from htas.sandbox.cluster import START_S, SandboxCluster
 from htas.sandbox.faults import Faults
 from htas.sandbox.ledger import Ledger
 
@@ -84,6 +85,8 @@ class SandboxMigration:
             return
         if present.phase is not Phase.RUNNING or present.node is None or present.is_terminating:
             raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} does not run, or not for long")
+        if method is MigrationMethod.REPLACE and present.kind is WorkKind.BATCH:
+            raise MoveRefusedError(Refusal.BEGINS_AGAIN, f"pod {pod.key} is batch work, which would begin again")
         self._cluster.reserve(target, _token(pod.key), present.requests)
         self._serial += 1
         now = self._clock.now()
@@ -99,7 +102,7 @@ class SandboxMigration:
             reached={MigrationState.PREPARED.value: now},
             memory_bytes=present.requests.memory_bytes,
         )
-        self._dump(pod.key)
+        self._attempt(pod.key)
 
     def moving(self) -> Sequence[Move]:
         return tuple(Move(m.pod, m.source, m.target, m.method, m.started_at) for m in self._moves.values())
@@ -108,6 +111,12 @@ class SandboxMigration:
         return (*self._moves.values(), *self._ended)
 
     # The steps of an attempt. Each ends by itself or by what went missing meanwhile.
+
+    def _attempt(self, key: str) -> None:
+        if _is_fresh(self._moves[key]):
+            self._after(START_S, key, self._restored)
+        else:
+            self._dump(key)
 
     def _dump(self, key: str) -> None:
         move = self._moves[key] = msgspec.structs.replace(self._moves[key], dumped_at=self._clock.now())
@@ -128,14 +137,14 @@ class SandboxMigration:
             move = self._advance(key, MigrationState.RESTORED)
             self._cluster.repeat(key, self._repeated_s(move))
             self._advance(key, MigrationState.SWITCHED)
-            self._after(self.termination_s, key, self._source_ended)
+            self._after(self._end_s(move), key, self._source_ended)
 
     def _source_ended(self, key: str) -> None:
         if not self._goes_on(key, "", Failure.SWITCH_FAILED):
             return
         move = self._moves[key]
         self._cluster.unreserve(move.target, _token(key))
-        self._cluster.relocate(key, move.target)
+        self._cluster.relocate(key, move.target, move.reached[MigrationState.RESTORED] if _is_fresh(move) else None)
         self._ledger.migrations += 1
         self._ledger.work_repeated_s += self._repeated_s(move)
         self._end(key, MigrationState.DONE)
@@ -164,7 +173,7 @@ class SandboxMigration:
                 self._roll_back(key, failure, str(error))
             else:
                 self._advance(key, MigrationState.PREPARED, reason=failure.value, detail=str(error))
-                self._dump(key)
+                self._attempt(key)
             return False
         except HTASError as error:
             self._roll_back(key, failure, str(error))
@@ -198,10 +207,19 @@ class SandboxMigration:
         self._moves[key] = self._moves[key].advanced(state, self._clock.now(), **changes)
         return self._moves[key]
 
+    def _end_s(self, move: MigrationRecord) -> float:
+        """K; what serves until it ends has its own grace for that."""
+        pod = self._cluster.pod(move.pod)
+        return pod.grace_s if pod is not None and _is_fresh(move) else self.termination_s
+
     def _repeated_s(self, move: MigrationRecord) -> float:
         """What the source did between the dump and the restore, and the restored process does again."""
         began, ended = move.dumped_at, move.reached.get(MigrationState.RESTORED)
         return 0.0 if began is None or ended is None else ended - began
+
+
+def _is_fresh(move: MigrationRecord) -> bool:
+    return move.method == MigrationMethod.REPLACE
 
 
 def _seconds(move: MigrationRecord, rate: float | None) -> float:

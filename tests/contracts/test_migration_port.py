@@ -1,6 +1,8 @@
 import pytest
 
 from htas.model.migrations import Failure, MigrationState, Refusal
+from htas.model.pods import Phase, Pod
+from htas.model.policy import MigrationMethod
 from htas.ports import ConflictError, MoveRefusedError, NotFoundError
 from tests.builders import make_pod
 from tests.contracts.conftest import Universe
@@ -42,6 +44,48 @@ def test_a_move_is_told_from_its_beginning_to_its_end_and_after(universe: Univer
     assert in_order == sorted(ended.reached, key=ended.reached.__getitem__)
     assert {"Prepared", "Restored", "Switched", "Done"} <= set(in_order)
     assert ended.archive_bytes > 0
+
+
+def test_a_replaced_service_runs_elsewhere_before_it_ends(universe: Universe) -> None:
+    for each in webs(universe):
+        universe.cluster.bind(each, "a")
+    universe.wait(5)
+    before = webs(universe)[0]
+    universe.migration.start(before, "b", MigrationMethod.REPLACE)
+    universe.migration.start(before, "b", MigrationMethod.REPLACE)  # begun already is done
+    assert [(move.pod, move.method) for move in universe.migration.moving()] == [(before.key, "replace")]
+    fewest = 2
+    for _ in range(15):
+        universe.wait(2)
+        fewest = min(fewest, len(webs(universe)))
+    assert fewest == 2
+    after = webs(universe)
+    assert (sorted(each.node or "" for each in after), {each.owner for each in after}) == (["a", "b"], {before.owner})
+    (ended,) = universe.migration.records()
+    assert (ended.state, ended.method, ended.attempt) == (MigrationState.DONE, "replace", 1)
+    assert set(ended.reached) == {"Prepared", "Restored", "Switched", "Done"}, "there is no checkpoint"
+    assert (ended.archive_bytes, ended.dumped_at) == (0, None)
+
+
+def test_batch_work_is_not_replaced(universe: Universe) -> None:
+    running_job(universe)
+    with pytest.raises(MoveRefusedError) as refused:
+        universe.migration.start(pod(universe, "job"), "b", MigrationMethod.REPLACE)
+    assert refused.value.reason is Refusal.BEGINS_AGAIN
+    assert not universe.migration.moving()
+
+
+def webs(universe: Universe) -> list[Pod]:
+    """The service's pods that stay and, once they are bound, run; a twin that nobody owns yet is none."""
+    pods = universe.cluster.observe().pods
+    return [
+        each
+        for each in pods
+        if each.name.startswith("web")
+        and each.owner is not None
+        and not each.is_terminating
+        and (each.node is None or each.phase is Phase.RUNNING)
+    ]
 
 
 def test_without_room_nothing_is_moved(universe: Universe) -> None:

@@ -263,6 +263,7 @@ def test_agents_of_a_registry_are_told_where_it_is_and_may_do_nothing_in_the_clu
 MARKED: list[Any] = [
     pytest.param({"labels": {"htas.io/moving": "abcdef012345"}}, id="a move"),
     pytest.param({"labels": {"htas.io/twin-of": "u", "htas.io/restored": "abcdef012345"}}, id="a twin"),
+    pytest.param({"labels": {"htas.io/replacement": "abcdef012345"}}, id="a fresh copy"),
     pytest.param({"annotations": {"htas.io/migration": "{}"}}, id="a journal"),
     pytest.param({"annotations": {"htas.io/moved": "true"}}, id="a switch"),
 ]

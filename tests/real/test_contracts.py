@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from htas.adapters.checkpoint.engine import CheckpointMigration
+from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.replacing import Replacing
 from htas.adapters.kubernetes.cluster import KubernetesCluster
 from htas.adapters.kwok.machines import Faults
 from htas.adapters.kwok.migration import KwokMigration
 from htas.adapters.kwok.provider import KwokProvider
 from htas.daemon.kubernetes_wiring import WallClock
+from htas.daemon.moves import MovesByMethod
+from htas.model.migrations import MigrationSettings
+from htas.model.policy import MigrationMethod
 from htas.model.snapshot import ClusterView
 from tests.contracts.conftest import Universe
 from tests.contracts.test_cluster_port import *  # noqa: F403 # the contract's own tests
@@ -42,14 +48,17 @@ def universe(cluster: Cluster) -> Iterator[Universe]:
     clock = WallClock()
     reading = ReadAfterWrite(cluster.api, "htas")
     provider = KwokProvider(cluster.api, "test", "default", 1.0, Faults())
-    migration = KwokMigration(cluster.api, reading.live)
+    simulated = KwokMigration(cluster.api, reading.live)
+    objects = Objects(cluster.api)
+    replacing = CheckpointMigration(cluster.api, Replacing(objects), MigrationSettings())
+    migration = MovesByMethod(simulated, {MigrationMethod.REPLACE: replacing}, objects)
 
     def advance_to(instant: float) -> None:
         seconds = min(max((instant - clock.now()) / SPEED, SHORTEST_S), LONGEST_S)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             reading.read_once()
-            migration.advance()  # moves go on while a test waits, not between its other steps
+            simulated.advance()  # moves go on while a test waits, not between its other steps
             time.sleep(0.2)
 
     cluster.create(node("a", "2", "4Gi"), node("b", "2", "4Gi"))
@@ -73,4 +82,5 @@ def universe(cluster: Cluster) -> Iterator[Universe]:
         time.sleep(0.1)
     provider.start()
     yield Universe(clock, reading, provider, migration, advance_to)
+    replacing.close()
     provider.close()

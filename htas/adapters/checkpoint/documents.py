@@ -1,4 +1,5 @@
-"""The documents of a move: the twin that is restored from a checkpoint, and the patches that journal and switch.
+"""The documents of a move: the twin, restored from a checkpoint or started afresh, and the patches that journal and
+switch.
 
 A pod that is being moved, and its twin, bear the label MOVING with the move's id: by it any later process finds both.
 """
@@ -14,9 +15,12 @@ import msgspec
 from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState
 from htas.model.pods import MOVING, TWIN_OF
+from htas.model.policy import MigrationMethod
 
 RESTORED = "htas.io/restored"
 """The label of a pod that was restored, with the move's id: its image is kept on the node as long as it lives."""
+FRESH = "htas.io/replacement"
+"""The label of a pod that was started afresh, with the move's id: its node keeps nothing for it."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 COST_BEFORE = "htas.io/pod-deletion-cost"
 """The annotation with the deletion cost that a source had of its own."""
@@ -64,7 +68,7 @@ def _may_tell(pod: Json, record: MigrationRecord) -> bool:
 
 
 def is_its_own(pod: Json, record: MigrationRecord) -> bool:
-    """Whether a record that was read on a pod is of a move of that pod, or of the move that restored it."""
+    """Whether a record that was read on a pod is of a move of that pod, or of the move that it came by."""
     if not IDS.fullmatch(record.id) or record.twin not in ("", twin_name_of(record)):
         return False
     if record.containers not in ((), tuple(containers_of(pod))):
@@ -80,11 +84,20 @@ def twin_name_of(record: MigrationRecord) -> str:
     return twin_name(record.pod.partition("/")[2], f"{record.uid}/{record.id}/{record.attempt}")
 
 
+def starts_afresh(record: MigrationRecord) -> bool:
+    """Whether a move's twin begins anew, instead of going on from a checkpoint."""
+    return record.method == MigrationMethod.REPLACE
+
+
+def _mark_of(record: MigrationRecord) -> str:
+    return FRESH if starts_afresh(record) else RESTORED
+
+
 def is_twin_of(pod: Json, record: MigrationRecord) -> bool:
-    """Whether a pod was restored by the present attempt of a move; another that bears its name is let alone."""
+    """Whether a pod was made by the present attempt of a move; another that bears its name is let alone."""
     meta = pod["metadata"]
     is_named = (meta["namespace"], meta["name"]) == (record.pod.partition("/")[0], twin_name_of(record))
-    return is_named and (meta.get("labels") or {}).get(RESTORED) == record.id
+    return is_named and (meta.get("labels") or {}).get(_mark_of(record)) == record.id
 
 
 def stands_for(twin: Json, record: MigrationRecord) -> bool:
@@ -105,7 +118,7 @@ def journalled(record: MigrationRecord) -> Json:
     }
 
 
-MARKS = (MOVING, RESTORED, LEFT_BEHIND)
+MARKS = (MOVING, RESTORED, FRESH, LEFT_BEHIND)
 """Labels that tell of one pod's move, and are not handed on."""
 
 
@@ -120,19 +133,31 @@ def origin(source: Json, record: MigrationRecord) -> Origin:
 def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_policy: str, secret: str = "") -> Json:
     """The pod that is restored: the source's spec on the target, each container from its checkpoint.
 
-    Init containers have done their work already. It has no owner and none of the source's labels before it takes over,
-    so no controller counts it and no Service sends to it.
+    Init containers have done their work already.
     """
-    meta, spec = source["metadata"], source["spec"]
-    given = {MOVE: msgspec.json.encode(origin(source, record)).decode()}
-    dropped = ("ephemeralContainers", "initContainers", "schedulingGates")
-    kept = {key: value for key, value in spec.items() if key not in dropped}
+    spec = source["spec"]
+    kept = {key: value for key, value in spec.items() if key != "initContainers"}
     containers = [
         {**container, "image": image, "imagePullPolicy": pull_policy}
         for container, image in zip(spec["containers"], images, strict=True)
     ]
     if secret:
         kept["imagePullSecrets"] = [*(spec.get("imagePullSecrets") or []), {"name": secret}]
+    return _twin(source, record, {**kept, "containers": containers})
+
+
+def copy_of(source: Json, record: MigrationRecord) -> Json:
+    """The pod that is started afresh: the source's spec on the target, init containers and all."""
+    return _twin(source, record, source["spec"])
+
+
+def _twin(source: Json, record: MigrationRecord, spec: Json) -> Json:
+    """It has no owner and none of the source's labels before it takes over, so no controller counts it and no Service
+    sends to it.
+    """
+    meta = source["metadata"]
+    given = {MOVE: msgspec.json.encode(origin(source, record)).decode()}
+    kept = {key: value for key, value in spec.items() if key not in ("ephemeralContainers", "schedulingGates")}
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != MIGRATION}
     return {
         "apiVersion": "v1",
@@ -140,10 +165,10 @@ def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_p
         "metadata": {
             "name": twin_name_of(record),
             "namespace": meta["namespace"],
-            "labels": {TWIN_OF: meta["uid"], MOVING: record.id, RESTORED: record.id},
+            "labels": {TWIN_OF: meta["uid"], MOVING: record.id, _mark_of(record): record.id},
             "annotations": {**annotations, **given, **journalled(record)["metadata"]["annotations"]},
         },
-        "spec": {**kept, "containers": containers, "nodeName": record.target},
+        "spec": {**kept, "nodeName": record.target},
     }
 
 

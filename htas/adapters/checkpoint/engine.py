@@ -19,11 +19,12 @@ import structlog
 
 from htas.adapters.checkpoint import refusals
 from htas.adapters.checkpoint.documents import Json, containers_of, found_in, is_its_own, record_in
-from htas.adapters.checkpoint.fencing import FencedMethod
+from htas.adapters.checkpoint.fencing import fenced
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Method
 from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.removal import at_once_s
 from htas.adapters.checkpoint.steps import Steps
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.looking import Looking
@@ -44,7 +45,8 @@ REST_S = 60.0
 class CheckpointMigration:
     """Implements MigrationPort. `run` carries moves, `close` ends that: only the daemon that leads does so.
 
-    `sweepable` names the nodes on which an earlier move may have left something; `at_once` is what all methods share.
+    `sweepable` names the nodes on which an earlier move may have left something; `at_once` is what all methods share;
+    `grace` is how many seconds a source is given to end, once its twin has its place.
     """
 
     def __init__(
@@ -57,9 +59,10 @@ class CheckpointMigration:
         clock: Callable[[], float] = time.time,
         reached: Callable[[str], None] = lambda point: None,
         at_once: Semaphore | None = None,
+        grace: Callable[[Json], int] = at_once_s,
     ) -> None:
         self._api = api
-        self._method = method = FencedMethod(method, lambda: api.may_write())  # who leads is told later
+        self._method = method = fenced(method, lambda: api.may_write())  # who leads is told later
         self._settings = settings
         self._clock = clock
         self._closing = Event()
@@ -67,7 +70,7 @@ class CheckpointMigration:
         self._journal = Journal(self._objects)
         self._leftovers = Leftovers(self._objects, method, sweepable)
         self._steps = Steps(
-            self._objects, self._journal, self._leftovers, method, settings, self._closing, clock, reached
+            self._objects, self._journal, self._leftovers, method, settings, self._closing, clock, reached, grace
         )
         self._reached = reached
         self._lock = RLock()
@@ -141,7 +144,7 @@ class CheckpointMigration:
         return False
 
     def _check(self, source: Json, target: str) -> None:
-        refusals.check_pod(source, self._settings)
+        refusals.check_pod(source, self._settings, self._method.name)
         node, there = self._objects.node(source["spec"]["nodeName"]), self._objects.node(target)
         if node is None or there is None:
             raise NotFoundError(f"node {target if node is not None else source['spec']['nodeName']} is gone")

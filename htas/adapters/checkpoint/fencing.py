@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from htas.adapters.checkpoint.documents import Json
-from htas.adapters.checkpoint.methods import Delivered, Dump, Method
+from htas.adapters.checkpoint.methods import Checkpointing, Delivered, Dump, Method
 from htas.model.migrations import MigrationRecord
 from htas.ports import TransientError
 
+_M = TypeVar("_M", bound=Method)
 
-class FencedMethod:
-    """Implements Method by another; each step raises TransientError once `may_act` says no."""
 
-    def __init__(self, method: Method, may_act: Callable[[], bool]) -> None:
+def fenced(method: Method, may_act: Callable[[], bool]) -> Method:
+    """The same method, each step of which raises TransientError once `may_act` says no."""
+    return FencedCheckpointing(method, may_act) if isinstance(method, Checkpointing) else FencedMethod(method, may_act)
+
+
+class FencedMethod(Generic[_M]):
+    """Implements Method by another."""
+
+    def __init__(self, method: _M, may_act: Callable[[], bool]) -> None:
         self.name = method.name
         self._fenced = method
         self._may_act = may_act
-
-    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
-        return self._method("checkpoint").checkpoint(record, source, within_s)
-
-    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
-        return self._method("deliver").deliver(record, source, within_s)
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         return self._method("restore").restore(record, source, within_s)
@@ -39,7 +41,17 @@ class FencedMethod:
     def sweep(self, node: str, keep: Sequence[str]) -> None:
         self._method("sweep").sweep(node, keep)
 
-    def _method(self, step: str) -> Method:
+    def _method(self, step: str) -> _M:
         if not self._may_act():
             raise TransientError(f"{step}: not done, this daemon leads no more")
         return self._fenced
+
+
+class FencedCheckpointing(FencedMethod[Checkpointing]):
+    """Implements Checkpointing by another."""
+
+    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
+        return self._method("checkpoint").checkpoint(record, source, within_s)
+
+    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
+        return self._method("deliver").deliver(record, source, within_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -28,17 +28,12 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 class Method(Protocol):
-    """The steps that differ. Each raises StepFailedError, or what the API server answers; each may be repeated."""
+    """The steps that differ. Each raises StepFailedError, or what the API server answers; each may be repeated.
+
+    One that is no Checkpointing starts a fresh copy: its moves go from Prepared to Restored.
+    """
 
     name: MigrationMethod
-
-    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
-        """Write the pod's processes down on its node; they run on."""
-        ...
-
-    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
-        """Bring the checkpoint to where the target can restore it."""
-        ...
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         """Have the twin made, unless it is there; returns its name."""
@@ -58,4 +53,17 @@ class Method(Protocol):
 
     def sweep(self, node: str, keep: Sequence[str]) -> None:
         """Remove what moves have left on a node, but for those whose ids are given."""
+        ...
+
+
+@runtime_checkable
+class Checkpointing(Method, Protocol):
+    """A method by which twins go on from a checkpoint."""
+
+    def checkpoint(self, record: MigrationRecord, source: Json, within_s: float) -> Dump:
+        """Write the pod's processes down on its node; they run on."""
+        ...
+
+    def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
+        """Bring the checkpoint to where the target can restore it."""
         ...

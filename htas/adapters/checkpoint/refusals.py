@@ -17,24 +17,28 @@ PLAIN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 MOVABLE_VOLUMES = frozenset({"configMap", "secret", "projected", "downwardAPI", "persistentVolumeClaim"})
 """Their files are the same on every node; a claim's access modes are judged before a move is begun."""
 
+STARTED_ANEW = frozenset({Refusal.EMPTY_DIR, Refusal.HOST_PATH})
+"""What a fresh copy has a new one of, as any new pod has. Whether it may be lost is the cleaner's to judge, as of an
+eviction."""
 
-def check_pod(pod: Json, settings: MigrationSettings) -> None:
+
+def check_pod(pod: Json, settings: MigrationSettings, method: MigrationMethod) -> None:
     """Raises MoveRefusedError for a pod that is not moved as it is."""
     key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-    for reason, what in _objections(pod, settings):
+    for reason, what in _objections(pod, settings, method):
         raise MoveRefusedError(reason, f"pod {key} {what}")
 
 
 def check_nodes(source: Json, target: Json, method: MigrationMethod) -> None:
     """Raises MoveRefusedError where the runtimes of two nodes, or the target's state, do not allow a move."""
-    runtimes = [node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in (source, target)]
-    by_kubelet = method is MigrationMethod.KUBELET_CHECKPOINT
-    if by_kubelet and not can_checkpoint(runtimes[0]):
-        what = f"{source['metadata']['name']} runs {runtimes[0]}"
-        raise MoveRefusedError(Refusal.SOURCE_CANNOT_CHECKPOINT, what)
-    if by_kubelet and not can_restore(runtimes[1]):
-        what = f"{target['metadata']['name']} runs {runtimes[1]}"
-        raise MoveRefusedError(Refusal.TARGET_CANNOT_RESTORE, what)
+    if method is MigrationMethod.KUBELET_CHECKPOINT:
+        runtimes = [node["status"]["nodeInfo"]["containerRuntimeVersion"] for node in (source, target)]
+        if not can_checkpoint(runtimes[0]):
+            what = f"{source['metadata']['name']} runs {runtimes[0]}"
+            raise MoveRefusedError(Refusal.SOURCE_CANNOT_CHECKPOINT, what)
+        if not can_restore(runtimes[1]):
+            what = f"{target['metadata']['name']} runs {runtimes[1]}"
+            raise MoveRefusedError(Refusal.TARGET_CANNOT_RESTORE, what)
     if why := unready(target):
         raise MoveRefusedError(Refusal.TARGET_NOT_READY, why)
 
@@ -47,8 +51,15 @@ def unready(node: Json) -> str:
     return f"node {name} is cordoned" if node["spec"].get("unschedulable") else ""
 
 
-def _objections(pod: Json, settings: MigrationSettings) -> Iterator[tuple[Refusal, str]]:
-    spec = pod["spec"]
+def _objections(pod: Json, settings: MigrationSettings, method: MigrationMethod) -> Iterator[tuple[Refusal, str]]:
+    yield from _to_any_twin(pod)
+    if method is MigrationMethod.REPLACE:
+        yield from _to_a_fresh_copy(pod)
+    else:
+        yield from _to_a_checkpoint(pod, settings)
+
+
+def _to_any_twin(pod: Json) -> Iterator[tuple[Refusal, str]]:
     if pod["metadata"].get("deletionTimestamp") or not all("running" in (s.get("state") or {}) for s in statuses(pod)):
         yield Refusal.NOT_RUNNING, "does not run, or not for long"
     kind = owner_kind(pod)
@@ -56,6 +67,26 @@ def _objections(pod: Json, settings: MigrationSettings) -> Iterator[tuple[Refusa
         yield Refusal.KEEPS_ITS_NAME, "must keep its name, which a twin cannot have"
     if kind not in KNOWN_OWNERS:
         yield Refusal.OWNER_UNKNOWN, f"belongs to a {kind}"
+    if pod["spec"].get("readinessGates"):
+        yield Refusal.READINESS_GATE, "has a readiness gate, which whoever sets it does not set on a twin"
+
+
+def _to_a_fresh_copy(pod: Json) -> Iterator[tuple[Refusal, str]]:
+    """Claims' access modes are judged before a move is begun; the scheduler, which a twin does not meet, would do the
+    rest for a new pod's volumes and devices.
+    """
+    spec = pod["spec"]
+    if owner_kind(pod) == "Job" or spec.get("restartPolicy", "Always") != "Always":
+        yield Refusal.BEGINS_AGAIN, "runs to an end, and a fresh copy would begin its work again"
+    if spec.get("resourceClaims"):
+        yield Refusal.DEVICE, "claims a device, which the scheduler would allocate"
+    for reason, what in _lost_with_its_node(pod):
+        if reason not in STARTED_ANEW:
+            yield reason, what
+
+
+def _to_a_checkpoint(pod: Json, settings: MigrationSettings) -> Iterator[tuple[Refusal, str]]:
+    spec = pod["spec"]
     if len(spec["containers"]) > 1 and not settings.several_containers:
         yield Refusal.SEVERAL_CONTAINERS, "has several containers, which are not checkpointed at one instant"
     if any(each.get("restartPolicy") == "Always" for each in spec.get("initContainers") or ()):
@@ -67,9 +98,13 @@ def _objections(pod: Json, settings: MigrationSettings) -> Iterator[tuple[Refusa
             map(_is_device, (container.get("resources") or {}).get("limits") or {})
         ):
             yield Refusal.DEVICE, f"has a device (container {container['name']})"
+    yield from _lost_with_its_node(pod)
+
+
+def _lost_with_its_node(pod: Json) -> Iterator[tuple[Refusal, str]]:
     annotations = pod["metadata"].get("annotations") or {}
     exempt = {name.strip() for name in annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")}
-    for volume in spec.get("volumes") or ():
+    for volume in pod["spec"].get("volumes") or ():
         if volume["name"] not in exempt:
             yield from _lost_with(volume)
 

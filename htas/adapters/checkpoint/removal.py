@@ -13,6 +13,20 @@ from htas.ports import ConflictError, TransientError
 
 POLL_S = 0.1
 """Between looks at a pod that is to go, or to come."""
+LONGEST_POLL_S = 1.0
+
+
+def poll_s(since: float) -> float:
+    """Until the next look at a pod that is waited for since an instant of the monotonic clock.
+
+    A twentieth of the wait so far, so that ten services that each take 30 s to start do not ask 200 times a second.
+    """
+    return min(max((time.monotonic() - since) / 20, POLL_S), LONGEST_POLL_S)
+
+
+def at_once_s(pod: Json) -> int:
+    """The grace in which a pod's processes are ended that would only do work twice."""
+    return GRACE_S
 
 
 class Removal:
@@ -22,29 +36,33 @@ class Removal:
         self._objects = objects
         self._closing = closing
 
-    def remove(self, find: Callable[[], Json | None], within_s: float) -> bool:
+    def remove(
+        self, find: Callable[[], Json | None], within_s: float, grace: Callable[[Json], int] = at_once_s
+    ) -> bool:
         """Whether the pod that `find` returns (None: it is gone) has ended, or the Node object it was on is gone.
 
-        Where a node that is Ready does not end it within as many seconds, its object is removed all the same: the
-        kubelet ends what the API server does not know. A node that is not Ready may run it on, and the answer is False:
-        it ends the pod when it answers again. Raises what `find` raises, and TransientError where this daemon ends.
+        Where a node that is Ready does not end it within as many seconds after its grace, its object is removed all
+        the same: the kubelet ends what the API server does not know. A node that is not Ready may run it on, and the
+        answer is False: it ends the pod when it answers again. Raises what `find` raises, and TransientError where this
+        daemon ends.
         """
-        until = time.monotonic() + within_s
+        began = time.monotonic()
         while (pod := find()) is not None and not _has_stopped(pod):
+            grace_s = grace(pod)
             name = pod["spec"].get("nodeName")
             node = self._objects.node(name) if name else None
-            is_late = time.monotonic() > until
+            is_late = time.monotonic() > began + grace_s + within_s
             if node is None or (is_ready(node) and is_late):
                 if self._ask(pod, grace_s=0):
                     return True
-            elif self._ask(pod, GRACE_S) and not is_ready(node):
+            elif self._ask(pod, grace_s) and not is_ready(node):
                 return False
-            if self._closing.wait(POLL_S):
+            if self._closing.wait(poll_s(began)):
                 raise TransientError(f"pod {pod['metadata']['name']} is being removed, and this daemon ends")
         return True
 
     def _ask(self, pod: Json, grace_s: int) -> bool:
-        """Whether it is asked to end. A controller that deletes it, too, gives it 30 s mostly: that is shortened."""
+        """Whether it is asked to end. Where a controller deletes it, too, with a longer grace, that is shortened."""
         meta = pod["metadata"]
         if meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds", 0) <= grace_s:
             return True

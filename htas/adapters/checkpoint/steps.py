@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event
 
 import msgspec
@@ -18,24 +19,26 @@ from htas.adapters.checkpoint.documents import (
     journalled,
     record_in,
     settled,
-    stands_for,
+    starts_afresh,
     twin_name_of,
 )
 from htas.adapters.checkpoint.failures import StepFailedError, shortened
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
-from htas.adapters.checkpoint.methods import Method
+from htas.adapters.checkpoint.methods import Checkpointing, Method
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.adapters.checkpoint.refusals import check_pod, unready
-from htas.adapters.checkpoint.removal import POLL_S, Removal
-from htas.adapters.checkpoint.restoring import is_restored
+from htas.adapters.checkpoint.present import Present
+from htas.adapters.checkpoint.removal import POLL_S, Removal, poll_s
+from htas.adapters.checkpoint.restoring import has_come_up, late
 from htas.adapters.checkpoint.switching import Switching
 from htas.adapters.twins import has_ended, is_switched
-from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState, Refusal
-from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, PermanentError, TransientError
+from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
+from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
 
 log = structlog.get_logger()
 
+Step = Callable[[MigrationRecord, float], MigrationRecord]
+"""Of a move's record and its seconds: the record after it."""
 PAUSE_S = 1.0
 """Before the next attempt, and before the API server is asked again that did not answer."""
 REPLACED_S = 5.0
@@ -57,6 +60,7 @@ class Steps:
         closing: Event,
         clock: Callable[[], float],
         reached: Callable[[str], None],
+        grace: Callable[[Json], int],
     ) -> None:
         self._objects = objects
         self._journal = journal
@@ -66,15 +70,19 @@ class Steps:
         self._closing = closing
         self._clock = clock
         self._reached = reached
+        self._grace = grace
+        self._present = Present(objects, settings)
         self._switching = Switching(objects, reached)
         self._removal = Removal(objects, closing)
         limits = settings.deadlines
-        self._steps = {
-            MigrationState.PREPARED: (self._checkpoint, limits.checkpoint_s),
-            MigrationState.CHECKPOINTED: (self._deliver, limits.transfer_s),
+        self._steps: dict[MigrationState, tuple[Step, float]] = {
+            MigrationState.PREPARED: (self._start_afresh, limits.restore_s),
             MigrationState.TRANSFERRED: (self._restore, limits.restore_s),
             MigrationState.RESTORED: (self._switch, limits.switch_s),
         }
+        if isinstance(method, Checkpointing):
+            self._steps[MigrationState.PREPARED] = partial(self._checkpoint, method), limits.checkpoint_s
+            self._steps[MigrationState.CHECKPOINTED] = partial(self._deliver, method), limits.transfer_s
 
     def advance(self, record: MigrationRecord, since: float) -> MigrationRecord:
         """The record after the next step, whichever way that went; the same where it is to be tried again.
@@ -96,7 +104,7 @@ class Steps:
             self._closing.wait(PAUSE_S)
             return record
         except PermanentError as error:
-            return self._failed(record, StepFailedError(_BLAMED[record.state], str(error)))
+            return self._failed(record, StepFailedError(_blamed(record), str(error)))
         except HTASError:
             raise
         except Exception as error:
@@ -115,10 +123,10 @@ class Steps:
         except StepFailedError as failure:
             return self._failed(record, failure)
         if record.state is MigrationState.PREPARED:
-            self._clean(record, self._source_or_none(record))  # it may have been killed in the middle of a dump
+            self._clean(record, self._present.source_or_none(record))  # it may have been killed in the middle of a dump
         if record.state in (MigrationState.CHECKPOINTED, MigrationState.TRANSFERRED):
             age_s = self._clock() - (record.dumped_at or record.started_at)
-            if age_s > STALE_S and self._twin(record) is None:
+            if age_s > STALE_S and self._present.twin(record) is None:
                 what = f"its checkpoint was {age_s:.0f} s old when another daemon found it"
                 return self._failed(record, StepFailedError(Failure.INTERRUPTED, what))
         return record
@@ -129,7 +137,7 @@ class Steps:
         Such a Job has made a replacement meanwhile. It deletes one of two pods, that which is not bound: waited for.
         """
         for record in found_in(pods):
-            source = self._source_or_none(record)
+            source = self._present.source_or_none(record)
             if record.state is not MigrationState.RESTORED or source is None or not is_switched(source):
                 continue
             try:
@@ -138,45 +146,51 @@ class Steps:
                 log.warning("a switch could not be finished", move=record.id, error=str(error))
                 continue
             until = time.monotonic() + REPLACED_S
-            while time.monotonic() < until and self._objects.unbound_beside(self._twin(record)):
+            while time.monotonic() < until and self._objects.unbound_beside(self._present.twin(record)):
                 self._closing.wait(POLL_S)
 
     # Forwards.
 
-    def _checkpoint(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
-        source = self._running_source(record)
-        self._check_source_node(record)
-        self._check_target(record)
-        dump = self._method.checkpoint(record, source, within_s)
+    def _start_afresh(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
+        """Without a checkpoint: a copy is begun, unless the source's node is lost or the target takes no pods."""
+        self._present.check_source_node(record)
+        self._present.check_target(record)
+        return self._restore(record, within_s)
+
+    def _checkpoint(self, method: Checkpointing, record: MigrationRecord, within_s: float) -> MigrationRecord:
+        source = self._present.running_source(record)
+        self._present.check_source_node(record)
+        self._present.check_target(record)
+        dump = method.checkpoint(record, source, within_s)
         self._reached("move.dumped")
         return self._write(record, MigrationState.CHECKPOINTED, archive=dump.archive, dumped_at=dump.dumped_at)
 
-    def _deliver(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
-        source = self._running_source(record)
-        delivered = self._method.deliver(record, source, within_s)
+    def _deliver(self, method: Checkpointing, record: MigrationRecord, within_s: float) -> MigrationRecord:
+        source = self._present.running_source(record)
+        delivered = method.deliver(record, source, within_s)
         self._reached("move.delivered")
         facts = {"image": " ".join(delivered.images), "digest": " ".join(delivered.digests)}
         return self._write(record, MigrationState.TRANSFERRED, archive_bytes=delivered.size, **facts)
 
     def _restore(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
-        until = time.monotonic() + within_s
-        name = self._method.restore(record, self._movable_source(record), within_s)
+        began = time.monotonic()
+        name = self._method.restore(record, self._present.movable_source(record), within_s)
         self._reached("move.twin-created")
         namespace = record.pod.partition("/")[0]
         while not self._closing.is_set():
             twin = self._objects.pod(namespace, name)
             if twin is None or not is_twin_of(twin, record):
                 raise StepFailedError(Failure.RESTORE_FAILED, f"pod {name} went before it ran")
-            if is_restored(twin, self._running_source(record)):
+            if has_come_up(record, twin, self._present.running_source(record)):
                 return self._write(record, MigrationState.RESTORED, twin=name)
-            if time.monotonic() > until:
-                self._check_target(record)
-                raise StepFailedError(Failure.DEADLINE, f"pod {name} did not run within {within_s:.0f} s")
-            self._closing.wait(POLL_S)
+            if time.monotonic() > began + within_s:
+                self._present.check_target(record)
+                raise StepFailedError(Failure.DEADLINE, f"pod {name} {late(record, twin, within_s)}")
+            self._closing.wait(poll_s(began))
         return record
 
     def _switch(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
-        self._check_source_node(record, may_be_gone=True)
+        self._present.check_source_node(record, may_be_gone=True)
         switched = record.advanced(MigrationState.SWITCHED, self._clock())
         self._switching.switch(record, switched)
         self._reached("move.switched")
@@ -185,7 +199,7 @@ class Steps:
     def _finish(self, record: MigrationRecord, since: float) -> MigrationRecord:
         """Delete the source, then whatever else is left. As long as the source lives, a twin that died is no loss."""
         within_s = self._settings.deadlines.switch_s
-        source = self._source_or_none(record)
+        source = self._present.source_or_none(record)
         if source is not None and not has_ended(source) and not source["metadata"].get("deletionTimestamp"):
             try:
                 self._check_taken_over(record, source)
@@ -207,19 +221,19 @@ class Steps:
 
     def _check_taken_over(self, record: MigrationRecord, source: Json) -> None:
         """Raises StepFailedError unless the twin runs where its source is about to go; DEADLINE: it may do so soon."""
-        twin = self._twin(record)
+        twin = self._present.twin(record)
         if twin is None:
             raise StepFailedError(Failure.RESTORE_FAILED, f"pod {record.twin} went before its source did")
         node = self._objects.node(record.target)
         if node is None or not is_ready(node):
             what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
             raise StepFailedError(Failure.TARGET_LOST, what)
-        if not is_restored(twin, source):
+        if not has_come_up(record, twin, source):
             raise StepFailedError(Failure.DEADLINE, f"pod {record.twin} is not ready any more")
 
     def _remove_source(self, record: MigrationRecord, within_s: float) -> None:
         """Raises TransientError, and says so in the journal, while a node that does not answer may run it on."""
-        if self._removal.remove(lambda: self._source_or_none(record), within_s):
+        if self._removal.remove(lambda: self._present.source_or_none(record), within_s, self._grace):
             return
         what = f"node {record.source} is not Ready: {record.pod} may run there still, until it answers or is removed"
         if record.reason != Failure.SOURCE_LOST:
@@ -229,7 +243,7 @@ class Steps:
     def _settle(self, record: MigrationRecord) -> None:
         """Write a move's journal on its twin; one that was deleted meanwhile has none."""
         for attempt in range(CONFLICTS):
-            twin = self._twin(record)
+            twin = self._present.twin(record)
             if twin is None:
                 return
             try:
@@ -245,12 +259,14 @@ class Steps:
 
     def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
         """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
-        self._twin_of_the_move(record)
+        self._present.twin_of_the_move(record)
         log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
         self._switching.take_from(record)
         self._switching.undo(record)
-        has_gone = self._removal.remove(lambda: self._twin_of_the_move(record), self._settings.deadlines.switch_s)
-        is_clean = self._clean(record, self._source_or_none(record))
+        has_gone = self._removal.remove(
+            lambda: self._present.twin_of_the_move(record), self._settings.deadlines.switch_s
+        )
+        is_clean = self._clean(record, self._present.source_or_none(record))
         return self._taken_back(record, failure, is_clean=is_clean, has_gone=has_gone)
 
     def _write(self, before: MigrationRecord, state: MigrationState, **changes: object) -> MigrationRecord:
@@ -267,7 +283,7 @@ class Steps:
             return ahead
         failure = self._explained(record, failure)
         log.info("attempt to move failed", move=record.id, pod=record.pod, attempt=record.attempt, error=str(failure))
-        source = self._source_or_none(record)
+        source = self._present.source_or_none(record)
         has_gone = self._take_back(record)
         is_clean = self._clean(record, source)
         self._reached("move.taken-back")
@@ -286,7 +302,7 @@ class Steps:
 
         Raises TakenOverError where the journal has been written by another daemon.
         """
-        twin, source = self._twin(record), self._source_or_none(record)
+        twin, source = self._present.twin(record), self._present.source_or_none(record)
         told = record_in(twin) if twin is not None else None
         if told is not None and told.id == record.id and told.state in (MigrationState.SWITCHED, MigrationState.DONE):
             return told
@@ -297,12 +313,12 @@ class Steps:
 
     def _explained(self, record: MigrationRecord, failure: StepFailedError) -> StepFailedError:
         """Where nothing is left to be moved, or its node is lost, that is the reason, whatever else failed."""
-        source = self._source_or_none(record)
+        source = self._present.source_or_none(record)
         if source is None or has_ended(source):
             ended = StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended: {failure.detail}", is_final=True)
             return failure if failure.reason is Failure.SOURCE_ENDED else ended
         try:
-            self._check_source_node(record)
+            self._present.check_source_node(record)
         except StepFailedError as lost:
             return lost
         node = self._objects.node(record.target)
@@ -332,7 +348,7 @@ class Steps:
         """
 
         def unswitched() -> Json | None:
-            twin = self._twin_of_the_move(record)
+            twin = self._present.twin_of_the_move(record)
             if twin is not None and is_switched(twin):
                 raise TakenOverError(f"pod {twin['metadata']['name']} has taken over")
             return twin
@@ -355,54 +371,11 @@ class Steps:
         self._leftovers.owe(record, keep_image=keep_image)
         return False
 
-    # What is there.
 
-    def _source_or_none(self, record: MigrationRecord) -> Json | None:
-        namespace, _, name = record.pod.partition("/")
-        found = self._objects.pod(namespace, name)
-        return found if found is not None and found["metadata"]["uid"] == record.uid else None
-
-    def _running_source(self, record: MigrationRecord) -> Json:
-        found = self._source_or_none(record)
-        if found is None or has_ended(found) or found["metadata"].get("deletionTimestamp"):
-            raise StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended or was deleted", is_final=True)
-        return found
-
-    def _movable_source(self, record: MigrationRecord) -> Json:
-        """Looked at once more before a twin is made of it: somebody may have changed it, or written its journal."""
-        source = self._running_source(record)
-        try:
-            check_pod(source, self._settings)
-        except MoveRefusedError as error:
-            is_final = error.reason is not Refusal.NOT_RUNNING
-            raise StepFailedError(Failure.REFUSED, str(error), is_final=is_final) from error
-        return source
-
-    def _twin(self, record: MigrationRecord) -> Json | None:
-        """The twin of the present attempt, also where the journal does not know of it yet."""
-        found = self._objects.pod(record.pod.partition("/")[0], twin_name_of(record))
-        return found if found is not None and is_twin_of(found, record) else None
-
-    def _twin_of_the_move(self, record: MigrationRecord) -> Json | None:
-        """Only such a twin may be deleted. Raises TakenOverError for one that is a pod like any other by now."""
-        twin = self._twin(record)
-        if twin is not None and not stands_for(twin, record):
-            raise TakenOverError(f"pod {twin['metadata']['name']} is no twin any more")
-        return twin
-
-    def _check_source_node(self, record: MigrationRecord, *, may_be_gone: bool = False) -> None:
-        """A switch may go on without the node, when the twin is all that is left; not while nobody knows."""
-        node = self._objects.node(record.source)
-        if node is None and not may_be_gone:
-            raise StepFailedError(Failure.SOURCE_LOST, f"node {record.source} is gone", is_final=True)
-        if node is not None and not is_ready(node):
-            raise StepFailedError(Failure.SOURCE_LOST, f"node {record.source} is not Ready")
-
-    def _check_target(self, record: MigrationRecord) -> None:
-        node = self._objects.node(record.target)
-        why = f"node {record.target} is gone" if node is None else unready(node)
-        if why:
-            raise StepFailedError(Failure.TARGET_LOST, why)
+def _blamed(record: MigrationRecord) -> Failure:
+    """What is told of a step that the API server refused."""
+    is_begun = record.state is MigrationState.PREPARED and starts_afresh(record)
+    return Failure.RESTORE_FAILED if is_begun else _BLAMED[record.state]
 
 
 _BLAMED = {

@@ -27,7 +27,7 @@ from htas.adapters.checkpoint.documents import (
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.journal import TakenOverError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
-from htas.adapters.checkpoint.restoring import is_restored
+from htas.adapters.checkpoint.restoring import has_come_up
 from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord
 from htas.ports import ConflictError
@@ -148,14 +148,14 @@ class Switching:
         if node is None or not is_ready(node):
             what = f"node {record.target} is {'gone' if node is None else 'not Ready'}"
             raise StepFailedError(Failure.TARGET_LOST, what)
-        if not is_restored(twin, source):
-            what = f"the restored pod {twin['metadata']['name']} runs no more, or is not ready"
+        if not has_come_up(record, twin, source):
+            what = f"the new pod {twin['metadata']['name']} runs no more, or is not ready"
             raise StepFailedError(Failure.RESTORE_FAILED, what)
 
     def _found(self, twin: Json) -> Json:
         found = self._objects.pod(twin["metadata"]["namespace"], twin["metadata"]["name"])
         if found is None or found["metadata"]["uid"] != twin["metadata"]["uid"]:
-            raise StepFailedError(Failure.SWITCH_FAILED, f"the restored pod {twin['metadata']['name']} is gone")
+            raise StepFailedError(Failure.SWITCH_FAILED, f"the new pod {twin['metadata']['name']} is gone")
         return found
 
     def _twin(self, record: MigrationRecord) -> Json:
@@ -164,7 +164,7 @@ class Switching:
             return found
         if self._source(record) is None:  # nothing is left to be moved, nor to be given back
             raise _ended(record)
-        raise StepFailedError(Failure.SWITCH_FAILED, f"the restored pod {record.twin} is gone")
+        raise StepFailedError(Failure.SWITCH_FAILED, f"the new pod {record.twin} is gone")
 
     def _source(self, record: MigrationRecord) -> Json | None:
         namespace, _, name = record.pod.partition("/")

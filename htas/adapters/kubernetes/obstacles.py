@@ -1,4 +1,4 @@
-"""What a pod's manifest alone tells of why a checkpoint of it would lose something, or fail."""
+"""What a pod's manifest alone tells of why a twin of it would lose something, or fail."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
         Refusal.READ_WRITE_ONCE: any(volume.ephemeral is not None for volume in volumes),
         Refusal.LOCAL_VOLUME: any(not _is_known(volume) for volume in volumes),
         Refusal.DEVICE: bool(spec.resource_claims) or any(map(_uses_device, spec.containers)),
+        Refusal.READINESS_GATE: bool(spec.readiness_gates),
     }
     return tuple(reason for reason, is_there in found.items() if is_there)
 

@@ -224,6 +224,7 @@ class PodSpec(Wire, frozen=True):
     overhead: Amounts | None = None
     resources: ResourceNeeds | None = None
     resource_claims: list[object] | None = None
+    readiness_gates: list[object] | None = None
     scheduling_gates: list[Gate] | None = None
     volumes: list[Volume] | None = None
 

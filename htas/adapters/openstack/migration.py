@@ -16,7 +16,8 @@ class EvictionOnly:
 
     def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
         what = f"pod {pod.key} cannot be restored on {target} by {method}"
-        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{what}: set cleaning.migration to evict or kubelet-checkpoint")
+        instead = "set cleaning.migration to evict, replace or kubelet-checkpoint"
+        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{what}: {instead}")
 
     def moving(self) -> Sequence[Move]:
         return ()

@@ -106,8 +106,8 @@ def clean(
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
-    """What moves with progress are judged by; nothing where pods are evicted alone."""
-    if any(group.cleaning.migration.keeps_progress for group in policy.groups):
+    """What moves with twins are judged by; nothing where pods are evicted alone."""
+    if any(group.cleaning.migration.makes_twin for group in policy.groups):
         return VolumeBook.of(snapshot.cluster.volumes)
     return NO_VOLUMES
 
@@ -293,9 +293,7 @@ def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) 
 
 def _others(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> str:
     """Who decides where evicted pods of other schedulers start again; the plan has shown only that there is room."""
-    if candidate.group.cleaning.migration is not MigrationMethod.EVICT:
-        return ""
-    moving = {move.pod for move in moves}
+    moving = {move.pod for move in moves if move.method == MigrationMethod.EVICT}
     others = Counter(
         pod.scheduler for pod in candidate.pods if pod.key in moving and pod.scheduler != policy.scheduler_name
     )

@@ -1,4 +1,4 @@
-"""What cannot be moved with its progress, as far as it is known before anything is touched.
+"""What cannot be moved so that its twin runs before it ends, as far as it is known before anything is touched.
 
 Sources: what CRIU and the kubelet were seen to refuse or to lose without a word (docs/migration.md).
 """
@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
 from htas.model.nodes import HOSTNAME_LABEL, Node
-from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Pod
+from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Pod, WorkKind
 from htas.model.policy import MigrationMethod
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 
 TAKE_A_TWIN = frozenset({"Job", "ReplicaSet", "ReplicationController"})
 """Controllers that were seen to take a twin for the pod it replaces."""
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+KEEP_FROM_STARTING = frozenset({Refusal.READ_WRITE_ONCE, Refusal.LOCAL_VOLUME, Refusal.READINESS_GATE})
+"""Obstacles to a fresh copy beside the source, too. The others are about checkpoints: a GPU, say, starts anew."""
 
 WORDS = {
     Refusal.SIDECAR: "it has a restartable init container",
@@ -26,6 +28,7 @@ WORDS = {
     Refusal.LOCAL_VOLUME: "it has a volume of a kind that nobody tried",
     Refusal.DEVICE: "it uses a device, whose state cannot be dumped",
     Refusal.HOST_NAMESPACE: "it shares a namespace of its node",
+    Refusal.READINESS_GATE: "somebody else says when it is Ready (readinessGates), and sees no twin",
 }
 """Of the refusals that a pod's manifest is enough for."""
 
@@ -42,10 +45,19 @@ class VolumeBook:
         return cls({each.key: each for each in volumes.claims}, {each.name: each for each in volumes.persistent})
 
 
+def method_for(pod: Pod, method: MigrationMethod) -> MigrationMethod:
+    """How a group that moves pods by a method has this one moved: batch work of one that replaces is evicted.
+
+    A copy would begin it again beside itself; evicted, it at least runs once at a time, and the rules ask what is lost.
+    """
+    is_batch = pod.kind is WorkKind.BATCH
+    return MigrationMethod.EVICT if method is MigrationMethod.REPLACE and is_batch else method
+
+
 def refusal(
     pod: Pod, method: MigrationMethod, settings: MigrationSettings, volumes: VolumeBook
 ) -> tuple[Refusal, str] | None:
-    """Why a pod cannot be moved by a method that keeps its progress, and in words; None: nothing speaks against it.
+    """Why no twin can take a pod's place by a method, and in words; None: nothing speaks against it.
 
     Simulated nodes (method `checkpoint`) lose nothing but the name.
     """
@@ -58,17 +70,22 @@ def refusal(
         return None
     if owner is not None and owner not in TAKE_A_TWIN:
         return Refusal.OWNER_UNKNOWN, f"a {owner} is not known to take another pod for its own"
-    if pod.containers > 1 and not settings.several_containers:
+    is_fresh = method is MigrationMethod.REPLACE
+    if is_fresh and pod.kind is WorkKind.BATCH:
+        return Refusal.BEGINS_AGAIN, "batch work would begin again; it is evicted, or moved by a checkpoint"
+    if pod.containers > 1 and not settings.several_containers and not is_fresh:
         return (
             Refusal.SEVERAL_CONTAINERS,
             "its containers cannot be dumped at one instant (migration.severalContainers)",
         )
     for reason in pod.obstacles:
-        return reason, WORDS[reason]
-    return _of_volumes(pod, volumes)
+        if reason in KEEP_FROM_STARTING or not is_fresh:
+            return reason, WORDS[reason]
+    return _of_volumes(pod, volumes, is_fresh=is_fresh)
 
 
-def _of_volumes(pod: Pod, volumes: VolumeBook) -> tuple[Refusal, str] | None:
+def _of_volumes(pod: Pod, volumes: VolumeBook, *, is_fresh: bool) -> tuple[Refusal, str] | None:
+    """A fresh copy may write to a shared volume beside its source, as replicas do: it repeats nothing."""
     for name in pod.constraints.claims:
         claim = volumes.claims.get(f"{pod.namespace}/{name}")
         if claim is None:
@@ -76,7 +93,7 @@ def _of_volumes(pod: Pod, volumes: VolumeBook) -> tuple[Refusal, str] | None:
         if not SHARED & set(claim.access_modes):
             return Refusal.READ_WRITE_ONCE, f"its volume {name} can be attached to one node at a time"
         is_read = set(claim.access_modes) == {"ReadOnlyMany"} or name in pod.only_read
-        if not is_read and pod.disruption.get(SHARED_VOLUMES) != "true":
+        if not is_read and not is_fresh and pod.disruption.get(SHARED_VOLUMES) != "true":
             what = f"it writes to the shared volume {name} until its twin runs, which writes the same again"
             return Refusal.SHARED_VOLUME, f'{what} (fine for you: {SHARED_VOLUMES}="true")'
         volume = volumes.persistent.get(claim.volume or "")

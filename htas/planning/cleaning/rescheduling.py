@@ -23,7 +23,7 @@ from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import Candidate, span
 from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.cleaning.movability import VolumeBook, source_refusal, target_refusal
+from htas.planning.cleaning.movability import VolumeBook, method_for, source_refusal, target_refusal
 from htas.planning.packing.placing import Placer
 from htas.planning.run_length import remaining_s
 from htas.planning.simulation import Simulation
@@ -100,7 +100,7 @@ class Rescheduler:
         left = max(remaining_s(pod, self.policy, self.now) for pod in pods)
         saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self._moves_s(rules, pods))
         repeated = 0.0
-        if rules.migration is MigrationMethod.EVICT:
+        if not rules.migration.keeps_progress:
             repeated = max(self.now - (self.now if pod.started_at is None else pod.started_at) for pod in pods)
         if saved > repeated:
             return None
@@ -138,7 +138,7 @@ class Rescheduler:
                     if method is MigrationMethod.KUBELET_CHECKPOINT:
                         what += " that restores checkpoints (containerd 2.2 and 2.3 do)"
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
-                moves.append(Migration(pod.key, source, target, method.value))
+                moves.append(Migration(pod.key, source, target, method_for(pod, method).value))
             branch.commit()
         return moves
 

@@ -46,6 +46,7 @@ def test_a_run_length_is_told_with_its_source(length: RunLength | None, told: st
         pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["cannot be moved by kubelet-checkpoint: EmptyDirWouldBeLost: its emptyDir would be empty at the target"], id="its volume"),
         pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["cannot be moved by kubelet-checkpoint: SourceRuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint"], id="its node"),
         pytest.param("kubelet-checkpoint", "containerd://2.3.7", (), [], id="nothing"),
+        pytest.param("replace", "", (Refusal.EMPTY_DIR,), ["cannot be moved by replace: WouldBeginAgain: batch work would begin again; it is evicted, or moved by a checkpoint"], id="its kind"),
         pytest.param("evict", "containerd://1.7.24", (Refusal.EMPTY_DIR,), [], id="it would be evicted"),
     ],
 )  # fmt: skip

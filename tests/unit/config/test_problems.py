@@ -86,14 +86,14 @@ MACHINES = [
     ),
     pytest.param(
         group("cleaning: {migration: checkpoint}") + "provider: {openstack: {image: x, networks: []}}",
-        f"{GROUP}.cleaning.migration: is for simulated nodes; for machines of openstack write evict, kubelet-checkpoint or "
-        "command",
+        f"{GROUP}.cleaning.migration: is for simulated nodes; for machines of openstack write evict, replace, "
+        "kubelet-checkpoint or command",
         id="checkpoints that nobody restores",
     ),
     pytest.param(
         group("cleaning: {migration: kubelet-checkpoint}")
         + "migration: {scp: {identityFile: key, knownHostsFile: hosts}}\nprovider: {sandbox: {}}",
-        f"{GROUP}.cleaning.migration: is for real nodes; in the sandbox write checkpoint, which models it, or evict",
+        f"{GROUP}.cleaning.migration: is for real nodes; in the sandbox write checkpoint, which models it, replace or evict",
         id="kubelets in the sandbox",
     ),
     pytest.param(
@@ -282,7 +282,7 @@ VALUES = [
     ),
     pytest.param(
         group("cleaning: {migration: live}"),
-        f"{GROUP}.cleaning.migration: found 'live'; write evict, checkpoint, kubelet-checkpoint or command",
+        f"{GROUP}.cleaning.migration: found 'live'; write evict, checkpoint, kubelet-checkpoint, command or replace",
         id="an unknown method",
     ),
     pytest.param(

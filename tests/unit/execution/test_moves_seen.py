@@ -46,6 +46,14 @@ BACK = msgspec.structs.replace(
     reason="DigestWrong",
     detail="sha256:1 is not sha256:2",
 )
+FRESH = msgspec.structs.replace(
+    DONE,
+    id="m3",
+    method="replace",
+    reached={state: at for state, at in DONE.reached.items() if state not in ("Checkpointed", "Transferred")},
+    dumped_at=None,
+    archive_bytes=0,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +61,7 @@ BACK = msgspec.structs.replace(
     [
         pytest.param(DONE, "from a to b in 18.0 s (checkpoint 3.5 s, copy 10.0 s, restore 3.0 s, switch 0.3 s, end 1.2 s), 507.3 MiB, 16.5 s of work repeated", id="done"),
         pytest.param(msgspec.structs.replace(DONE, attempt=2), "from a to b in 18.0 s (checkpoint 3.5 s, copy 10.0 s, restore 3.0 s, switch 0.3 s, end 1.2 s), 507.3 MiB, 16.5 s of work repeated, after 2 attempts", id="at the second attempt"),
+        pytest.param(FRESH, "from a to b in 18.0 s (start 16.5 s, switch 0.3 s, end 1.2 s)", id="started afresh"),
         pytest.param(BACK, "to b rolled back after 3 attempts: DigestWrong: sha256:1 is not sha256:2; it stays on a", id="rolled back"),
         pytest.param(msgspec.structs.replace(BACK, attempt=1, reason="SourceEnded", detail="it ended"), "to b rolled back after 1 attempt: SourceEnded: it ended; nothing was left to move", id="nothing to move"),
     ],
@@ -156,3 +165,9 @@ def test_failures_on_record_count_after_a_start() -> None:
     failed = FailedMove("a", "team/train", "why", NOW + 60)
     moves.begin({}, (failed,), NOW)
     assert moves.failed(NOW) == (failed,)
+
+
+def test_starting_a_copy_teaches_nothing_of_how_long_checkpoints_take() -> None:
+    book = seen(FRESH)
+    assert [outcome.subject for outcome in book.look()] == ["team/train"]
+    assert not book.times

@@ -13,10 +13,11 @@ from htas.planning.disturbing import Disturbance, Disturbing, Leave
 from htas.planning.leaving import Leaving
 from tests.builders import NOW, make_job, make_pod, make_policy, owned_node, running
 
-EVICT, CHECKPOINT, KUBELET = (
+EVICT, CHECKPOINT, KUBELET, REPLACE = (
     MigrationMethod.EVICT,
     MigrationMethod.CHECKPOINT,
     MigrationMethod.KUBELET_CHECKPOINT,
+    MigrationMethod.REPLACE,
 )
 RESTORES, ONLY_DUMPS, OLD = "containerd://2.3.1", "containerd://2.4.0", "containerd://1.7.2"
 STATEFUL = Owner("StatefulSet", "db", "db-uid")
@@ -45,9 +46,12 @@ def job(**fields: object) -> Pod:
         pytest.param(KUBELET, job(obstacles=(Refusal.DEVICE,)), view(), EVICT, id="a device is not dumped"),
         pytest.param(KUBELET, job(), view(source=OLD), EVICT, id="its source dumps nothing"),
         pytest.param(KUBELET, job(), view(target=ONLY_DUMPS), EVICT, id="its target restores nothing"),
+        pytest.param(REPLACE, running(make_pod(), "a"), view(OLD, OLD), REPLACE, id="a service starts on any node"),
+        pytest.param(REPLACE, job(), view(), EVICT, id="batch work is not begun beside itself"),
+        pytest.param(REPLACE, running(make_pod(owner=STATEFUL), "a"), view(), EVICT, id="a StatefulSet's is unique"),
     ],
 )
-def test_what_cannot_be_moved_with_its_progress_is_evicted(
+def test_what_cannot_be_moved_by_its_groups_method_is_evicted(
     method: MigrationMethod, pod: Pod, seen: ClusterView, expected: MigrationMethod
 ) -> None:
     assert Leaving(seen, policy(method)).method(pod, "b") is expected

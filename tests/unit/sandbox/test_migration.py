@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from htas.model.migrations import Failure, MigrationState
+from htas.model.policy import MigrationMethod
 from htas.model.resources import Resources
 from htas.ports import ConflictError, PermanentError, TransientError
 from htas.sandbox.migration import Rates, SandboxMigration
@@ -192,3 +193,39 @@ def test_an_arranged_error_strikes_once() -> None:
         world.migration.start(pods(world)["j-1"], "b")
     world.migration.start(pods(world)["j-1"], "b")
     assert len(world.migration.moving()) == 1
+
+
+def replacing() -> World:
+    """Two pods of a service on a, of which one is being replaced on b."""
+    world = wait(bind_all(world_of(web())), 50)
+    world.migration.start(pods(world)["web-1"], "b", MigrationMethod.REPLACE)
+    return world
+
+
+def test_a_replaced_pod_starts_as_any_pod_does_and_its_source_ends_within_its_grace() -> None:
+    world = replacing()
+    began = world.clock.now()
+    for seconds, state, where in ((0.99, "Prepared", "a"), (0.02, "Switched", "a"), (2.0, "Done", "b")):
+        wait(world, seconds)
+        (move,) = world.migration.records()
+        assert (move.state, pods(world)["web-1"].node) == (state, where)
+    assert states(world) == ["Prepared", "Restored", "Switched", "Done"]
+    assert pods(world)["web-1"].started_at == began + 1.0, "it is another process"
+    assert (world.ledger.migrations, world.ledger.restarts, world.ledger.work_repeated_s) == (1, 0, 0.0)
+
+
+def test_a_copy_that_does_not_start_leaves_the_pod_where_it_serves() -> None:
+    world = replacing()
+    for _ in range(3):
+        world.migration.faults.arrange("restore", TransientError("its image is not there"))
+    wait(world, 20)
+    (move,) = world.migration.records()
+    assert (move.state, move.attempt, move.reason) == ("RolledBack", 3, Failure.RESTORE_FAILED)
+    assert pods(world)["web-1"].node == "a"
+
+
+def test_the_room_of_a_copy_is_kept_from_the_beginning() -> None:
+    world = wait(bind_all(world_of(web())), 1)
+    world.migration.start(pods(world)["web-1"], "b", MigrationMethod.REPLACE)
+    with pytest.raises(ConflictError):
+        world.cluster.reserve("b", "somebody", Resources(1600, GIB, 0, 1))

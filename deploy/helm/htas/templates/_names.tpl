@@ -20,7 +20,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- mergeOverwrite (deepCopy .Values.store.cassandra) $own | toYaml }}
 {{- end }}
 
-{{/* Which methods of real nodes pods are moved by, as JSON: any of them, and the kubelet's checkpoints. That of a group, and
+{{/* Which methods that make twins pods are moved by, as JSON: any of them, and the kubelet's checkpoints. That of a group, and
      one that is set up: moves under way are finished when the groups have gone back to evict. */}}
 {{- define "htas.moves" -}}
 {{- $methods := list }}
@@ -30,7 +30,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $keys := or .Values.moves.sshSecret .Values.moves.agentSecret ($migration.scp).identityFile ($migration.registry).agentTokenFile }}
 {{- $command := or (has "command" $methods) ($migration.commands).checkpoint }}
 {{- $kubelet := or $asked (not (empty $keys)) }}
-{{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command))) "asked" $asked "keys" (not (empty $keys)) | toJson }}
+{{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command)) (has "replace" $methods)) "asked" $asked "keys" (not (empty $keys)) | toJson }}
 {{- end }}
 
 {{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}

@@ -1,16 +1,16 @@
-"""A pod that would lose what it holds, were it moved with its progress, stays."""
+"""A pod that would lose what it holds, or could not run beside its twin, stays."""
 
 from __future__ import annotations
 
 from htas.model.pods import Pod
 from htas.model.reasons import Blocking
 from htas.planning.cleaning.drain_rules.rule import Context, Verdict
-from htas.planning.cleaning.movability import refusal
+from htas.planning.cleaning.movability import method_for, refusal
 
 
 def judge(pod: Pod, context: Context) -> Verdict | None:
-    method = context.rules.migration
-    if not method.keeps_progress:
+    method = method_for(pod, context.rules.migration)
+    if not method.makes_twin:
         return None
     refused = refusal(pod, method, context.settings, context.volumes)
     if refused is None:

@@ -1,16 +1,17 @@
-"""A pod that no controller would start again stays, unless it is moved with its progress: then nobody has to."""
+"""A pod that no controller would start again stays, unless a twin takes its place: then nobody has to."""
 
 from __future__ import annotations
 
 from htas.model.pods import Pod
 from htas.model.reasons import Blocking
 from htas.planning.cleaning.drain_rules.rule import Context, Verdict
+from htas.planning.cleaning.movability import method_for
 
 KNOWN = frozenset({"Job", "ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def judge(pod: Pod, context: Context) -> Verdict | None:
-    if pod.owner is None and context.rules.migration.keeps_progress:
+    if pod.owner is None and method_for(pod, context.rules.migration).makes_twin:
         return None
     if pod.owner is None:
         return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} has no controller")

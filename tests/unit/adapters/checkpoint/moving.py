@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Semaphore
 from typing import Any
@@ -13,8 +13,9 @@ import msgspec
 from htas.adapters.checkpoint.documents import journalled, twin_name_of, twin_of
 from htas.adapters.checkpoint.engine import CheckpointMigration
 from htas.adapters.checkpoint.failures import StepFailedError
-from htas.adapters.checkpoint.methods import Delivered, Dump
+from htas.adapters.checkpoint.methods import Delivered, Dump, Method
 from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.removal import at_once_s
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.twins import MOVE, adoption, origin_of, orphaning
@@ -89,6 +90,7 @@ class World:
         for node in ("a", "b"):
             self.cluster.add_node(node)
         self.source = self.cluster.add(a_source(owner))
+        self.method: Callable[[Objects], Method] = self._disks
 
     def left(self, state: MigrationState, *, ago_s: float = 0.0, **changes: Any) -> MigrationRecord:
         """The move as an earlier daemon left it in a state: its journal, and its twin from Restored on."""
@@ -140,13 +142,19 @@ class World:
         """Of all pods; the twin's without its digits."""
         return sorted(name.partition("-m")[0] + "-m" * ("-m" in name) for _, name in self.cluster.pods)
 
+    def _disks(self, objects: Objects) -> Method:
+        self.disks.objects = objects
+        return self.disks
+
     @contextmanager
-    def engine(self, at_once: Semaphore | None = None, **changes: Any) -> Iterator[CheckpointMigration]:
+    def engine(
+        self, at_once: Semaphore | None = None, grace: Callable[[Json], int] = at_once_s, **changes: Any
+    ) -> Iterator[CheckpointMigration]:
         settings = MigrationSettings(**{"deadlines": QUICK, "attempts": 1, **changes})
         with self.cluster.served() as server:
             self.api = ApiServer(server.access(), RateLimit(1e9, 10**9), pause=lambda _: None)
-            self.disks.objects = Objects(self.api)
-            engine = CheckpointMigration(self.api, self.disks, settings, at_once=at_once)
+            method = self.method(Objects(self.api))
+            engine = CheckpointMigration(self.api, method, settings, at_once=at_once, grace=grace)
             try:
                 yield engine
             finally:

@@ -1,4 +1,4 @@
-"""What is not moved with its progress, and where to; what a move is expected to take."""
+"""What no twin can take the place of, and where to it can; what a move is expected to take."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.move_times import MoveTimes
 from htas.model.nodes import HOSTNAME_LABEL
-from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Owner, Pod
+from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Owner, Pod, WorkKind
 from htas.model.policy import MigrationMethod
 from htas.model.reasons import Kept
-from htas.model.selectors import Operator, Requirement
+from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.model.snapshot import FailedMove
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal, target_refusal
-from tests.builders import NOW, make_job, make_node, owned_node, ready_claim
+from tests.builders import NOW, make_job, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.test_rescheduling import STAYS
 from tests.unit.planning.cleaning.world import cleaned, job_on, kept, message, moves, policy_with, quiet_snapshot
 
@@ -107,6 +108,70 @@ def test_what_is_refused_and_why(method: MigrationMethod, fields: dict[str, Any]
 def test_simulated_nodes_refuse_less(pod: Pod, reason: Refusal | None) -> None:
     refused = refusal(pod, SIMULATED, MigrationSettings(), VolumeBook())
     assert (refused[0] if refused else None) == reason
+
+
+SERVICE = running(make_pod("web", owner=Owner("ReplicaSet", "web")), "n1")
+OPTED_IN = msgspec.structs.replace(SERVICE, disruption={MAY_MIGRATE: "true"})
+REPLACING = policy_with({"migration": MigrationMethod.REPLACE})
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({}, None, id="a ReplicaSet's pod"),
+        pytest.param({"owner": None}, None, id="a bare pod: its copy stays"),
+        pytest.param({"kind": WorkKind.BATCH}, Refusal.BEGINS_AGAIN, id="batch work"),
+        pytest.param(owned_by("StatefulSet"), Refusal.KEEPS_ITS_NAME, id="a StatefulSet's pod"),
+        pytest.param(owned_by("Shop"), Refusal.OWNER_UNKNOWN, id="a controller nobody tried"),
+        pytest.param({"disruption": {MAY_MIGRATE: "false"}}, Refusal.OPTED_OUT, id="it opted out"),
+        pytest.param({"containers": 2}, None, id="two containers"),
+        *(
+            pytest.param({"obstacles": (reason,)}, None, id=f"no obstacle: {reason}")
+            for reason in (
+                Refusal.EMPTY_DIR,
+                Refusal.HOST_PATH,
+                Refusal.DEVICE,
+                Refusal.SIDECAR,
+                Refusal.HOST_NAMESPACE,
+            )
+        ),
+        *(
+            pytest.param({"obstacles": (Refusal.DEVICE, reason)}, reason, id=f"an obstacle: {reason}")
+            for reason in (Refusal.READ_WRITE_ONCE, Refusal.LOCAL_VOLUME, Refusal.READINESS_GATE)
+        ),
+        pytest.param(with_claim("once"), Refusal.READ_WRITE_ONCE, id="a volume for one node"),
+        pytest.param(with_claim("single"), Refusal.READ_WRITE_ONCE, id="a volume for one pod"),
+        pytest.param(with_claim("unseen"), Refusal.READ_WRITE_ONCE, id="a claim that is not known"),
+        pytest.param(with_claim("shared"), None, id="a volume that replicas share"),
+        pytest.param(with_claim("local"), Refusal.LOCAL_VOLUME, id="a volume on its node"),
+    ],
+)
+def test_what_is_not_replaced_and_why(fields: dict[str, Any], reason: Refusal | None) -> None:
+    pod = msgspec.structs.replace(SERVICE, **fields)
+    refused = refusal(pod, MigrationMethod.REPLACE, MigrationSettings(), VolumeBook.of(VOLUMES))
+    assert (refused[0] if refused else None) == reason
+
+
+def test_a_group_that_replaces_moves_services_so_and_evicts_batch_work() -> None:
+    snapshot = quiet_snapshot([owned_node("n1"), owned_node("room", **STAYS)], [OPTED_IN, job_on("n1", "job")])
+    cleaning = cleaned(snapshot, REPLACING)
+    assert {move.pod: move.method for move in cleaning.migrate} == {"default/web": "replace", "default/job": "evict"}
+
+
+def test_what_cannot_be_replaced_keeps_its_node() -> None:
+    held = msgspec.structs.replace(OPTED_IN, **with_claim("once"))
+    snapshot = quiet_snapshot([owned_node("n1"), owned_node("room", **STAYS)], [held], volumes=VOLUMES)
+    cleaning = cleaned(snapshot, REPLACING)
+    assert not cleaning.migrate
+    assert message(cleaning, "n1").startswith("NotMovable: ReadWriteOnceVolume: default/web")
+
+
+@pytest.mark.parametrize(("allowed", "goes"), [(0, False), (1, True)], ids=["a promise", "room for one"])
+def test_a_budget_holds_a_pod_that_would_be_replaced(allowed: int, goes: bool) -> None:
+    budget = DisruptionBudget("default", "web", LabelSelector(), allowed)
+    snapshot = quiet_snapshot([owned_node("n1"), owned_node("room", **STAYS)], [OPTED_IN], budgets=(budget,))
+    cleaning = cleaned(snapshot, REPLACING)
+    assert ([removing.node for removing in cleaning.remove] == ["n1"]) is goes
 
 
 def test_several_containers_are_moved_where_that_is_allowed() -> None:
