@@ -141,7 +141,7 @@ def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
         there = sum(node.name not in coming for node in nodes[pool.rows])
         middle = pool.rows.start + there
         pools.append(replace(pool, rows=slice(pool.rows.start, middle)))
-        pools.append(replace(pool, rows=slice(middle, pool.rows.stop)))
+        pools.append(replace(pool, rows=slice(middle, pool.rows.stop), is_coming=True))
     return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from htas.model.pods import Pod
@@ -21,6 +22,7 @@ from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.edge.decision import Decision, Move
 from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import served
+from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD
 from htas.planning.edge.view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.leaving import Leaving
@@ -29,7 +31,8 @@ from htas.planning.situation import Situation
 
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
-one is looked for, without the pods that were in the way. The next period looks again."""
+one is looked for, without the pods that were in the way and those like them; the last one asks no pod to leave the
+edge. All share one measure of work. The next period looks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,18 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
     movers = Movers(situation.snapshot, policy, situation.now)
     movable = {pod.uid for pod in served(situation.snapshot.cluster) if movers.why_not(pod) is None}
-    for _ in range(LOOKS):
+    work = Work(policy.edge.work_limit)
+    for look in range(LOOKS):
         view = edge_view(situation, rows, where, movable=movable)
-        decision = suggest(view.state, policy.edge)
+        limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
+        decision = suggest(view.state, limits, work)
         if not decision.moves:
             return Suggestion()
         trial = _Trial(situation, view, where)
         trial.run(decision)
         if not trial.unfit:
             return trial.accepted(decision)
-        movable -= trial.unfit
+        movable -= trial.unfit | trial.like_unfit()
     return Suggestion()
 
 
@@ -86,6 +91,20 @@ class _Trial:
         self._check_priorities(decision)
         self._check_budgets(decision)
         self._find_room(decision)
+
+    def like_unfit(self) -> set[str]:
+        """Pods that would be in the way as those are, one after another: of the same class and service, on the same
+        node. Those that could do what was asked of them are not among them."""
+        found = {self._kind(number) for number, pod in enumerate(self.view.pods) if pod.uid in self.unfit}
+        return {
+            pod.uid
+            for number, pod in enumerate(self.view.pods)
+            if number not in self.targets and self._kind(number) in found
+        }
+
+    def _kind(self, number: int) -> tuple[object, ...]:
+        pod = self.view.pods[number]
+        return id(self._class(pod)), pod.service, self.view.state.pods[number].where
 
     def accepted(self, decision: Decision) -> Suggestion:
         """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""

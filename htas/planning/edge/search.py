@@ -50,7 +50,7 @@ class Search:
         self.tries = policy.subset_limit // FOR_ROOM
         joined = frozenset[int]().union(*{pod.allowed for pod in state.pods if pod.may_move})
         self.on_edge: dict[int, list[int]] = {}
-        """Running pods on the edge that may be moved, by service. What leaves a node that nobody may join helps none."""
+        """Running pods that may be moved, by service; what leaves a node that nobody may join helps none."""
         for number, pod in enumerate(state.pods):
             if pod.may_move and pod.where in joined:
                 self.on_edge.setdefault(pod.service, []).append(number)
