@@ -64,6 +64,14 @@ class TestNewPods:
         it = state([(3, 3), (4, 4)], {"a": (3, 3, 1.0), "b": (2, 2, 1.0)}, new={"a": 1, "b": 2})
         assert ratios(it, place_new(it, POLICY)) == [1.0, 1.0]
 
+    @pytest.mark.parametrize("services", [("large", "small"), ("small", "large")], ids="".join)
+    def test_of_what_is_as_good_the_least_fragmentation_is_chosen(self, services):
+        # One of the two meets its target; beside the large one nothing is left unused.
+        sizes = {"small": (1, 1, 1.0), "large": (2, 2, 1.0)}
+        it = state([(2, 2)], {name: sizes[name] for name in services}, new=dict.fromkeys(services, 1))
+        made = place_new(it, POLICY)
+        assert [it.services[it.pods[seat.pod].service].name for seat in made.seats] == ["shop/large"]
+
     def test_no_pod_is_seated_on_a_node_that_its_filters_reject(self):
         it = state([(4, 4), (4, 4)], {"a": (1, 1, 1.0)}, new={"a": 6})
         it = EdgeState(it.nodes, it.services, tuple(replace(pod, allowed=frozenset({1})) for pod in it.pods))
@@ -194,6 +202,24 @@ class TestFreeing:
         assert offloading.make_room(size(1, 1), math.inf)
         assert [it.services[it.pods[pod].service].name for pod in offloading.freed] == ["shop/missed"]
 
+    @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids="".join)
+    def test_who_loses_less_for_its_size_leaves_first_whatever_its_name(self, names):
+        # Of `less` each of ten pods loses a tenth of α for its core; `more` misses its target without any of its two.
+        less, more = names
+        services = dict.fromkeys(sorted([*names, "new"]), (1, 1, 1.0))
+        it = state([(4, 4)], services, {more: [0, 0], less: [0, 0]}, {less: 8, "new": 2})
+        start = Start(Search(it, POLICY), Layout(it))
+        offloading = Offloading(start, start.layout.copy(), [len(it.pods) - 1])
+        assert [offloading.one_more() for _ in range(5)] == [True] * 4 + [False]
+        assert [it.services[it.pods[pod].service].name[-1] for pod in offloading.freed] == [less, less, more, more]
+        assert offloading.lost == pytest.approx(2 * 0.1 + 1 + 10)
+
+    def test_nobody_leaves_for_a_pod_of_its_own_service(self):
+        it = state([(1, 1), (2, 2)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, {"a": [0, 1], "b": [1]}, {"a": 1})
+        start = Start(Search(it, POLICY), Layout(it))
+        offloading = Offloading(start, start.layout.copy(), [3])
+        assert (offloading.one_more(), offloading.one_more(), offloading.freed) == (True, False, [2])
+
     def test_there_is_none_where_all_that_may_leave_is_not_enough(self):
         it = state([(2, 2)], {"a": (1, 1, 1.0), "b": (3, 3, 1.0)}, {"a": [0, 0]}, {"b": 1})
         start = Start(Search(it, POLICY), Layout(it))
@@ -206,6 +232,15 @@ class TestFreeing:
         found = best_fit(Start(Search(it, POLICY), Layout(it)), [3], total_quality(Layout(it), POLICY))
         assert found is not None
         assert found.near == [2, 1]
+
+    def test_who_left_the_wrong_node_stays_after_all(self):
+        # One of `a` loses least and frees the core that is missing in sum, but `b` is too large for its node.
+        services = {"a": (1, 1, 0.0), "b": (2, 2, 1.0), "c": (1, 1, 0.0)}
+        it = state([(1, 1), (2, 2)], services, {"a": [0], "c": [1]}, {"a": 1, "b": 1})
+        policy = msgspec.structs.replace(POLICY, reorder_moves=0)
+        best = best_fit(Start(Search(it, policy), Layout(it)), [3], total_quality(Layout(it), policy))
+        assert best is not None
+        assert [best.where[pod] for pod in range(4)] == [0, CLOUD, CLOUD, 1]
 
 
 class TestReordering:

@@ -194,6 +194,13 @@ def test_a_pod_leaves_the_edge_where_the_cloud_has_room_for_it() -> None:
     assert suggested(planned([near("e"), make_node("far", "1500m")], pods)) == {}, "half a core is not enough"
 
 
+@pytest.mark.parametrize(("priority", "many"), [(-1, 2), (0, 2), (1, 0)])
+def test_nobody_leaves_the_edge_for_less_important_work(priority: int, many: int) -> None:
+    pods = [running(of("some", str(i), qos=0.5, priority=priority), "e") for i in (1, 2)]
+    made = planned([near("e"), make_node("far", "4")], [*pods, running(of("all", "1"), "far")])
+    assert len(suggested(made)) == many
+
+
 @pytest.mark.parametrize("many", [2, 5, 8, 40])
 def test_what_stands_in_the_way_of_one_suggestion_does_not_stop_another(many: int) -> None:
     """One of `some` would have to leave for `all`, and the cloud has half a core: whichever of them it is. `next` fits
