@@ -32,7 +32,8 @@ from htas.planning.situation import Situation
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
 one is looked for, without the pods that were in the way and those like them; the last one asks no pod to leave the
-edge. All share one measure of work. The next period looks again."""
+edge. Each may take half the work of the one before, so that all together take less than two. The next period looks
+again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,10 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
     movers = Movers(situation.snapshot, policy, situation.now)
     movable = {pod.uid for pod in served(situation.snapshot.cluster) if movers.why_not(pod) is None}
-    work = Work(policy.edge.work_limit)
     for look in range(LOOKS):
         view = edge_view(situation, rows, where, movable=movable)
         limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
-        decision = suggest(view.state, limits, work)
+        decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
         if not decision.moves:
             return Suggestion()
         trial = _Trial(situation, view, where)

@@ -23,8 +23,7 @@ FOR_ROOM, FOR_TIDYING = 20, 5
 class Work:
     """Pods and nodes that may still be looked at. It is counted and not timed: the same question has the same answer.
 
-    One is shared by all searches that make one suggestion, so that what asks five times does not take five times as
-    long.
+    All searches that make one suggestion share one.
     """
 
     left: int

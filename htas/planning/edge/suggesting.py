@@ -28,8 +28,8 @@ def suggest(state: EdgeState, policy: EdgePolicy, work: Work | None = None) -> D
     """The moves that raise the total quality of service most, and of those that raise it as much few.
 
     Where none does, pods change their edge nodes if that leaves much less of the edge in unusable pieces. New pods are
-    not touched. An empty decision: nothing is better than what is. `work` is what this and other suggestions may take
-    together (None: the policy's `work_limit`); once it is used up, what was found so far stands.
+    not touched. An empty decision: nothing is better than what is. `work` is what it may take (None: the
+    policy's `work_limit`); once that is used up, what was found so far stands.
     """
     if not state.nodes:
         return Decision()

@@ -212,6 +212,16 @@ def test_what_stands_in_the_way_of_one_suggestion_does_not_stop_another(many: in
     assert suggested(planned(nodes, pods)) == {"next-1": "e"}
 
 
+def test_who_is_like_one_in_the_way_is_not_asked_next() -> None:
+    """None of the eight finds room in the cloud, where `all` leaves half a core; `tiny` may change places with `next`."""
+    pods = [running(of("some", str(i), qos=0.0), "e") for i in range(8)]
+    quarter = {"requests": amounts("250m", "64Mi", 1)}
+    pods += [running(of("tiny", "1", qos=0.0, **quarter), "e"), running(of("next", "1", **quarter), "far")]
+    pods.append(running(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    made = planned([near("e", "8250m"), make_node("far", "750m")], pods)
+    assert suggested(made) == {"next-1": "e", "tiny-1": "far"}
+
+
 def test_of_more_kinds_in_the_way_than_there_are_looks_none_leaves_in_the_last() -> None:
     pods = [running(of(f"some{i}", "1", qos=0.0, requests=amounts(f"{900 + i}m", "64Mi", 1)), "e") for i in range(9)]
     pods.append(running(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
