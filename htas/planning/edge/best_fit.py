@@ -55,11 +55,9 @@ def _seat(start: Start, trial: Layout, to_edge: Sequence[int], freed: Collection
     for reordered in _reorderings(start, freed):
         search.tries -= len(reordered) > 0
         pods = [*to_edge, *reordered]
-        if not search.work.spend(sum(len(search.state.pods[pod].allowed) for pod in pods)):
-            return False
         for pod in reordered:
             trial.put(pod, CLOUD)
-        targets = seat_all(trial, pods)
+        targets = seat_all(trial, pods, search.work)
         if targets is not None:
             tidier = _matched(search, trial, pods)
             put_all(trial, targets if len(tidier) < len(pods) else tidier)
