@@ -66,7 +66,8 @@ def make_job(name: str = "job", runs_s: float = 120.0, **overrides: Any) -> Pod:
 def running(pod: Pod, node: str, since_s: float = 30.0) -> Pod:
     import msgspec
 
-    return msgspec.structs.replace(pod, node=node, phase=Phase.RUNNING, started_at=NOW - since_s)
+    since = NOW - since_s
+    return msgspec.structs.replace(pod, node=node, phase=Phase.RUNNING, started_at=since, ready_since=since)
 
 
 def make_node(name: str = "node", cpu: str = "4", memory: str = "8Gi", pods: int = 110, **overrides: Any) -> Node:

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -86,12 +88,13 @@ def play(hours: float, speed: float, kills: int, seed: int) -> Outcome:
         options = ["--serve", str(socket), "--hours", str(hours), "--speed", str(speed), "--seed", str(seed)]
         command = [sys.executable, "-m", "tools.kill_test", *options]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as world_process:
-            _wait_for(socket)
+            _wait_for(socket.exists, "the world did not start")
             world = RemoteWorld(socket, speed)
             try:
                 start, real_s = world.clock.now(), hours * 3600 / speed
-                for _ in range(kills):
+                for number in range(1, kills + 1):
                     daemon = _start(config)
+                    _wait_for(partial(_has_begun, config, number), "the daemon did not start")
                     time.sleep(random.uniform(0.3, 2.0) * real_s / max(1, kills))
                     os.kill(daemon.pid, signal.SIGKILL)
                     daemon.wait()
@@ -144,11 +147,16 @@ def _is_over(world: RemoteWorld) -> bool:
         return False
 
 
-def _wait_for(path: Path) -> None:
+def _has_begun(config: Path, number: int) -> bool:
+    """Whether so many daemons have begun: one that is killed while it still loads leaves nothing undone."""
+    return (config.parent / "daemon.log").read_bytes().count(b"htas runs") >= number
+
+
+def _wait_for(has_come: Callable[[], bool], otherwise: str) -> None:
     deadline = time.monotonic() + 30
-    while not path.exists():
+    while not has_come():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the world did not start: {path}")
+            raise TimeoutError(otherwise)
         time.sleep(0.02)
 
 

@@ -31,6 +31,11 @@ class InputError(HTASError):
     """Something the user gave is wrong; each line of the message is one problem."""
 
 
+def warn(text: str) -> None:
+    """Say beside the results what is odd, and go on."""
+    err.print(text, style="yellow", markup=False, soft_wrap=True)
+
+
 def instant_of(text: str, option: str) -> float:
     """An instant given on the command line; without a time zone it is UTC."""
     try:

@@ -40,7 +40,8 @@ from htas.sandbox.world import World
 FRAMES_PER_S = 8
 STEP_S = 60.0
 """Virtual time between two looks at the clock of the wall."""
-TRACE_TAIL_S = 3600.0
+TRACE_TAIL_S = 86_400.0
+"""After the last task could have ended: one that waited, and was moved a dozen times, ends hours later."""
 
 
 @dataclass(frozen=True, slots=True)

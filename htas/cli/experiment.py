@@ -16,16 +16,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from htas.cli.console import FAILED, InputError, err, out, told
-from htas.cli.edge_trials import run as run_edge
-from htas.cli.trials import Trial, run
-from htas.experiments.designs import Design, Source, contender_of, design
+from htas.experiments.designs import EXPERIMENTS, WORK, Design, Source, contender_of, design, on_request
 from htas.experiments.edge.contenders import EdgeContender
 from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EdgeResults, EdgeRun, write_edge_results
 from htas.experiments.results import Results, RunResult, Timing, write_results
-from htas.experiments.workloads.patterns import PAPER, Pattern, Shape, named, workload
+from htas.experiments.workloads.patterns import Pattern, Shape, named, workload
 from htas.experiments.workloads.table import write_workload
 from htas.ports import PermanentError
+from htas.trials import bill, edge
 
 app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
@@ -38,13 +37,16 @@ TOLD = 10
 
 @app.command("run")
 def run_experiment(
-    name: Annotated[str, typer.Argument(help="paper, ablation, trace or edge.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
     to: Annotated[Path | None, typer.Option("--to", help="The folder for results; else results/NAME.")] = None,
     seeds: Annotated[
         int | None,
         typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own; else 10, of edge 20."),
     ] = None,
-    policies: Annotated[list[str] | None, typer.Option("--policy", help="Only these; may be given often.")] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="Only these; may be given often. Some play only where named: see `list`."),
+    ] = None,
     patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
     work: Annotated[
         Path | None, typer.Option("--workload", help="A workload of your own (CSV); for trace, an openb pod list.")
@@ -122,9 +124,12 @@ def make_workload(
 @app.command("list")
 def list_all() -> None:
     """Tell which experiments, policies and patterns there are."""
-    for name in ("paper", "ablation", "trace"):
+    for name in EXPERIMENTS:
         out.print(f"{name}: {', '.join(design(name).contenders)}", markup=False, soft_wrap=True)
-    out.print(f"patterns: {', '.join(pattern.name for pattern in PAPER)}", markup=False, soft_wrap=True)
+        if on_request(name):
+            out.print(f"{name}, only with --policy: {', '.join(on_request(name))}", markup=False, soft_wrap=True)
+    for name, found in WORK.items():
+        out.print(f"{name}: {', '.join(found)}", markup=False, soft_wrap=True)
 
 
 @app.command("report")
@@ -132,7 +137,7 @@ def report_on_results(
     folder: Annotated[Path, typer.Argument(help="A folder of results, or one with a folder for each experiment.")],
     into: Annotated[Path | None, typer.Option("--into", help="Write there; else beside the results.")] = None,
 ) -> None:
-    """Write savings with confidence intervals as Markdown, and the paper's Figures 3 to 8 as SVG and PNG."""
+    """Write tables with confidence intervals, and figures: the paper's 3 to 8, for edge KubeDSM's 4 to 11."""
     from htas.cli.experiment_report import report
 
     with told():
@@ -222,5 +227,5 @@ def _play_part(part: Part) -> Played:
     experiment, name, source, seed = part
     contender, work = contender_of(experiment, name), source.workload(seed)
     if isinstance(contender, EdgeContender):
-        return run_edge(contender, source.name, work, seed)
-    return run(Trial(contender, source.name, work, seed))
+        return edge.run(contender, source.name, work, seed)
+    return bill.run(bill.Trial(contender, source.name, work, seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from htas.cli.console import InputError
-from htas.cli.explain_edge import explain_tier
+from htas.cli.explain_edge import explain_tier, tier_line
 from htas.model.money import price_text
 from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
@@ -101,6 +101,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
     group = policy.group(node.group)
     lines = [f"{name}: {node.flavour or 'unknown flavour'}, group {node.group or 'none'}, {len(pods)} pods"]
+    lines += tier_line(node, snapshot, policy)
     if group is not None:
         lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")
     lines += [f"stays: {item.reason.value}: {item.message}" for item in plan.kept if item.node == name]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from htas.model.edge import TIER_LABEL, Tier
+from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import edge_nodes, is_served, present
 from htas.planning.edge.quality import edge_ratios
-from htas.planning.edge.view import edge_rows
-from htas.planning.feasibility.message import summary
-from htas.planning.opening import open_simulation
+from htas.planning.edge.staying import why_it_stays
 
 
 def explain_tier(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
@@ -27,6 +25,18 @@ def explain_tier(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     if pod.node is None or pod.node in near:
         return
     yield f"is in the cloud: {_why(pod, snapshot, plan, policy)}"
+
+
+def tier_line(node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[str]:
+    """The tier of a node and who says it; nothing where no node is of tier edge."""
+    if not edge_nodes(snapshot.cluster.nodes, policy):
+        return []
+    stated = node.labels.get(TIER_LABEL)
+    if stated in tuple(Tier):
+        why = f"its label {TIER_LABEL}"
+    else:
+        why = f"its group {node.group}" if policy.group(node.group) is not None else "nothing says that it is near"
+    return [f"is of tier {policy.tier_of(node)} ({why})"]
 
 
 def _share(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> str:
@@ -44,30 +54,4 @@ def _why(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str
     for slot in snapshot.rearrangement.slots if snapshot.rearrangement is not None else ():
         if slot.pod.uid == pod.uid:
             return f"its move to {slot.node} is under way"
-    if not is_served(pod):
-        return "batch work, and pods without a controller, have no share of the edge"
-    why_not = Movers(snapshot, policy, snapshot.taken_at).why_not(pod)
-    refusals, nodes = _refusals(pod, snapshot, policy)
-    if nodes == 0:
-        return (
-            f"it may not be moved: {why_not}" if why_not else "it may be moved to the edge, in one of the next periods"
-        )
-    kept = f" Nor may it be moved: {why_not}" if why_not else ""
-    return f"no edge node takes it: {summary(refusals, nodes)}{kept}"
-
-
-def _refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Counter[str], int]:
-    """Why each edge node refuses the pod, counted, and how many there are; 0 where one would take it."""
-    opening = open_simulation(snapshot, policy, snapshot.taken_at)
-    sim, cls = opening.sim, opening.book.class_of(pod)
-    row = sim.table.row_of.get(pod.node or "")
-    if row is not None:
-        sim.unplace(cls, row)
-    refusals: Counter[str] = Counter()
-    rows = edge_rows(opening, policy)
-    for at in rows:
-        here = sim.diagnose(cls, slice(at, at + 1))
-        if not here and sim.table.is_open[at]:
-            return Counter(), 0
-        refusals.update(here or {"node(s) took no pods": 1})
-    return refusals, len(rows)
+    return why_it_stays(pod, snapshot, plan, policy)

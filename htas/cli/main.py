@@ -17,7 +17,7 @@ from htas.cli import experiment as experiments
 from htas.cli import history as past
 from htas.cli import reports
 from htas.cli import simulate as simulations
-from htas.cli.console import InputError, escaped, instant_of, told
+from htas.cli.console import InputError, escaped, instant_of, told, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.cost import CostBy
@@ -175,7 +175,10 @@ def migrate_pod(
 @app.command()
 def check(
     config: Config,
-    live: Annotated[bool, typer.Option("--live", help="Ask the cloud, too: credential, image, flavours …")] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask cloud and cluster, too: credential, image, flavours, nodes of the edge …"),
+    ] = False,
 ) -> None:
     """Check a configuration and its price file; every mistake is told at once."""
     with told():
@@ -183,6 +186,8 @@ def check(
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
+    for empty in reports.empty_groups_of(loaded) if live else ():
+        warn(empty)
     for unseen in unseen_files(loaded.settings.migration, loaded.path):
         stderr.print(f"[bold yellow]file[/] {escaped(f'{unseen.where}: {unseen.what}')}", soft_wrap=True)
     for problem in problems:
@@ -355,7 +360,8 @@ def cost(
 def history(
     config: Config,
     verb: Annotated[
-        str | None, typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved …")
+        str | None,
+        typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved, suggest, suggested …"),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
     since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,

@@ -45,8 +45,8 @@ def _headline(plan: Plan) -> Text:
     text.append(f"  (no mix of flavours holds this work below {price_text(cost.bound_nanos)}; gap {cost.gap:.1%})\n")
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
-        f"{len(plan.preempt)} pods to preempt, {len(plan.migrate)} to move, {len(plan.remove)} nodes to release, "
-        f"{len(plan.unplaced)} pods wait"
+        f"{len(plan.preempt)} pods to preempt, {len(plan.migrate) + len(plan.carry.suggest)} to move, "
+        f"{len(plan.remove)} nodes to release, {len(plan.unplaced)} pods wait"
     )
     return text
 
@@ -91,7 +91,7 @@ def _preemptions(plan: Plan) -> Table | None:
 
 def _suggestions(plan: Plan) -> Table | None:
     rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.carry.suggest]
-    return limited(table("\nMove, for services' share of the edge", "pod", "from", "to", "by"), rows)
+    return limited(table("\nMove, for the edge", "pod", "from", "to", "by"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:

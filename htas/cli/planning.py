@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from htas.adapters.kubernetes.dump import DumpError, read_dump
-from htas.cli.console import InputError, err, instant_of
+from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.kubernetes_wiring import live_snapshot
 from htas.daemon.wiring import has_store, reading_store, sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Problem
+from htas.planning.edge.present import empty_groups
 from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
@@ -23,8 +25,13 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 
 
 def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
-    """The snapshot to plan on. `steady`: as if the cluster had been like this for long enough for every rule."""
+    """The snapshot to plan on, what is odd about it told to stderr.
+
+    `steady`: as if the cluster had been like this for long enough for every rule.
+    """
     snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
+    for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
+        warn(empty)
     return _steady(snapshot) if steady else snapshot
 
 
@@ -33,13 +40,17 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
     setting = loaded.sandbox
     if setting is None:
         snapshot = _as_learned(loaded, live_snapshot(loaded))
-        for problem in snapshot.cluster.problems:
-            err.print(f"{problem.where}: {problem.what}", style="yellow", markup=False, highlight=False)
+        _warn(snapshot.cluster.problems)
         return snapshot
     if setting.address is None:
         raise InputError("--from: name a dump, or a sandbox that runs (provider.sandbox.address)")
     with sandbox_daemon(loaded, setting) as daemon:
         return _as_learned(loaded, daemon.observe())
+
+
+def _warn(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        warn(f"{problem.where}: {problem.what}")
 
 
 def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -51,7 +62,7 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         with reading_store(loaded) as store:
             learned.learn(store.runs(limit=REMEMBERED_RUNS))
     except HTASError as error:
-        err.print(f"planned without learned run lengths: {error}", style="yellow", markup=False, highlight=False)
+        warn(f"planned without learned run lengths: {error}")
         return snapshot
     view = msgspec.structs.replace(snapshot.cluster, pods=learned.applied(snapshot.cluster.pods))
     return msgspec.structs.replace(snapshot, cluster=view)
@@ -67,17 +78,22 @@ def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
 
 
 def read_view(path: Path) -> ClusterView:
-    """The view of a dump. Raises InputError with everything that is wrong with it."""
+    """The view of a dump; what is passed over in it, such as a wrong annotation, is told to stderr.
+
+    Raises InputError with everything that cannot be used.
+    """
     try:
         view = read_dump(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DumpError as error:
         raise InputError(str(error)) from None
-    if view.problems:
-        raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in view.problems))
+    faults = [problem for problem in view.problems if not problem.is_doubt]
+    if faults:
+        raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in faults))
     if not view.nodes and not view.pods:
         raise InputError(f"{path}: holds neither nodes nor pods; is it what kubectl get … -o json printed?")
+    _warn(view.problems)
     return view
 
 

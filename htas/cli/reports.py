@@ -16,10 +16,15 @@ from htas.config.loader import Loaded
 from htas.daemon.kubernetes_wiring import live_snapshot
 from htas.daemon.sandbox_wiring import opened_world
 from htas.daemon.wiring import reading_store
+from htas.model.edge import Tier
 from htas.model.money import price_text
 from htas.model.pods import Pod
+from htas.model.policy import NodeGroup, Policy
 from htas.model.record import CycleRecord
+from htas.model.snapshot import ClusterView
 from htas.planning.cleaning.utilization import utilization
+from htas.planning.edge.present import empty_groups
+from htas.ports import HTASError
 
 REFRESH_S = 1.0
 
@@ -27,14 +32,36 @@ REFRESH_S = 1.0
 def configuration_view(loaded: Loaded) -> RenderableType:
     """What a configuration comes to: each group with the flavours it may buy and its limits."""
     policy = loaded.policy
-    view = table("group", "work", "placed by", "nodes", "flavours (price/h)")
+    has_tiers = any(group.tier is Tier.EDGE for group in policy.groups)
+    view = table("group", *(["tier"] if has_tiers else []), "work", "placed by", "nodes", "flavours (price/h)")
     for group in policy.groups:
-        limit = group.limits.max_nodes
-        flavours = ", ".join(f"{f.name} ({price_text(f.nanos_per_hour)})" for f in policy.flavours_of(group))
-        nodes = f"{group.min_nodes}–{limit if limit is not None else '∞'}"
-        view.add_row(group.name, group.workload.value, group.packing.algorithm.value, nodes, flavours)
+        tier = [group.tier.value] if has_tiers else []
+        view.add_row(group.name, *tier, group.workload.value, group.packing.algorithm.value, *_bought(group, policy))
     title = Text(f"ok: cluster {policy.cluster}, schedulerName {policy.scheduler_name}\n", style="bold green")
-    return Group(title, view)
+    parts: list[RenderableType] = [title, view]
+    if not any(group.is_elastic for group in policy.groups):
+        parts.append(Text("\nno group buys machines: work waits where the nodes that are there have no room"))
+    return Group(*parts)
+
+
+def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:
+    """How many machines a group may have, and of which flavours."""
+    if not group.is_elastic:
+        return "not bought", "–"
+    limit = group.limits.max_nodes
+    flavours = ", ".join(f"{f.name} ({price_text(f.nanos_per_hour)})" for f in policy.flavours_of(group))
+    return f"{group.min_nodes}–{limit if limit is not None else '∞'}", flavours
+
+
+def empty_groups_of(loaded: Loaded) -> list[str]:
+    """Groups that wait for nodes nobody has labelled. A sandbox within a daemon cannot be asked."""
+    if all(group.is_elastic for group in loaded.policy.groups):
+        return []
+    try:
+        found = _now(loaded)
+    except HTASError as error:
+        return [f"whether the groups of tier edge have nodes is not known: {error}"]
+    return empty_groups(found[0].nodes, loaded.policy) if found is not None else []
 
 
 def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:
@@ -58,18 +85,13 @@ def top(loaded: Loaded, watch: bool) -> None:
 
 
 def _top(loaded: Loaded) -> RenderableType:
-    setting = loaded.sandbox
-    if setting is not None and setting.address is not None:
-        with opened_world(loaded, setting) as world:
-            view, now = world.cluster.observe(), world.clock.now()
-    elif setting is None:
-        snapshot = live_snapshot(loaded)
-        view, now = snapshot.cluster, snapshot.taken_at
-    else:
+    found = _now(loaded)
+    if found is None:
         newest = _newest(loaded)
         if newest is None:
             return Text("nothing has been recorded yet: start the daemon with htas run")
-        view, now = newest.snapshot.cluster, newest.at
+        found = newest.snapshot.cluster, newest.at
+    view, now = found
     policy = loaded.policy
     nodes = table("node", "group", "flavour", "utilisation", "pods", "price/h", "state")
     price = 0
@@ -91,6 +113,18 @@ def _top(loaded: Loaded) -> RenderableType:
     when = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S")
     head = f"{when}  {len(view.nodes)} nodes  {waiting} pods wait  {price_text(price)} {policy.catalogue.currency}/h\n"
     return Group(Text(head, style="bold"), nodes)
+
+
+def _now(loaded: Loaded) -> tuple[ClusterView, float] | None:
+    """The cluster and the time there; None: it is a sandbox within a daemon."""
+    setting = loaded.sandbox
+    if setting is None:
+        snapshot = live_snapshot(loaded)
+        return snapshot.cluster, snapshot.taken_at
+    if setting.address is None:
+        return None
+    with opened_world(loaded, setting) as world:
+        return world.cluster.observe(), world.clock.now()
 
 
 def _newest(loaded: Loaded) -> CycleRecord | None:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from htas.config.document import Document, Steps
-from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.groups import OF_WHAT_IS_BOUGHT, GroupSetting, LimitsSetting
 from htas.config.migration_keys import REAL, unstated
 from htas.config.openstack import KubeadmSetting
 from htas.config.problems import near, parsed
@@ -73,6 +73,9 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         group, steps = setting.model(), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
         methods.add(group.cleaning.migration)
+        if not group.is_elastic:
+            yield from _without_effect(document, setting, steps)
+            continue
         smallest += group.min_nodes
         if offers is None:
             continue
@@ -104,6 +107,15 @@ def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator
         what = "is for real nodes; in the sandbox write checkpoint, which models it, or evict"
     if what is not None:
         yield Problem(document.place((*steps, "cleaning", "migration")), what)
+
+
+def _without_effect(document: Document, setting: GroupSetting, steps: Steps) -> Iterator[Problem]:
+    """Settings of purchases where nothing is bought; writing a default out is no mistake."""
+    for name in OF_WHAT_IS_BOUGHT:
+        field = GroupSetting.model_fields[name]
+        if getattr(setting, name) != field.get_default(call_default_factory=True):
+            what = "nothing is bought for an edge group that is not elastic; write `elastic: true` or remove it"
+            yield Problem(document.place((*steps, str(field.alias))), what)
 
 
 def _tokens_end_early(document: Document) -> Iterator[Problem]:

@@ -37,7 +37,14 @@ class EdgeSetting(Section):
     edge_to_cloud_moves: Count = Field(
         default=5, le=MOST_MOVES, description="Pods that leave the edge for others in one period, at most; 5. 0: none."
     )
-    period: Seconds = Field(default=60.0, gt=0, description="Between looks at what might be moved to the edge; 60s.")
+    period: Seconds = Field(
+        default=60.0, ge=1, description="Between looks at what might be moved to the edge, 1s or more; 60s."
+    )
+    settle: Seconds = Field(
+        default=300.0,
+        ge=0,
+        description="For how long a pod must have been Ready to be moved, and a node for pods to be moved there; 5m.",
+    )
     price_per_hour: Nanos | None = Field(
         default=None,
         description='Of an edge node that HTAS did not buy; "0": it is paid for. null: what the catalogue says.',
@@ -69,5 +76,6 @@ class EdgeSetting(Section):
             reorder_moves=self.reorder_moves,
             edge_to_cloud_moves=self.edge_to_cloud_moves,
             period_s=self.period,
+            settle_s=self.settle,
             nanos_per_hour=self.price_per_hour,
         )

@@ -177,6 +177,20 @@ class LimitsSetting(Section):
         return Limits(self.max_nodes, self.max_cpu, self.max_memory, self.max_price_per_hour)
 
 
+OF_WHAT_IS_BOUGHT = (
+    "flavours",
+    "min_nodes",
+    "max_nodes",
+    "max_cpu",
+    "max_memory",
+    "max_price_per_hour",
+    "labels",
+    "taints",
+    "autoscaling",
+)
+"""Settings of a group that count for the machines that are bought for it, and for nothing else."""
+
+
 class GroupSetting(LimitsSetting):
     """Machines that take the same kind of work."""
 
@@ -210,15 +224,6 @@ class GroupSetting(LimitsSetting):
         if elastic and info.data.get("tier") is Tier.CLOUD:
             raise ValueError("has an effect with `tier: edge` alone: other groups are elastic; write that or remove it")
         return elastic
-
-    @model_validator(mode="after")
-    def _least_can_be_bought(self) -> Self:
-        if self.tier is Tier.EDGE and not self.elastic and self.min_nodes:
-            raise ValueError(
-                f"minNodes ({self.min_nodes}) of an edge group that is not elastic: nothing is bought for it; "
-                "write `elastic: true` or `minNodes: 0`"
-            )
-        return self
 
     def model(self) -> NodeGroup:
         return NodeGroup(

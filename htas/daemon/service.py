@@ -175,7 +175,8 @@ class Service:
         self._health.succeeded("synced")
         log.info("synced", nodes=len(view.nodes), pods=len(view.pods))
         for problem in view.problems:
-            log.warning("object left out", where=problem.where, what=problem.what)
+            said = "part of an object passed over" if problem.is_doubt else "object left out"
+            log.warning(said, where=problem.where, what=problem.what)
         return True
 
     def _leads(self, leadership: Leadership | None) -> bool:
@@ -219,7 +220,8 @@ class Service:
         def may_go_on() -> bool:
             return leadership is None or leadership.is_leader
 
-        meter, board = Meter(daemon.ports.store), StatusBoard(daemon.ports.announcer, name)
+        meter = Meter(daemon.ports.store)
+        board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.policy = lambda: daemon.policy
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]

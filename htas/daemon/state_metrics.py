@@ -75,7 +75,12 @@ def _work(result: CycleResult) -> Iterator[Metric]:
     yield _gauge("htas_nominated_pods", "Waiting pods with room kept.", [], [((), float(len(plan.nominate)))])
     yield _gauge("htas_moves", "Pods on their way to another node.", [], [((), float(len(snapshot.moves)))])
     problems = float(len(snapshot.cluster.problems))
-    yield _gauge("htas_unusable_objects", "Objects left out since they make no sense.", [], [((), problems)])
+    yield _gauge(
+        "htas_unusable_objects",
+        "Objects, or parts of them, passed over since they make no sense.",
+        [],
+        [((), problems)],
+    )
 
 
 def _machines(result: CycleResult) -> Iterator[Metric]:

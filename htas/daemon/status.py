@@ -6,6 +6,7 @@ Cluster Autoscaler's users know it as the ConfigMap cluster-autoscaler-status; o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -14,7 +15,9 @@ from htas.daemon.cycle import CycleResult
 from htas.model.claims import COMING
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
+from htas.model.policy import Policy
 from htas.model.record import OutcomeStatus
+from htas.planning.edge.present import empty_groups
 from htas.ports import AnnouncerPort
 
 SOONEST_S = 10.0
@@ -28,9 +31,10 @@ MOST = 10
 class StatusBoard:
     """Writes the status after cycles: at once when it changed, but not too often."""
 
-    def __init__(self, announcer: AnnouncerPort, leader: str) -> None:
+    def __init__(self, announcer: AnnouncerPort, leader: str, policy: Callable[[], Policy]) -> None:
         self._announcer = announcer
         self._leader = leader
+        self._policy = policy
         self._written: dict[str, Any] = {}
         self._written_at: float | None = None
         self._last: dict[str, str] = {}
@@ -38,7 +42,7 @@ class StatusBoard:
     def observe(self, result: CycleResult) -> None:
         now = result.snapshot.taken_at
         self._note(result)
-        status = status_of(result) | {"last": dict(self._last)}
+        status = status_of(result, self._policy()) | {"last": dict(self._last)}
         age_s = now - self._written_at if self._written_at is not None else LATEST_S
         if age_s < (SOONEST_S if status != self._written else LATEST_S):
             return
@@ -56,9 +60,11 @@ class StatusBoard:
                 self._last[outcome.verb] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
 
 
-def status_of(result: CycleResult) -> dict[str, Any]:
+def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
     """The state after a cycle, as plain data."""
     snapshot, plan = result.snapshot, result.plan
+    problems = empty_groups(snapshot.cluster.nodes, policy)
+    problems += [f"{each.where}: {each.what}" for each in snapshot.cluster.problems]
     waiting = Counter(item.reason.value for item in plan.unplaced)
     return {
         "nodes": _nodes(result),
@@ -86,7 +92,7 @@ def status_of(result: CycleResult) -> dict[str, Any]:
             ): f"until {instant_text(each.until)}: {each.reason}"
             for each in snapshot.backoffs[:MOST]
         },
-        "problems": [f"{each.where}: {each.what}" for each in snapshot.cluster.problems[:MOST]],
+        "problems": problems[:MOST],
     }
 
 

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
-from htas.model.snapshot import Memory
+from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
+from htas.planning.edge.present import served, services_starting
 from htas.ports import TransientError
 
 SETTLED_S = 600.0
@@ -48,6 +49,7 @@ class VirtualDriver:
         self._last_change = now
         self._settled_at: float | None = None
         self._memory = Memory()
+        self._edge_timers: list[float] = []
 
     def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass to `end`, or until `stop` says so after a cycle."""
@@ -90,8 +92,8 @@ class VirtualDriver:
         return max(due, min([*timers, settled_at + SETTLED_S]))
 
     def _timers(self) -> list[float]:
-        """Instants at which a cleaning rule may change its mind."""
-        timers = []
+        """Instants at which a cleaning rule may change its mind, or a pod may be moved to the edge."""
+        timers = list(self._edge_timers)
         for group in self.daemon.policy.groups:
             rules = group.cleaning
             timers += [at + rules.underutilized_for_s for at in self._memory.underutilized_since.values()]
@@ -120,8 +122,10 @@ class VirtualDriver:
         self._memory = result.plan.memory
         if self.daemon.has_edge:
             self._next.setdefault(Stage.EDGE, now + self._every[Stage.EDGE])
+            self._edge_timers = _settled_at(result.snapshot.cluster, self.daemon.policy.edge.settle_s)
         looked_at = Stage.CLEANING in stages and (Stage.EDGE in stages or not self.daemon.has_edge)
-        is_settled = looked_at and _is_quiet(result) and not self._waits_for_a_bill(result)
+        is_starting = self.daemon.has_edge and bool(services_starting(result.snapshot.cluster))
+        is_settled = looked_at and _is_quiet(result) and not is_starting and not self._waits_for_a_bill(result)
         self._settled_at = now if is_settled else None
 
     def _waits_for_a_bill(self, result: CycleResult) -> bool:
@@ -135,6 +139,12 @@ class VirtualDriver:
         return bool(result.plan.memory.empty_since) and is_watched
 
 
+def _settled_at(view: ClusterView, settle_s: float) -> list[float]:
+    """When each pod of a service and each node will have been Ready for long enough."""
+    since = {pod.ready_since for pod in served(view)} | {node.ready_since for node in view.nodes}
+    return [instant + settle_s for instant in since if instant is not None]
+
+
 def _is_quiet(result: CycleResult) -> bool:
     """Nothing was done, nothing waits and nothing is on its way."""
     snapshot = result.snapshot
@@ -144,5 +154,6 @@ def _is_quiet(result: CycleResult) -> bool:
         or result.plan.nominate
         or snapshot.drains
         or snapshot.moves
+        or snapshot.rearrangement
         or any(claim.state != "Ready" for claim in snapshot.claims)
     )

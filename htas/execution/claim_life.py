@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -22,8 +21,9 @@ class Then(StrEnum):
     """Delete what is left: the machine by its id, the Node object by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
+    """What a claim comes to. A Struct, since each claim is given one in each cycle: twenty times quicker made."""
+
     state: ClaimState
     then: Then = Then.NOTHING
     message: str = ""
@@ -83,6 +83,8 @@ def _shown(instance: Instance, node: Node | None) -> ClaimState:
 
 
 def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts) -> Step:
+    if claim.state is shown is ClaimState.READY:  # as nearly all are
+        return Step(claim.state)
     if claim.state is ClaimState.READY and shown is not ClaimState.READY:
         shown = ClaimState.REGISTERED  # a node that was there is given as long as one that registers late
     if shown is not claim.state and shown in TRANSITIONS[claim.state]:

@@ -230,14 +230,14 @@ class Machines:
         group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
         if claim.state not in (ClaimState.REGISTERED, ClaimState.READY) or group is None or flavour is None:
             return []
-        meant = machine_node(self.policy, group, flavour, claim.zone, claim.id)
         is_bare = node.claim != claim.id
+        if claim.state is ClaimState.READY and not is_bare:
+            return []  # it was set up when it registered; what was taken off since was taken off by somebody
+        meant = machine_node(self.policy, group, flavour, claim.zone, claim.id)
         own = {HOSTNAME_LABEL: node.name}  # the kubelet's word counts where the node has another name
         missing = {key: text for key, text in (dict(meant.labels) | own).items() if key not in node.labels}
         if is_bare:
             missing |= {key: meant.labels[key] for key in (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)}
-        elif claim.state is ClaimState.READY:
-            return []  # it was set up when it registered; what was taken off since was taken off by somebody
         if not missing:
             return []
         try:

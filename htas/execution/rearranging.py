@@ -53,7 +53,7 @@ class Rearranging:
     def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
         opened = begun(found, snapshot, self.policy, snapshot.taken_at)
-        verb = "rearrange" if found.seats else "suggest"
+        verb = "suggest" if found.is_suggestion else "rearrange"
         if isinstance(opened, Refusal):
             why = f"{opened.reason}: {opened.message}"
             return None, Outcome(verb, SUBJECT, OutcomeStatus.DROPPED, why)

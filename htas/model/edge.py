@@ -42,6 +42,8 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     15 cores. 0: none ever."""
     period_s: float = 60.0
     """Seconds between suggestions."""
+    settle_s: float = 300.0
+    """A pod is moved once it has been Ready for so long, and to nodes that have been."""
     nanos_per_hour: int | None = None
     """What an hour of an edge node costs that HTAS did not buy. None: what the catalogue says; 0: it is paid for."""
     subset_limit: int = 2000

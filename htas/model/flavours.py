@@ -51,7 +51,10 @@ class Catalogue(msgspec.Struct, frozen=True):
     billing: Billing = Billing()
 
     def named(self, name: str | None) -> Flavour | None:
-        return next((flavour for flavour in self.flavours if flavour.name == name), None)
+        for flavour in self.flavours:  # asked for every node several times a plan: no generator
+            if flavour.name == name:
+                return flavour
+        return None
 
 
 def dominating(flavour: Flavour, others: Iterable[Flavour]) -> Flavour | None:

@@ -36,6 +36,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     attach_limits: tuple[tuple[str, int], ...] = ()
     runtime: str = ""
     """containerRuntimeVersion, such as `containerd://2.3.7`: whether pods can be restored there."""
+    ready_since: float | None = None
+    """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
 
     @property
     def cluster(self) -> str | None:

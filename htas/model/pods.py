@@ -111,6 +111,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of its claims: those that it cannot write to."""
     qos: float = DEFAULT_TARGET
     """The share of its service's pods, 0 to 1, that should run on the edge."""
+    ready_since: float | None = None
+    """Since when its users are sent to it (its condition Ready); None: they are not."""
 
     @property
     def key(self) -> str:

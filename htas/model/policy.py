@@ -287,12 +287,15 @@ class Policy(msgspec.Struct, frozen=True):
     """
 
     def group(self, name: str | None) -> NodeGroup | None:
-        return next((group for group in self.groups if group.name == name), None)
+        for group in self.groups:  # asked for every node several times a plan: no generator
+            if group.name == name:
+                return group
+        return None
 
     def tier_of(self, node: Node) -> Tier:
         """The node's label, if it states a tier, else its group's."""
         stated = node.labels.get(TIER_LABEL)
-        if stated in tuple(Tier):
+        if stated is not None and stated in tuple(Tier):
             return Tier(stated)
         group = self.group(node.group)
         return group.tier if group is not None else Tier.CLOUD

@@ -79,6 +79,11 @@ class Rearrangement(msgspec.Struct, frozen=True):
     def is_better(self) -> bool:
         return self.status in (RearrangementStatus.PROVEN_OPTIMAL, RearrangementStatus.IMPROVED)
 
+    @property
+    def is_suggestion(self) -> bool:
+        """Whether pods move for the edge's sake, and not to make room for work that waits."""
+        return any(shift.is_aim for shift in self.shifts)
+
 
 class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
     """Room on `node` that is kept for one pod until it is bound there; `pod` is that pod as it was last seen.
@@ -118,8 +123,9 @@ NOBODY = -(2**31)
 class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     """A rearrangement that is being carried out, as journalled: what of it is not done yet.
 
-    One that seats nobody is a suggestion: pods move for the edge's sake. It is given up as a whole once somebody else
-    has put one of its pods elsewhere, or taken it away (`lost` counts them).
+    A suggestion (`Rearrangement.is_suggestion`) is given up as a whole once somebody else has put one of its pods
+    elsewhere, or taken it away (`lost` counts them). It is complete only when the pods that filled its slots are Ready;
+    `starting` are the uids of those that are not yet.
 
     `settled` are the uids of pods on the slots' nodes that look like those that will come: they were there from the
     start, or have filled a slot, and fill no other. The counts tell what was done so far.
@@ -137,10 +143,11 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     is_suggestion: bool = False
     lost: int = 0
+    starting: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
-        return not self.slots and not self.victims
+        return not (self.slots or self.victims or self.starting)
 
     @property
     def nodes(self) -> frozenset[str]:

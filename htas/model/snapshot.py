@@ -16,11 +16,13 @@ from htas.model.resources import Resources
 from htas.model.volumes import Volumes
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something seen that could not be used: where it is, and what is wrong with it."""
 
     where: str
     what: str
+    is_doubt: bool = False
+    """Its object counts all the same: a part of it, such as one annotation, is passed over. Else it is left out."""
 
 
 class Backoff(msgspec.Struct, frozen=True):

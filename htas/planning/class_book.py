@@ -44,6 +44,8 @@ class ClassBook:
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
         self._classes: dict[tuple[object, ...], PodClass] = {}
+        self._by_id: dict[int, PodClass] = {}
+        self._kept: list[Pod] = []
 
     def vector(self, requests: Resources) -> Ints:
         number = self._requests.number(requests)
@@ -54,6 +56,13 @@ class ClassBook:
 
     def class_of(self, pod: Pod) -> PodClass:
         """The class of a pod, made if it is the first of its kind; the pod does not become a member."""
+        cls = self._by_id.get(id(pod))
+        if cls is None:  # a pod that runs is asked for again by every stage
+            cls = self._by_id[id(pod)] = self._found(pod)
+            self._kept.append(pod)  # an object that died could leave its id to another one
+        return cls
+
+    def _found(self, pod: Pod) -> PodClass:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)
         constraints_number = self._constraints.number(constraints)

@@ -96,14 +96,19 @@ def _pattern_bound(
 
 def _shapes(opening: Opening, placements: Mapping[int, list[Pod]]) -> Counter[tuple[int, ...]]:
     """The work that runs or was placed, by its requests."""
+    work = [
+        pod.requests
+        for pods in (*opening.running.values(), *placements.values())
+        for pod in pods
+        if not pod.is_daemon and not pod.is_mirror
+    ]
+    requests = {id(each): each for each in work}
     counts: Counter[int] = Counter()
     vectors: dict[int, Ints] = {}
-    for pods in (*opening.running.values(), *placements.values()):
-        for pod in pods:
-            if not pod.is_daemon and not pod.is_mirror:
-                vector = opening.book.vector(pod.requests)
-                counts[id(vector)] += 1
-                vectors[id(vector)] = vector
+    for number, count in Counter(map(id, work)).items():
+        vector = opening.book.vector(requests[number])
+        counts[id(vector)] += count
+        vectors[id(vector)] = vector
     shapes: Counter[tuple[int, ...]] = Counter()
     for number, count in counts.items():
         shapes[tuple(vectors[number].tolist())] += count

@@ -36,12 +36,45 @@ class FallingBack:
     beneficiaries: set[str] = field(default_factory=set)
     optimize: tuple[str, ...] = ()
     leaving: list[Pod] = field(default_factory=list)
+    is_suggestion_in_the_way: bool = False
+    """Moves for the edge's sake are under way, and are to be given up: with their room more may be done for it."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether room is made for somebody."""
+        return bool(self.optimize or self.preempt)
 
 
 def fall_back(
     opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Sequence[UnplacedPod]
 ) -> FallingBack:
-    """Preempt for what nothing can be bought for, or ask for the optimiser, as the policy says."""
+    """Preempt for what nothing can be bought for, or ask for the optimiser, as the policy says.
+
+    While a suggestion is under way nothing of that is done yet: first it is given up.
+    """
+    if not _is_suggestion(snapshot):
+        return _fall_back(opening, snapshot, policy, unplaced)
+    nominees = list(opening.sim.nominees)
+    with opening.sim.fork():
+        result = _fall_back(opening, snapshot, policy, unplaced)
+    opening.sim.nominees = nominees
+    if not result.acts:
+        return result
+    helped = result.beneficiaries | set(result.optimize)
+    told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
+    return FallingBack(told, is_suggestion_in_the_way=True)
+
+
+_MADE_WAY = "moves for the edge's sake are given up for it"
+
+
+def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
+    return snapshot.rearrangement is not None and snapshot.rearrangement.is_suggestion
+
+
+def _fall_back(
+    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Sequence[UnplacedPod]
+) -> FallingBack:
     result = FallingBack(list(unplaced))
     waiting = _waiting(opening, snapshot, policy, unplaced)
     if policy.fallback.mode is FallbackMode.OFF or not waiting:
@@ -87,7 +120,7 @@ def _ask_optimiser(
 ) -> _Waiting:
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
-    if search.is_under_way:
+    if search.is_under_way and not _is_suggestion(snapshot):
         told |= {pod.key: _also(item, _under_way(snapshot, policy)) for pod, item in waiting}
         return []
     is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)

@@ -9,6 +9,7 @@ import msgspec
 from htas.model.plan import Carrying, Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.buying import Buying, buy
@@ -17,7 +18,7 @@ from htas.planning.edge.moving import Suggestion, suggest_moves
 from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
-from htas.planning.rearrangement.carrying import carry_on, with_carrying
+from htas.planning.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.simulation import pods_by_row
 from htas.planning.situation import Situation
@@ -46,6 +47,8 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     work_is_waiting = bool(demands) or bool(opening.sim.nominees)
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
     falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
+    if falling_back.is_suggestion_in_the_way:
+        carried = given_up(Cancelled.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(opening.sim.assignments())
     suggestion = _suggest(situation, falling_back, placements, is_due=Stage.EDGE in stages)
     cleaning = _clean(
@@ -55,7 +58,8 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
         falling_back,
         placements,
         work_is_waiting,
-        suggestion.needed,
+        suggestion,
+        _taken_away(carried, falling_back, suggestion, snapshot),
         is_due=Stage.CLEANING in stages,
     )
     made = written(situation, buying, falling_back, cleaning, placements, placed_at_first)
@@ -72,9 +76,18 @@ def _suggest(
     situation: Situation, falling_back: FallingBack, placements: dict[int, list[Pod]], *, is_due: bool
 ) -> Suggestion:
     """What to move to the edge, unless room is being made for waiting work."""
-    if not is_due or falling_back.optimize or falling_back.preempt or situation.opening.sim.nominees:
+    if not is_due or falling_back.acts or situation.opening.sim.nominees:
         return Suggestion()
     return suggest_moves(situation, placements)
+
+
+def _taken_away(
+    carried: Carried, falling_back: FallingBack, suggestion: Suggestion, snapshot: ClusterSnapshot
+) -> list[Pod]:
+    """Pods that this plan has leave their nodes, whatever for: what budgets allow is spent on them."""
+    uids = {step.uid for step in carried.carrying.steps}
+    steps = [pod for pod in snapshot.cluster.pods if pod.uid in uids] if uids else []
+    return [*falling_back.leaving, *suggestion.leaving, *steps]
 
 
 def _clean(
@@ -84,7 +97,8 @@ def _clean(
     falling_back: FallingBack,
     placements: dict[int, list[Pod]],
     work_is_waiting: bool,
-    needed_near: frozenset[str],
+    suggestion: Suggestion,
+    leaving: Sequence[Pod],
     *,
     is_due: bool,
 ) -> Cleaning:
@@ -92,7 +106,7 @@ def _clean(
     opening, snapshot = situation.opening, situation.snapshot
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in opening.sim.nominees}
-    needed |= buying.kept | needed_near
+    needed |= buying.kept | suggestion.needed
     if opening.rearrangement is not None:
         needed |= opening.rearrangement.nodes
     is_at_rest = not (demands or opening.coming or buying.bought or snapshot.moves or opening.sim.nominees)
@@ -106,6 +120,6 @@ def _clean(
         is_due=is_due,
         work_is_waiting=work_is_waiting or any(names[row].name in opening.coming for row in placements),
         needed=frozenset(needed),
-        leaving=falling_back.leaving,
-        may_replace=is_at_rest and opening.rearrangement is None and not needed_near,
+        leaving=leaving,
+        may_replace=is_at_rest and opening.rearrangement is None and not suggestion.shifts,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,9 +22,11 @@ from htas.planning.feasibility.resources import fits
 from htas.planning.feasibility.world import World, accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Pods of a class put on rows (negative counts: taken away). `run_until` is what the rows had before."""
+class Change(msgspec.Struct, frozen=True, eq=False):
+    """Pods of a class put on rows (negative counts: taken away). `run_until` is what the rows had before.
+
+    A Struct, since many thousands are made in a plan: a frozen dataclass takes 2 µs to make, this 0.1.
+    """
 
     cls: PodClass
     rows: Ints

@@ -16,33 +16,36 @@ from htas.planning.run_length import remaining_s
 
 def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy: Policy) -> list[ProfileRow]:
     """One row for each event and node between two snapshots (before None: everything there is new)."""
-    was = _by_node(before.cluster.pods) if before is not None else {}
-    now = _by_node(after.cluster.pods)
+    lived_on = _places(before.cluster.pods) if before is not None else {}
+    live_on = _places(after.cluster.pods)
+    come: dict[str, list[str]] = {}
+    for uid, name in live_on.items():
+        if lived_on.get(uid) != name:
+            come.setdefault(name, []).append(uid)
+    left = {name for uid, name in lived_on.items() if live_on.get(uid) != name}
     old_nodes = {node.name: node for node in before.cluster.nodes} if before is not None else {}
     nodes = {node.name: node for node in after.cluster.nodes}
-    lived_on = {pod.uid: pod.node for pods in was.values() for pod in pods}
     events: list[tuple[ProfileEvent, Node]] = []
     for name, node in nodes.items():
         if node.is_ready and (name not in old_nodes or not old_nodes[name].is_ready):
             events.append((ProfileEvent.PROVISIONING, node))
-        come = [pod for pod in now.get(name, ()) if lived_on.get(pod.uid) != name]
-        gone = {pod.uid for pod in was.get(name, ())} - {pod.uid for pod in now.get(name, ())}
-        if any(pod.uid not in lived_on for pod in come):
+        if any(uid not in lived_on for uid in come.get(name, ())):
             events.append((ProfileEvent.DEPLOYMENT, node))
-        if any(pod.uid in lived_on for pod in come):
+        if any(uid in lived_on for uid in come.get(name, ())):
             events.append((ProfileEvent.RESCHEDULING, node))
-        if gone:
+        if name in left:
             events.append((ProfileEvent.TERMINATION, node))
     events += [(ProfileEvent.DEPROVISIONING, node) for name, node in old_nodes.items() if name not in nodes]
-    return [_row(event, node, now.get(node.name, []), after.taken_at, policy) for event, node in events]
+    there: dict[str, list[Pod]] = {node.name: [] for _, node in events}
+    for pod in after.cluster.pods if events else ():
+        if pod.node in there:
+            there[pod.node].append(pod)
+    return [_row(event, node, there[node.name], after.taken_at, policy) for event, node in events]
 
 
-def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in pods:
-        if pod.node is not None:
-            found.setdefault(pod.node, []).append(pod)
-    return found
+def _places(pods: Iterable[Pod]) -> dict[str, str]:
+    """The node of each pod that has one, by its uid."""
+    return {pod.uid: pod.node for pod in pods if pod.node is not None}
 
 
 def _row(event: ProfileEvent, node: Node, pods: list[Pod], at: float, policy: Policy) -> ProfileRow:

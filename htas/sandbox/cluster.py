@@ -25,6 +25,8 @@ from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task
 
 START_S = 1.0
 """From bind to running: the image is there already."""
+START_AGAIN_S = 10.0
+"""Until a kubelet whose image pull failed tries again; its first back-off."""
 CONTROLLER_S = 1.0
 """Until a controller replaces a pod that is gone, or on its way out."""
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
@@ -170,14 +172,21 @@ class SandboxCluster:
         self._touch()
 
     def set_ready(self, node: str, ready: bool) -> None:
-        """A node's kubelet reports or falls silent; what was bound to it meanwhile starts once it reports."""
-        if node not in self._nodes:
+        """A node's kubelet reports or falls silent; what was bound to it meanwhile starts once it reports.
+
+        While it is silent none of its pods counts as Ready (the node lifecycle controller, MarkPodsNotReady).
+        """
+        if node not in self._nodes or self._nodes[node].is_ready is ready:
             return
-        self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready))
+        since = self._clock.now() if ready else None
+        self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready, ready_since=since))
         self._changes += 1
-        if ready:
-            for key in sorted(self._on_node[node]):
-                self._start_soon(self._records[key].pod)
+        for key in sorted(self._on_node[node]):
+            record = self._records[key]
+            if record.pod.started_at is None and ready:
+                self._start_soon(record.pod)
+            elif record.pod.started_at is not None:
+                self._put(record, msgspec.structs.replace(record.pod, ready_since=since))
 
     def lose_pods(self, node: str) -> int:
         """A node's machine is gone, its pods with it; returns how many were work."""
@@ -204,9 +213,13 @@ class SandboxCluster:
         self._touch()
 
     def add_pod(self, pod: Pod) -> None:
-        """A pod that is there already: bound by somebody else, or left Unschedulable by another scheduler."""
-        if pod.node is not None:
-            self._node(pod.node)
+        """A pod that is there already: bound by somebody else, or left Unschedulable by another scheduler.
+
+        In a sandbox what runs on a Ready node is Ready.
+        """
+        if pod.node is not None and self._node(pod.node).is_ready and pod.phase is Phase.RUNNING:
+            since = pod.started_at if pod.started_at is not None else self._clock.now()
+            pod = msgspec.structs.replace(pod, ready_since=since if pod.ready_since is None else pod.ready_since)
         self._appear(_Record(pod))
 
     def arrive(self, arrival: Arrival) -> None:
@@ -247,14 +260,14 @@ class SandboxCluster:
         self._held.get(node, {}).pop(token, None)
 
     def relocate(self, key: str, target: str) -> None:
-        """A pod goes on running on another node."""
+        """A pod goes on running on another node, Ready there from now on."""
         record = self._records[key]
         source = record.pod.node or ""
         self._on_node[source].discard(key)
         self._held[source].pop(key, None)
         self._on_node[target].add(key)
         self._hold(target, key, record.pod.requests)
-        self._put(record, msgspec.structs.replace(record.pod, node=target))
+        self._put(record, msgspec.structs.replace(record.pod, node=target, ready_since=self._clock.now()))
         self._changes += 1
 
     def repeat(self, key: str, seconds: float) -> None:
@@ -334,11 +347,14 @@ class SandboxCluster:
             return
         if not self._nodes[record.pod.node].is_ready:
             return
+        if record.pod.node in self.faults.starts_nothing:
+            self._queue.after(START_AGAIN_S, partial(self._start, key, uid))
+            return
         now = self._clock.now()
         self._ledger.waits_s.append(now - record.pod.created_at)
         if record.controller is not None and record.controller.starts_first():
             self._ledger.first_waits_s.append(now - record.pod.created_at)
-        self._put(record, msgspec.structs.replace(record.pod, phase=Phase.RUNNING, started_at=now))
+        self._put(record, msgspec.structs.replace(record.pod, phase=Phase.RUNNING, started_at=now, ready_since=now))
         if record.runs_s is not None:
             self._queue.after(record.runs_s, partial(self._finish, key, uid))
 

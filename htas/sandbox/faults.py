@@ -1,4 +1,4 @@
-"""Faults: errors arranged for the next calls of a port."""
+"""Faults: errors arranged for the next calls of a port, and nodes on which nothing starts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ class Faults:
 
     def __init__(self) -> None:
         self._next: defaultdict[str, list[HTASError]] = defaultdict(list)
+        self.starts_nothing: set[str] = set()
+        """Nodes that are Ready and start no container, as where no image can be pulled."""
 
     def arrange(self, call: str, error: HTASError) -> None:
         """Let the next such call fail, as in `arrange("bind", TransientError("the API server is away"))`."""

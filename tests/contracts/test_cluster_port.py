@@ -17,7 +17,7 @@ def test_it_shows_what_waits(universe: Universe) -> None:
     view = universe.cluster.observe()
     assert [node.name for node in view.nodes] == ["a", "b"]
     assert sorted(pod.name.partition("-")[0] for pod in view.pods) == ["job", "web", "web"]
-    assert all(pod.node is None for pod in view.pods)
+    assert all(pod.node is pod.ready_since is None for pod in view.pods)
 
 
 def test_a_bound_pod_runs_and_ends(universe: Universe) -> None:
@@ -26,6 +26,8 @@ def test_a_bound_pod_runs_and_ends(universe: Universe) -> None:
     found = pod(universe, "job")
     assert (found.node, found.phase) == ("a", Phase.RUNNING)
     assert found.started_at is not None
+    assert found.ready_since is not None
+    assert found.started_at <= found.ready_since <= universe.clock.now()
     universe.wait(200)
     view = universe.cluster.observe()
     assert not [p for p in view.pods if p.name.startswith("job")]

@@ -9,16 +9,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from htas.model.edge import EdgePolicy, Tier
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Phase
-from htas.model.policy import Limits, NodeGroup
+from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Owner, Phase
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup
 from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Rescale, Workload
-from tests.builders import make_node, make_policy
+from tests.builders import (
+    NOW,
+    budget,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    ready_claim,
+    running,
+)
 from tests.stories.play import GIB, Story, job, service
 
 LAWS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 POLICY = make_policy(
-    [NodeGroup("any", limits=Limits(max_nodes=20))], edge=EdgePolicy(cloud_to_edge_moves=2, reorder_moves=1)
+    [NodeGroup("any", limits=Limits(max_nodes=20))],
+    edge=EdgePolicy(cloud_to_edge_moves=2, reorder_moves=1, settle_s=45.0),
 )
 GROWS_S = 400.0
 """Services change their sizes until then; ten minutes later everything has come to rest."""
@@ -76,7 +89,66 @@ def test_whatever_a_day_brings_it_is_carried_out_within_its_limits_and_comes_to_
         shifts = result.plan.carry.suggest
         lifts = [shift for shift in shifts if known[shift.source] is Tier.CLOUD]
         within = [shift for shift in shifts if known[shift.source] is known[shift.target or ""] is Tier.EDGE]
+        of_service = Counter(pod.service for pod in by_uid.values() if not pod.is_terminating)
+        moved = Counter(by_uid[shift.uid].service for shift in shifts)
+        missed = {pod.service for pod in by_uid.values() if pod.node is not None and pod.ready_since is None}
+        assert all(count <= max(1, of_service[service] // 4) for service, count in moved.items())
+        assert missed.isdisjoint(moved), "a service with a pod that is not Ready is left alone"
+        assert all(_has_settled(by_uid[shift.uid].ready_since, result.snapshot.taken_at) for shift in shifts)
         assert len(lifts) <= 2
         assert len(within) <= 1
         assert all(by_uid[shift.uid].disruption[MAY_MIGRATE] == "true" for shift in shifts)
         assert not any(DO_NOT_DISRUPT in by_uid[shift.uid].disruption for shift in shifts)
+
+
+def _has_settled(ready_since: float | None, now: float) -> bool:
+    return ready_since is not None and now - ready_since >= POLICY.edge.settle_s
+
+
+RULES = CleaningRules(underutilized_for_s=60.0, queue_empty_for_s=0.0)
+LONG_AGO = NOW - 3600.0
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterSnapshot:
+    """An edge with room, and owned nodes that are little used: both suggestion and cleaner would have pods leave."""
+    machines = [owned_node(f"m{i}", flavour="m1.large") for i in range(draw(st.integers(1, 4)))]
+    edge = [make_node("e", str(draw(st.integers(1, 4))), labels={"htas.io/tier": "edge"})]
+    apps = "abc"[: draw(st.integers(1, 3))]
+    pods = []
+    for i in range(draw(st.integers(1, 8))):
+        app = draw(st.sampled_from(apps))
+        pod = make_pod(
+            f"{app}-{i}",
+            "1",
+            "512Mi",
+            owner=Owner("ReplicaSet", app, f"{app}-uid", 8),
+            labels={"app": app},
+            disruption={MAY_MIGRATE: "true"},
+        )
+        # Two of a core on a node of four: it is little used, and there is room for them elsewhere.
+        pods.append(running(pod, f"m{draw(st.integers(0, len(machines) - 1))}", 3600.0))
+    if draw(st.booleans()):
+        pods.append(make_pod("high", "4", "1Gi", owner=None, priority=10))
+    budgets = [budget(draw(st.integers(0, 2)), {"app": app}, app) for app in apps if draw(st.integers(0, 3))]
+    return make_snapshot(
+        [*edge, *machines],
+        pods,
+        budgets=budgets,
+        claims=tuple(ready_claim(node) for node in machines),
+        memory=Memory({node.name: LONG_AGO for node in machines}, {}, LONG_AGO),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.sampled_from(FallbackMode))
+def test_no_plan_disturbs_more_pods_than_budgets_allow(snapshot: ClusterSnapshot, mode: FallbackMode) -> None:
+    limits = Limits(max_nodes=len(snapshot.claims))
+    policy = make_policy([NodeGroup("any", cleaning=RULES)], limits=limits, fallback=Fallback(mode=mode))
+    made = plan(snapshot, policy, NOW)
+    leaving = Counter([shift.pod for shift in made.carry.suggest])
+    leaving.update([item.pod for item in made.migrate])
+    leaving.update([item.pod for item in made.preempt])
+    assert all(times == 1 for times in leaving.values()), "nobody is to leave twice"
+    for each in snapshot.cluster.budgets:
+        assert sum(each.covers(pod) for pod in snapshot.cluster.pods if pod.key in leaving) <= each.disruptions_allowed

@@ -179,9 +179,7 @@ def plain(view: ClusterView) -> Json:
     """
     told: Json = msgspec.to_builtins(view)
     del told["ended"]
-    told["problems"] = [
-        {"where": each["where"].removeprefix("dump.json: "), "what": each["what"]} for each in told["problems"]
-    ]
+    told["problems"] = [each | {"where": each["where"].removeprefix("dump.json: ")} for each in told["problems"]]
     for part in (told, told["volumes"]):
         for name, items in part.items():
             if isinstance(items, list | tuple):

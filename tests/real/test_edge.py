@@ -30,7 +30,9 @@ class Trial:
     def __init__(self, cluster: Cluster, tmp_path: Path, slow: str = "2s", **settings: Any) -> None:
         self.cluster = cluster
         self.config = configuration(
-            tmp_path, cluster.kubeconfig, **{"limits": {"maxNodes": 0}, "edge": {"period": "3s"}, **settings}
+            tmp_path,
+            cluster.kubeconfig,
+            **{"limits": {"maxNodes": 0}, "edge": {"period": "3s", "settle": "0s"}, **settings},
         )
         for name in EDGE:
             cluster.create(node(name, "2", "8Gi", **{"htas.io/tier": "edge"}))

@@ -35,7 +35,7 @@ kind: HTASConfiguration
 cluster: demo
 flavours: {PRICES}
 provider: {{sandbox: {{}}}}
-cycles: {{scheduling: 30m, autoscaling: 30m, cleaning: 30m}}
+cycles: {{scheduling: 1h, autoscaling: 1h, cleaning: 1h}}
 nodeGroups: [{{name: services, workload: service}}, {{name: batch, workload: batch}}]
 """
 

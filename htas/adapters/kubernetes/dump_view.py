@@ -93,7 +93,8 @@ class ViewBuilder:
         key = ("" if kind in CLUSTER_SCOPED else identity.namespace or "default", identity.name)
         title = _title(kind, key)
         if title in self._names:
-            self._malformed.append(self._told(title, f"{where} has this name too; the first one counts"))
+            again = self._told(title, f"{where} has this name too; the first one counts")
+            self._malformed.append(msgspec.structs.replace(again, is_doubt=True))
             return
         self._names.add(title)
         try:
@@ -135,7 +136,7 @@ class ViewBuilder:
 
     def _nodes(self, limits: Mapping[str, objects.AttachLimits], problems: list[Problem]) -> tuple[Node, ...]:
         for raw in self._of("Node"):
-            problems += self._faults("Node", raw.metadata, objects.tier_doubts(raw))
+            problems += self._doubts("Node", raw.metadata, objects.tier_doubts(raw))
         return self._each("Node", lambda raw, faults: objects.node(raw, limits, faults), problems)
 
     def _pods(self, problems: list[Problem]) -> tuple[Pod, ...]:
@@ -145,7 +146,7 @@ class ViewBuilder:
         def translate(raw: wire.Pod, faults: Faults) -> Pod | None:
             doubts.clear()
             pod = pods.translate(raw, around, faults, doubts)
-            problems.extend(self._faults("Pod", raw.metadata, doubts))
+            problems.extend(self._doubts("Pod", raw.metadata, doubts))
             return pod
 
         return tuple(self._sharing(pod) for pod in self._each("Pod", translate, problems) if pod is not None)
@@ -180,6 +181,9 @@ class ViewBuilder:
     def _faults(self, kind: str, meta: wire.Metadata, faults: Iterable[Fault]) -> list[Problem]:
         title = _title(kind, ("" if kind in CLUSTER_SCOPED else namespace(meta), meta.name))
         return [self._told(f"{title}: {fault.path}", fault.what) for fault in faults]
+
+    def _doubts(self, kind: str, meta: wire.Metadata, doubts: Iterable[Fault]) -> list[Problem]:
+        return [msgspec.structs.replace(told, is_doubt=True) for told in self._faults(kind, meta, doubts)]
 
     def _told(self, where: str, what: str) -> Problem:
         return Problem(self._source + where, what)

@@ -209,9 +209,9 @@ class LiveView:
         self._problems.pop((resource.kind, key), None)
         self._drop[resource.kind](key)
 
-    def _tell(self, kind: str, key: Key, faults: Iterable[Fault]) -> None:
+    def _tell(self, kind: str, key: Key, faults: Iterable[Fault], *, are_doubts: bool = False) -> None:
         title = _title(kind, key)
-        told = tuple(Problem(f"{title}: {fault.path}", fault.what) for fault in faults)
+        told = tuple(Problem(f"{title}: {fault.path}", fault.what, are_doubts) for fault in faults)
         self._problems[kind, key] = self._problems.get((kind, key), ()) + told
 
     def _note_change(self) -> None:
@@ -222,7 +222,7 @@ class LiveView:
     def _put_node(self, key: Key, raw: wire.Node, faults: Faults) -> None:
         node = objects.node(raw, {key[1]: self._limits.get(key, ())}, faults)
         if doubts := objects.tier_doubts(raw):
-            self._tell("Node", key, doubts)
+            self._tell("Node", key, doubts, are_doubts=True)
         before = self._nodes.items.get(key)
         self._nodes.put(key, node)
         if before is None or _opens(before, node) or before.is_ready != node.is_ready:
@@ -251,7 +251,7 @@ class LiveView:
         doubts: Faults = []
         pod = pods.translate(raw, self._around, faults, doubts)
         if doubts:
-            self._tell("Pod", key, doubts)
+            self._tell("Pod", key, doubts, are_doubts=True)
         if pod is None:
             self._note_end(pods.ended(raw))
             self._drop_pod(key)

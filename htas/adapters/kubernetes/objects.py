@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from htas.adapters.kubernetes import selectors, wire
 from htas.adapters.kubernetes.errors import Fault, Faults
-from htas.adapters.kubernetes.pods import epoch, namespace
+from htas.adapters.kubernetes.pods import epoch, namespace, ready
 from htas.adapters.kubernetes.requests import amounts
 from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import NodeSelectorTerm
@@ -43,6 +43,8 @@ STARTING = frozenset(
 def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> Node:
     """A node; one that states no allocatable offers its capacity, as the API server would fill it in."""
     status, name = raw.status, raw.metadata.name
+    is_ready = _is_ready(raw)
+    condition = ready(status.conditions) if is_ready else None
     offered, path = status.allocatable, "status.allocatable"
     if offered is None:
         offered, path = status.capacity, "status.capacity"
@@ -54,11 +56,12 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
         annotations=raw.metadata.annotations or {},
         taints=selectors.taints(raw.spec.taints, "spec.taints", faults),
         is_unschedulable=raw.spec.unschedulable,
-        is_ready=_is_ready(raw),
+        is_ready=is_ready,
         provider_id=raw.spec.provider_id,
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
         attach_limits=limits.get(name, ()),
         runtime=status.node_info.container_runtime_version,
+        ready_since=epoch(condition.last_transition_time) if condition is not None else None,
     )
 
 
@@ -77,7 +80,7 @@ def _is_ready(raw: wire.Node) -> bool:
     """
     if any(taint.key in STARTING for taint in raw.spec.taints or ()):
         return False
-    return any(c.type == "Ready" and c.status == "True" for c in raw.status.conditions or ())
+    return ready(raw.status.conditions) is not None
 
 
 def attach_limits(raw: wire.CsiNode) -> AttachLimits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -19,8 +19,10 @@ from htas.model.edge import DEFAULT_TARGET, QOS
 from htas.model.migrations import MIGRATION
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
+    MAY_MIGRATE,
     RUNTIME,
     SAFE_LOCAL_VOLUMES,
+    SHARED_VOLUMES,
     TWIN_OF,
     WORKLOAD,
     Owner,
@@ -37,6 +39,10 @@ PREEMPTS = "PreemptLowerPriority"
 _PHASES: Mapping[str, Phase] = {**{phase.value: phase for phase in Phase}, "": Phase.PENDING}
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_SHARE = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
+"""0.5, 1, and also .5 and 1. as YAML takes them for numbers."""
+_YES_OR_NO = (MAY_MIGRATE, SHARED_VOLUMES)
+"""Marks that mean nothing but "true" and "false"."""
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
@@ -70,6 +76,11 @@ def namespace(meta: wire.Metadata) -> str:
 
 def epoch(instant: datetime | None) -> float | None:
     return instant.timestamp() if instant is not None else None
+
+
+def ready(conditions: Iterable[wire.Condition] | None) -> wire.Condition | None:
+    """The condition Ready where it stands at True, of a pod or a node."""
+    return next((each for each in conditions or () if each.type == "Ready" and each.status == "True"), None)
 
 
 def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Faults) -> Pod | None:
@@ -116,7 +127,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         has_local_storage=_has_local_storage(raw),
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
-        disruption={key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS},
+        disruption=_disruption(labels, annotations, doubts),
         template=template_of(meta, owner),
         image=spec.containers[0].image if spec.containers else "",
         twin_of=labels.get(TWIN_OF, ""),
@@ -125,7 +136,17 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         obstacles=obstacles(raw),
         only_read=only_read(raw),
         qos=_target(labels, annotations, doubts),
+        ready_since=_ready_since(raw),
     )
+
+
+def _ready_since(raw: wire.Pod) -> float | None:
+    """Where a condition does not say since when, as in a dump that was thinned out, since the pod was started."""
+    condition = ready(raw.status.conditions)
+    if condition is None:
+        return None
+    since = condition.last_transition_time or raw.status.start_time or raw.metadata.creation_timestamp
+    return epoch(since) or 0.0
 
 
 def ended(raw: wire.Pod) -> Ended | None:
@@ -169,12 +190,23 @@ def _target(labels: Mapping[str, str], annotations: Mapping[str, str], doubts: F
     stated = annotations.get(QOS, labels.get(QOS))
     if stated is None:
         return DEFAULT_TARGET
-    target = float(stated) if _NUMBER.fullmatch(stated) else math.inf
+    target = float(stated) if _SHARE.fullmatch(stated) else math.inf
     if target <= 1:
         return target
     what = f"{stated!r} is no share from 0 to 1 such as 0.5; {DEFAULT_TARGET:g} is assumed"
     doubts.append(Fault(f"metadata.{where}[{QOS}]", what))
     return DEFAULT_TARGET
+
+
+def _disruption(labels: Mapping[str, str], annotations: Mapping[str, str], doubts: Faults) -> Mapping[str, str]:
+    """What the pod promises itself: annotations alone, as safe-to-evict is one."""
+    for key in _YES_OR_NO:
+        if annotations.get(key, "true") not in ("true", "false"):
+            what = f'{annotations[key]!r} is neither "true" nor "false"; it is as if it were not there'
+            doubts.append(Fault(f"metadata.annotations[{key}]", what))
+        if key in labels and key not in annotations:
+            doubts.append(Fault(f"metadata.labels[{key}]", "has an effect as an annotation alone; write it as one"))
+    return {key: value for key, value in annotations.items() if key in DISRUPTION_ANNOTATIONS}
 
 
 def _priority(spec: wire.PodSpec, around: Surroundings, doubts: Faults) -> PriorityClass:

@@ -78,6 +78,7 @@ class Condition(Wire, frozen=True):
     type: str
     status: str
     reason: str = ""
+    last_transition_time: datetime | None = None
 
 
 class NodeSpec(Wire, frozen=True):

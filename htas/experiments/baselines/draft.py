@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,6 @@ class Draft:
         self.opening = open_simulation(snapshot, policy, now)
         self.sim = self.opening.sim
         self.book = self.opening.book
-        self.allowance = Allowance(policy, snapshot)
         self.migrate: list[Migration] = []
         self.remove: list[Removing] = []
         self._placed: list[tuple[Pod, int]] = []
@@ -38,6 +38,11 @@ class Draft:
         self._offers: list[Offer] | None = None
         nodes = self.sim.table.nodes
         self._is_there = np.array([node.name not in self.opening.coming for node in nodes], dtype=np.bool_)
+
+    @cached_property
+    def allowance(self) -> Allowance:
+        """What may still be bought; counted when it is first asked for, since most plans buy nothing."""
+        return Allowance(self.policy, self.snapshot)
 
     @property
     def is_first(self) -> bool:
@@ -81,7 +86,7 @@ class Draft:
 
     def best_row(self, cls: PodClass, rows: Bools, order: Order) -> int | None:
         """The row of those marked that an order likes best for one pod; None: it fits none."""
-        here = np.flatnonzero(self.sim.feasible(cls) & rows)
+        here = (self.sim.feasible(cls) & rows).nonzero()[0]
         if not len(here):
             return None
         return int(here[np.lexsort(order.keys(self.sim, cls, here)[::-1])[0]])

@@ -61,9 +61,12 @@ def edge_contenders() -> dict[str, EdgeContender]:
 
 
 def settings(name: str, lifts: int = 5, reorderings: int = 3) -> Policy:
-    """Pods are placed as they come and nothing is bought: the nodes are what there is."""
+    """Pods are placed as they come and nothing is bought: the nodes are what there is.
+
+    Pods need not have settled to be moved: a load lasts for 90 s, and the document waits for nothing.
+    """
     edge = msgspec.structs.replace(
-        EdgePolicy(), cloud_to_edge_moves=lifts, reorder_moves=reorderings, period_s=PERIOD_S
+        EdgePolicy(), cloud_to_edge_moves=lifts, reorder_moves=reorderings, period_s=PERIOD_S, settle_s=0.0
     )
     policy = Policy(
         name,

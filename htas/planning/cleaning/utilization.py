@@ -23,20 +23,20 @@ def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: floa
     """
     offered_cpu_m, offered_bytes = node.allocatable.cpu_m, node.allocatable.memory_bytes
     asked_cpu_m = asked_bytes = 0
+    ignores_daemons, ignores_mirrors = rules.ignore_daemonset_utilization, rules.ignore_mirror_utilization
     for pod in pods:
         requests = pod.requests
-        if (pod.is_daemon and rules.ignore_daemonset_utilization) or (
-            pod.is_mirror and rules.ignore_mirror_utilization
-        ):
+        if (ignores_daemons and pod.is_daemon) or (ignores_mirrors and pod.is_mirror):
             offered_cpu_m -= requests.cpu_m
             offered_bytes -= requests.memory_bytes
         elif not is_overdue(pod, now):
             asked_cpu_m += requests.cpu_m
             asked_bytes += requests.memory_bytes
-    return max(
-        used / there if there > 0 else 1.0
-        for used, there in ((asked_cpu_m, offered_cpu_m), (asked_bytes, offered_bytes))
-    )
+    return max(_share(asked_cpu_m, offered_cpu_m), _share(asked_bytes, offered_bytes))
+
+
+def _share(asked: int, offered: int) -> float:
+    return asked / offered if offered > 0 else 1.0
 
 
 def is_empty(pods: Iterable[Pod], now: float) -> bool:

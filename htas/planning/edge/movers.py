@@ -7,6 +7,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.edge.present import services_starting
 
 
 class Movers:
@@ -14,6 +15,9 @@ class Movers:
 
     def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
         self._scheduler = policy.scheduler_name
+        self._settle_s = policy.edge.settle_s
+        self._now = now
+        self._starting = services_starting(snapshot.cluster)
         self._disturbing = Disturbing(snapshot.cluster, policy, now)
         self._ledger = ledger_of(snapshot, ())
         self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
@@ -33,4 +37,12 @@ class Movers:
         terms = self._disturbing.terms(pod, Disturbance.MOVE)
         if terms.leave is not Leave.FOR_ANY:
             return terms.why
-        return self._ledger.refusal(pod)
+        return self._unsettled(pod) or self._ledger.refusal(pod)
+
+    def _unsettled(self, pod: Pod) -> str | None:
+        starting = self._starting.get(pod.service or "")
+        if starting is not None:
+            return f"{starting.key} of its service is not Ready on {starting.node}"
+        if pod.ready_since is None or self._now - pod.ready_since < self._settle_s:
+            return f"{pod.key} has been Ready for less than {self._settle_s:g} s"
+        return None

@@ -8,7 +8,8 @@ all who are to leave have left, and never for pods of lower priority.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,11 +20,13 @@ from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import PodClass
 from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.edge.at_once import AtOnce, at_most_at_once
 from htas.planning.edge.decision import Decision, Move
 from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import served
 from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD
+from htas.planning.edge.targets import unfit_targets
 from htas.planning.edge.view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.leaving import Leaving
 from htas.planning.packing.placing import Placer
@@ -38,10 +41,11 @@ again."""
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`needed` are the nodes that it fills or empties, by name."""
+    """`needed` are the nodes that it fills or empties, by name; `leaving` the pods that it moves."""
 
     shifts: tuple[Shift, ...] = ()
     needed: frozenset[str] = frozenset()
+    leaving: tuple[Pod, ...] = ()
 
 
 def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]]) -> Suggestion:
@@ -56,18 +60,27 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     names = opening.sim.table.nodes
     where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
     movers = Movers(situation.snapshot, policy, situation.now)
-    movable = {pod.uid for pod in served(situation.snapshot.cluster) if movers.why_not(pod) is None}
+    pods = served(situation.snapshot.cluster)
+    movable = {pod.uid for pod in pods if movers.why_not(pod) is None}
+    near = {names[row].name for row in rows}
+    counted = [pod for pod in pods if where.get(pod.uid) not in near]
+    leaving, ledger = Leaving(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
+    closed = unfit_targets(situation.snapshot.cluster, policy.edge, situation.now)
     for look in range(LOOKS):
-        view = edge_view(situation, rows, where, movable=movable)
+        some = at_most_at_once(movable, counted, pods, leaving, ledger)
+        view = edge_view(situation, rows, where, movable=some, closed=closed)
         limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
         decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
         if not decision.moves:
             return Suggestion()
-        trial = _Trial(situation, view, where)
+        trial = _Trial(situation, view, where, leaving, closed)
         trial.run(decision)
         if not trial.unfit:
             return trial.accepted(decision)
         movable -= trial.unfit | trial.like_unfit()
+        # At first any pod near may be the one that leaves; then of each service those that were chosen, and no more.
+        chosen = {view.pods[move.pod].uid for move in decision.moves}
+        counted = sorted(pods, key=lambda pod: pod.uid not in chosen)
     return Suggestion()
 
 
@@ -83,6 +96,9 @@ class _Trial:
     situation: Situation
     view: EdgeView
     where: Mapping[str, str]
+    leaving: Leaving
+    closed: Collection[str]
+    """Nodes that nobody is moved to."""
     unfit: set[str] = field(default_factory=set)
     targets: dict[int, int] = field(default_factory=dict)
     """Rows by the pods' numbers."""
@@ -91,6 +107,7 @@ class _Trial:
         self._check_priorities(decision)
         self._check_budgets(decision)
         self._find_room(decision)
+        self._check_at_once(decision)
 
     def like_unfit(self) -> set[str]:
         """Pods that would be in the way as those are, one after another: of the same class and service, on the same
@@ -109,17 +126,17 @@ class _Trial:
     def accepted(self, decision: Decision) -> Suggestion:
         """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""
         sim, names = self.situation.opening.sim, self.situation.opening.sim.table.nodes
-        leaving = Leaving(self.situation.snapshot.cluster, self.situation.policy)
         has_lifts = decision.lifts > 0
         shifts = []
         for move in decision.moves:
             pod, row = self.view.pods[move.pod], self.targets[move.pod]
             sim.place_many(self._class(pod), np.array([row]), np.array([1]), is_work=False)
-            method = leaving.method(pod, names[row].name).value
+            method = self.leaving.method(pod, names[row].name).value
             is_aim = move.source == CLOUD or not has_lifts
             shifts.append(Shift(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, is_aim))
         touched = {shift.source for shift in shifts} | {shift.target or "" for shift in shifts}
-        return Suggestion(tuple(shifts), frozenset(touched))
+        moved = tuple(self.view.pods[move.pod] for move in decision.moves)
+        return Suggestion(tuple(shifts), frozenset(touched), moved)
 
     def _check_priorities(self, decision: Decision) -> None:
         """Nobody leaves the edge for less important work."""
@@ -137,10 +154,32 @@ class _Trial:
             if ledger.try_spend([pod]) is not None:
                 self.unfit.add(pod.uid)
 
+    def _check_at_once(self, decision: Decision) -> None:
+        """Where no budget says how many pods of a service may be down at a time, a few are."""
+        names = self.situation.opening.sim.table.nodes
+        at_once = AtOnce(self.view.pods, self.leaving, ledger_of(self.situation.snapshot))
+        for move in decision.moves:
+            pod = self.view.pods[move.pod]
+            if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
+                self.unfit.add(pod.uid)
+
+    @contextmanager
+    def _closed_to_moves(self) -> Iterator[None]:
+        sim = self.situation.opening.sim
+        rows = [sim.table.row_of[name] for name in self.closed if name in sim.table.row_of]
+        rows = [row for row in rows if sim.table.is_open[row]]
+        for row in rows:
+            sim.close(row)
+        try:
+            yield
+        finally:
+            for row in rows:
+                sim.open(row)
+
     def _find_room(self, decision: Decision) -> None:
         """By every rule of feasibility, once all who leave have left."""
         sim, table = self.situation.opening.sim, self.situation.opening.sim.table
-        with sim.fork():
+        with self._closed_to_moves(), sim.fork():
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
                 sim.unplace(self._class(pod), table.row_of[self.where[pod.uid]])

@@ -1,6 +1,6 @@
 """The edge as a cluster shows it, without a simulation: who is where. For metrics and people; nothing is decided on it.
 
-Waiting pods count as in the cloud, as they do for the users who miss them.
+Pods that wait or are not Ready count as in the cloud, as do those on nodes that are not Ready: no user reaches them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from htas.model.edge import Tier
-from htas.model.nodes import Node
+from htas.model.nodes import GROUP_LABEL, Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.resources import Resources
@@ -21,6 +21,16 @@ def edge_nodes(nodes: Iterable[Node], policy: Policy) -> list[Node]:
     return [node for node in nodes if policy.tier_of(node) is Tier.EDGE]
 
 
+def empty_groups(nodes: Iterable[Node], policy: Policy) -> list[str]:
+    """What is to be told of groups whose machines nobody buys and that no node belongs to: a label is missing."""
+    there = {node.group for node in nodes}
+    return [
+        f"group {group.name} is of tier edge and no node belongs to it: label nodes {GROUP_LABEL}={group.name}"
+        for group in policy.groups
+        if not group.is_elastic and group.name not in there
+    ]
+
+
 def is_served(pod: Pod) -> bool:
     """Whether a pod is one of a service's, as far as it is known to users: targets count those."""
     return pod.kind is WorkKind.SERVICE and pod.service is not None and not pod.is_terminating and not pod.gates
@@ -28,6 +38,11 @@ def is_served(pod: Pod) -> bool:
 
 def served(view: ClusterView) -> list[Pod]:
     return sorted(filter(is_served, view.pods), key=lambda pod: (pod.created_at, pod.key))
+
+
+def services_starting(view: ClusterView) -> dict[str, Pod]:
+    """Services with a pod that is on a node and not Ready, and that pod: users miss it already."""
+    return {pod.service or "": pod for pod in served(view) if pod.node is not None and pod.ready_since is None}
 
 
 def services_of(pods: Iterable[Pod]) -> tuple[EdgeService, ...]:
@@ -51,6 +66,7 @@ def present(view: ClusterView, policy: Policy) -> EdgeState:
     pods = served(view)
     services = services_of(pods)
     number = {service.name: i for i, service in enumerate(services)}
+    near = {node.name: i for i, node in enumerate(nodes) if node.is_ready}
     anywhere = frozenset(range(len(nodes)))
     return EdgeState(
         tuple(
@@ -63,7 +79,7 @@ def present(view: ClusterView, policy: Policy) -> EdgeState:
                 pod.key,
                 number[pod.service or ""],
                 _size(pod.requests),
-                index.get(pod.node or "", CLOUD),
+                near.get(pod.node or "", CLOUD) if pod.ready_since is not None else CLOUD,
                 may_move=False,
                 allowed=anywhere,
             )

@@ -60,19 +60,26 @@ def edge_view(
     *,
     new: Collection[str] = (),
     movable: Collection[str] = (),
+    closed: Collection[str] = (),
 ) -> EdgeView:
-    """The state of the simulation as it is. By uid: `new` pods are to be placed now, `movable` ones may be moved."""
+    """The state of the simulation as it is. By uid: `new` pods are to be placed now, `movable` ones may be moved.
+
+    To `closed` nodes (names) none is moved; who runs there may stay.
+    """
     opening, table = situation.opening, situation.opening.sim.table
     index = {table.nodes[row].name: i for i, row in enumerate(rows)}
     pods = tuple(served(situation.snapshot.cluster))
     services = services_of(pods)
     number = {service.name: i for i, service in enumerate(services)}
     allowed = _Allowed(opening, rows)
+    shut = frozenset(index[name] for name in closed if name in index)
     found = []
     for pod in pods:
         is_new = pod.uid in new
         moves = pod.uid in movable
         here = allowed.of(pod, where.get(pod.uid)) if is_new or moves else frozenset[int]()
+        if moves:
+            here -= shut - {index.get(where.get(pod.uid, ""), CLOUD)}
         cls = opening.book.class_of(pod)
         found.append(
             EdgePod(

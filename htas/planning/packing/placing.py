@@ -31,17 +31,14 @@ class Pool:
     is_coming: bool = False
 
 
-def pool_order(policy: Policy, node: Node) -> tuple[int, str]:
-    """Where a node's row belongs: rows of a pool are neighbours, and within it ordered by name.
-
-    Of a group, those on the edge come first.
-    """
+def pool_ranks(policy: Policy, nodes: Sequence[Node]) -> list[int]:
+    """Where each node's row belongs: rows of a pool are neighbours. Of a group, those on the edge come first."""
     ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
-    return 2 * ranks.get(node.group or "", -1) + (policy.tier_of(node) is Tier.CLOUD), node.name
+    return [2 * ranks.get(node.group or "", -1) + (policy.tier_of(node) is Tier.CLOUD) for node in nodes]
 
 
 def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
-    """Pools of rows that are sorted by `pool_order`."""
+    """Pools of rows that are sorted by `pool_ranks`."""
     names = {group.name for group in policy.groups}
     pools: list[Pool] = []
     start = 0
@@ -101,11 +98,18 @@ def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) 
     if count > 1 and order.is_stable and not cls.is_dynamic:
         return _fill_in_counts(sim, cls, count, rows, order)
     for placed in range(count):
-        here = np.flatnonzero(sim.feasible(cls, rows)) + rows.start
+        here = _rows_for(sim, cls, rows)
         if not len(here):
             return placed
-        sim.place(cls, _best(here, order.keys(sim, cls, here)))
+        sim.place(cls, int(here[0]) if len(here) == 1 else _best(here, order.keys(sim, cls, here)))
     return count
+
+
+def _rows_for(sim: Simulation, cls: PodClass, rows: slice) -> Ints:
+    """The rows of a slice on which one more pod of a class fits."""
+    here: Ints = sim.feasible(cls, rows).nonzero()[0]
+    here += rows.start
+    return here
 
 
 def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
@@ -120,13 +124,17 @@ def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
 
 
 def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:
-    here = np.flatnonzero(sim.feasible(cls, rows)) + rows.start
+    here = _rows_for(sim, cls, rows)
     if not len(here):
         return 0
-    here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
+    if len(here) > 1:
+        here = here[np.lexsort(order.keys(sim, cls, here)[::-1])]
     capacity = how_many(sim.table.free[:, here], cls)
+    if capacity[0] >= count:  # as mostly, where few wait: the best row takes them all
+        sim.place(cls, int(here[0]), count)
+        return count
     before = np.cumsum(capacity) - capacity
-    counts = np.clip(count - before, 0, capacity)
+    counts = np.minimum(np.maximum(count - before, 0), capacity)
     used = counts > 0
     sim.place_many(cls, here[used], counts[used])
     return int(counts.sum())

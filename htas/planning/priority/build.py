@@ -15,6 +15,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Bools, Ints, PodClass
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.edge.present import edge_nodes, is_served
 from htas.planning.opening import Opening
 from htas.planning.priority.problem import Problem, load
 
@@ -52,6 +53,7 @@ class _Builder:
         self._opening = opening
         self._policy = policy
         self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._edge = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
         self.budgets = sorted(snapshot.cluster.budgets, key=lambda budget: (budget.namespace, budget.name))
         self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
         self._on_their_way |= {move.pod for move in snapshot.moves} | set(snapshot.expected_binds)
@@ -113,7 +115,8 @@ class _Builder:
         covering = [i for i, budget in enumerate(self.budgets) if budget.covers(pod)]
         if move is evict is Leave.NEVER or (covering and self._ledger.refusal(pod) is not None):
             return None
-        return _Terms(move is not Leave.FOR_ANY, move is Leave.NEVER, covering[0] if covering else -1)
+        yields = move is not Leave.FOR_ANY or (is_served(pod) and pod.node in self._edge)
+        return _Terms(yields, move is Leave.NEVER, covering[0] if covering else -1)
 
 
 def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:

@@ -20,6 +20,7 @@ from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.edge.present import services_starting
 from htas.planning.leaving import Leaving
 from htas.planning.opening import Opening, open_simulation
 from htas.planning.rearrangement.components import Component, components
@@ -37,6 +38,11 @@ class Carried:
     bind: Sequence[Bind] = ()
     nominate: Sequence[Nomination] = ()
     carrying: Carrying = _STANDS_STILL
+
+
+def given_up(reason: Cancelled, message: str) -> Carried:
+    """It does not go on: nobody else leaves, and pods that have left are placed like any other."""
+    return Carried(carrying=Carrying(cancel=reason, message=message))
 
 
 def with_carrying(plan: Plan, carried: Carried) -> Plan:
@@ -59,7 +65,7 @@ def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: f
             each.lift(opening.sim)
         why = refusal(opening, current, snapshot, policy, now)
         if why is not None:
-            return Carried(carrying=Carrying(cancel=why.reason, message=why.message))
+            return given_up(why.reason, why.message)
         bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
         steps = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy)).chosen()
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
@@ -78,6 +84,8 @@ class _Steps:
     now: float
     leaving: Leaving
     steps: list[Step] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+    """Nodes whose pods stay until another pod of their service is Ready."""
     blocked: list[Reservation] = field(default_factory=list)
 
     def chosen(self) -> list[Step]:
@@ -93,12 +101,18 @@ class _Steps:
     def _let_go(self) -> None:
         """Victims, and pods whose slots have room, which is theirs from now on."""
         sim = self.opening.sim
+        starting = services_starting(self.snapshot.cluster) if self.current.is_suggestion else {}
         self.steps += [Step(each.pod.key, each.pod.uid, each.source, None, "evict") for each in self.current.victims]
         for each in sorted(self.opening.reservations, key=importance):
             slot = each.held.slot
             if slot.is_away or each.is_moving:
                 continue
-            if each.fits(sim):
+            fits = each.fits(sim)
+            if slot.pod.service in starting:
+                self.held.add(slot.source or "")
+                if fits:
+                    each.keep(sim)
+            elif fits:
                 each.keep(sim)
                 self.steps.append(self._step(slot, slot.node))
             else:
@@ -106,7 +120,7 @@ class _Steps:
 
     def _in_motion(self) -> set[str]:
         """Nodes on which room is about to free."""
-        nodes = {step.source for step in self.steps}
+        nodes = self.held | {step.source for step in self.steps}
         nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
         return nodes | {each.held.slot.source or "" for each in self.opening.reservations if each.is_moving}
 
@@ -170,10 +184,9 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
-    is_suggestion = any(shift.is_aim for shift in found.shifts)
-    if is_suggestion and len(shifts) < len(found.shifts):
+    if found.is_suggestion and len(shifts) < len(found.shifts):
         return Refusal(Cancelled.CONTRADICTED, "one of the pods that were to move has left its node")
-    if not seats and not is_suggestion:
+    if not seats and not found.is_suggestion:
         return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
     moves = [
         Slot(pods[shift.uid], shift.target, shift.source, shift.method, is_aim=shift.is_aim)
@@ -187,7 +200,7 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
         slots=slots,
         victims=tuple(Victim(pods[shift.uid], shift.source) for shift in shifts if shift.target is None),
         settled=_settled(slots, pods),
-        is_suggestion=is_suggestion,
+        is_suggestion=found.is_suggestion,
     )
     return _refused(opened, snapshot, policy, now) or opened
 

@@ -72,10 +72,11 @@ class _Look:
         self._by_uid: Mapping[str, Pod] = {pod.uid: pod for pod in view.pods}
         self._ended_well = {ended.uid for ended in view.ended if ended.succeeded}
         self._pods = view.pods
+        self._ready = {pod.uid for pod in view.pods if pod.ready_since is not None}
         self._twins = {pod.twin_of: pod.uid for pod in view.pods if pod.twin_of}
         self._taken: set[str] = set()
         self._filled: set[str] = set()
-        """Pods that fill slots now: they will fill no other."""
+        """Pods that fill slots now: they will fill no other. A suggestion waits until they are Ready."""
         self._waiting = {identity(pod) for pod in view.pods if _waits(pod, where(pod))}
 
     def progress(self, before: OpenRearrangement, now: float) -> OpenRearrangement:
@@ -93,6 +94,8 @@ class _Look:
             else:
                 lost += before.is_suggestion
         victims = tuple(each for each in before.victims if self._is_there(each.pod))
+        starting = {*before.starting, *self._filled} - self._ready if before.is_suggestion else set[str]()
+        gone = {uid for uid in starting if uid not in self._by_uid or self._by_uid[uid].is_terminating}
         return msgspec.structs.replace(
             before,
             slots=tuple(slots),
@@ -101,7 +104,8 @@ class _Look:
             seated=before.seated + seated,
             moved=before.moved + moved,
             evicted=before.evicted + len(before.victims) - len(victims),
-            lost=before.lost + lost,
+            lost=before.lost + lost + len(gone),
+            starting=tuple(sorted(starting - gone)),
         )
 
     def held(self, current: OpenRearrangement) -> tuple[Held, ...]:

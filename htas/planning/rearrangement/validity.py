@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from htas.model.edge import Tier
 from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Cancelled
@@ -32,8 +33,32 @@ def refusal(
     if current.lost:
         return Refusal(Cancelled.CONTRADICTED, LOST)
     if now - current.started_at >= policy.timeouts.drain_s:
-        return Refusal(Cancelled.TIMED_OUT, f"not complete after {policy.timeouts.drain_s:g} s")
-    return _closed(opening) or _nothing_gained(opening, current) or _taken(opening, current, snapshot)
+        return _too_late(current, snapshot, policy)
+    return (
+        _closed(opening)
+        or _no_longer_near(current, opening, policy)
+        or _nothing_gained(opening, current)
+        or _taken(opening, current, snapshot)
+    )
+
+
+def _too_late(current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy) -> Refusal:
+    patience_s = policy.timeouts.drain_s
+    starting = [pod for pod in snapshot.cluster.pods if pod.uid in current.starting]
+    if not starting:
+        return Refusal(Cancelled.TIMED_OUT, f"not complete after {patience_s:g} s")
+    where = ", ".join(sorted(f"{pod.key} on {pod.node}" for pod in starting))
+    return Refusal(Cancelled.NOT_READY, f"after {patience_s:g} s not Ready: {where}")
+
+
+def _no_longer_near(current: OpenRearrangement, opening: Opening, policy: Policy) -> Refusal | None:
+    """A node may have been given another tier meanwhile: then its pods would be moved for nothing."""
+    nodes = opening.sim.table.nodes
+    for each in opening.reservations:
+        slot = each.held.slot
+        if slot.is_aim and each.row is not None and policy.tier_of(nodes[each.row]) is not Tier.EDGE:
+            return Refusal(Cancelled.NODE_CLOSED, f"{slot.node}, which is to take {each.key}, is on the edge no more")
+    return None
 
 
 def _closed(opening: Opening) -> Refusal | None:

@@ -80,9 +80,11 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
     """What each flavour really offers: remembered, or read from its first complete Ready node by name."""
     learned = dict(snapshot.learned)
     flavours = {flavour.name: flavour for flavour in catalogue.flavours}
-    for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
-        name = node.flavour
-        if name is None or name in learned or name not in flavours or node.claim is None or not node.is_ready:
+    unknown = flavours.keys() - learned.keys()  # none, once each flavour has had a node
+    showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
+    for node in sorted(showing, key=lambda node: node.name):
+        name = node.flavour or ""
+        if name in learned or node.claim is None or not node.is_ready:
             continue
         if offers_what_it_promised(node.allocatable, flavours[name]):
             learned[name] = node.allocatable
@@ -96,8 +98,9 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
 def learned_attach_limits(snapshot: ClusterSnapshot) -> Mapping[str, AttachLimits]:
     """How many volumes nodes of each flavour can attach: no catalogue knows, its first Ready node shows."""
     limits: dict[str, AttachLimits] = {}
-    for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
-        if node.flavour is not None and node.is_ready and node.attach_limits:
+    showing = [node for node in snapshot.cluster.nodes if node.attach_limits and node.is_ready]
+    for node in sorted(showing, key=lambda node: node.name):
+        if node.flavour is not None:
             limits.setdefault(node.flavour, node.attach_limits)
     return limits
 

@@ -60,6 +60,10 @@ def purchase(
     The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
     tried and dropped leave no trace in later decisions.
     """
+    allowance = Allowance(policy, snapshot)
+    is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
+    if not is_small and not expected and not any(demand.count for demand in demands):
+        return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
     offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected, *steady)])
     chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
     if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
@@ -200,8 +204,12 @@ def explain_shortage(
     here = summary(refusals, nodes)
     if cls.constraints.unsupported:
         return Unplaced.NOT_SUPPORTED, "asks for " + ", ".join(cls.constraints.unsupported)
-    if not any(group.workload.takes(cls.kind) for group in policy.groups):
-        return Unplaced.NO_NODE_GROUP, f"no node group takes {cls.kind.value} work; {here}"
+    if not any(group.is_elastic for group in policy.groups):
+        return Unplaced.NO_NODE_GROUP, f"no node group buys machines; {here}"
+    taking = [group for group in policy.groups if group.workload.takes(cls.kind)]
+    if not any(group.is_elastic for group in taking):
+        what = "that takes {} work buys machines" if taking else "takes {} work"
+        return Unplaced.NO_NODE_GROUP, f"no node group {what.format(cls.kind.value)}; {here}"
     holding = [offer for offer in bought.offers if offer.could_hold(cls)]
     if not holding:
         return (

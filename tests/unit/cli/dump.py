@@ -34,7 +34,8 @@ def job_pod(name: str) -> dict[str, Any]:
 def running(name: str, where: str, **more: Any) -> dict[str, Any]:
     made = pod(name, "500m", "1Gi", **more)
     made["spec"]["nodeName"] = where
-    made["status"] = {"phase": "Running", "startTime": "2026-01-05T08:00:05Z"}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-05T08:00:05Z"}
+    made["status"] = {"phase": "Running", "startTime": "2026-01-05T08:00:05Z", "conditions": [ready]}
     return made
 
 

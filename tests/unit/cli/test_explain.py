@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.cli.explain import explain_pod
 from htas.model.migrations import Refusal
-from htas.model.pods import MAY_MIGRATE, Pod, RunLength, RunLengthSource
+from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, MigrationMethod, NodeGroup
 from htas.planning.planner import plan
 from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
@@ -93,14 +94,35 @@ MOVABLE = {MAY_MIGRATE: "true"}
         pytest.param(make_pod("web", "1"), "2", 'it may not be moved: default/web is a service without htas.io/migrate="true"', id="not opted in"),
         pytest.param(make_pod("web", "3", disruption=MOVABLE), "2", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="too large"),
         pytest.param(make_pod("web", "3"), "2", 'no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu. Nor may it be moved: default/web is a service without htas.io/migrate="true"', id="too large and not opted in"),
-        pytest.param(make_job("web", cpu="1"), "2", "batch work, and pods without a controller, have no share of the edge", id="batch work"),
+        pytest.param(make_job("web", cpu="1"), "2", "batch work has no share of the edge", id="batch work"),
         pytest.param(make_pod("web", "1", disruption=MOVABLE, qos=0.0), "1", "no edge node takes it: 0/1 nodes are available: 1 Insufficient cpu.", id="others fill the edge"),
     ],
 )  # fmt: skip
 def test_why_a_pod_is_in_the_cloud_is_told(pod: Pod, cores: str, told: str) -> None:
     nodes = (make_node("e", cores, labels=NEAR), make_node("far", "8"))
     fixed = [running(make_pod("fixed", "1", owner=None), "e")] if cores == "1" else []
-    snapshot = make_snapshot(nodes, (running(pod, "far"), *fixed))
+    snapshot = make_snapshot(nodes, (running(pod, "far", since_s=3600.0), *fixed))
+    lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert f"is in the cloud: {told}" in lines
+
+
+WEB = make_pod("web", "1", disruption=MOVABLE)
+NOT_READY = msgspec.structs.replace(running(make_pod("web-2", "1"), "e"), ready_since=None)
+HANGS = msgspec.structs.replace(NOT_READY, owner=Owner("ReplicaSet", "api"), phase=Phase.PENDING, started_at=NOW - 60)
+
+
+@pytest.mark.parametrize(
+    ("node", "pods", "told"),
+    [
+        pytest.param({}, [running(WEB, "far", 299.0)], "it may not be moved: default/web has been Ready for less than 300 s", id="it is young"),
+        pytest.param({}, [running(WEB, "far", 300.0), NOT_READY], "it may not be moved: default/web-2 of its service is not Ready on e", id="another is not Ready"),
+        pytest.param({}, [running(WEB, "far", 300.0), HANGS], "no edge node takes it: 0/1 nodes are available: 1 node that default/web-2 does not start on (e).", id="pods do not start there"),
+        pytest.param({"ready_since": NOW - 299.0}, [running(WEB, "far", 300.0)], "no edge node takes it: 0/1 nodes are available: 1 node that has only just become Ready (e).", id="the node is young"),
+        pytest.param({"ready_since": NOW - 300.0}, [running(WEB, "far", 300.0)], "it is to move to e", id="both are old enough"),
+    ],
+)  # fmt: skip
+def test_what_has_not_settled_is_told(node: dict[str, float], pods: list[Pod], told: str) -> None:
+    snapshot = make_snapshot((make_node("e", labels=NEAR, **node), make_node("far", "8")), pods)
     lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert f"is in the cloud: {told}" in lines
 

@@ -54,8 +54,13 @@ MISTAKES = [
     ),
     pytest.param(
         GOOD + "edge: {period: 0s}\n",
-        "htas.yaml:6 edge.period: '0s' is too small; write more than 0",
+        "htas.yaml:6 edge.period: '0s' is too small; write at least 1",
         id="looks without a pause",
+    ),
+    pytest.param(
+        GOOD + "edge: {period: 999ms}\n",
+        "htas.yaml:6 edge.period: '999ms' is too small; write at least 1",
+        id="looks every moment",
     ),
     pytest.param(
         GOOD + "edge: {pricePerHour: cheap}\n",
@@ -71,13 +76,38 @@ MISTAKES = [
         "write that or remove it",
         id="an elastic cloud",
     ),
-    pytest.param(
-        group("tier: edge, minNodes: 1"),
-        "htas.yaml:5 nodeGroups[0]: minNodes (1) of an edge group that is not elastic: nothing is bought for it; "
-        "write `elastic: true` or `minNodes: 0`",
-        id="a least size of what is not bought",
-    ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "default"),
+    [
+        ("minNodes", "1", "0"),
+        ("maxNodes", "0", "null"),
+        ("maxCpu", "8", "null"),
+        ("maxMemory", "8Gi", "null"),
+        ("maxPricePerHour", "'1'", "null"),
+        ("flavours", "[small]", "['*']"),
+        ("labels", "{site: shop}", "{}"),
+        ("taints", "[{key: site, effect: NoSchedule}]", "[]"),
+        ("autoscaling", "{algorithm: cheapest-mix}", "{algorithm: greedy}"),
+    ],
+)
+def test_what_counts_for_purchases_alone_is_refused_where_nothing_is_bought(
+    tmp_path: Path, key: str, value: str, default: str
+) -> None:
+    assert told(tmp_path, group(f"tier: edge, {key}: {value}")) == [
+        f"htas.yaml:5 nodeGroups[0].{key}: nothing is bought for an edge group that is not elastic; "
+        "write `elastic: true` or remove it"
+    ]
+    for sound in (f"tier: edge, {key}: {default}", f"tier: edge, elastic: true, {key}: {value}"):
+        (tmp_path / "htas.yaml").write_text(group(sound))
+        assert load_configuration(tmp_path / "htas.yaml").policy.groups[0].tier is Tier.EDGE
+
+
+def test_limits_that_nothing_fits_are_no_mistake_where_nothing_is_bought(tmp_path: Path) -> None:
+    (tmp_path / "htas.yaml").write_text(group("tier: edge") + "limits: {maxCpu: 500m}\n")
+    assert load_configuration(tmp_path / "htas.yaml").policy.limits.max_cpu_m == 500
 
 
 @pytest.mark.parametrize(("text", "want"), MISTAKES)
@@ -95,9 +125,9 @@ def test_without_the_section_the_defaults_are_the_models(tmp_path: Path) -> None
 def test_what_is_written_is_what_the_planner_gets(tmp_path: Path) -> None:
     section = (
         "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, edgeToCloudMoves: 4, period: 30s, "
-        "pricePerHour: '0'}\n"
+        "settle: 1m, pricePerHour: '0'}\n"
     )
     (tmp_path / "htas.yaml").write_text(group("tier: edge") + section)
     policy = load_configuration(tmp_path / "htas.yaml").policy
-    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 4, 30.0, 0)
+    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 4, 30.0, 60.0, 0)
     assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.EDGE, False)]

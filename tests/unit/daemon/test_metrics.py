@@ -11,12 +11,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
+from htas.model.edge import Tier
 from htas.model.migrations import Failure, Refusal
+from htas.model.nodes import GROUP_LABEL
+from htas.model.policy import NodeGroup
 from htas.model.reasons import Cancelled, Kept, Unplaced
 from htas.model.resources import Resources
 from htas.profiler import accounts
 from htas.profiler.meter import Meter
-from tests.builders import make_node
+from tests.builders import batch_group, make_node, make_policy
 from tests.stories.play import GIB, Story, job, service
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -31,7 +34,7 @@ class Played:
         meter = Meter(self.story.store)
         self.metrics.state.policy = lambda: self.story.policy
         self.metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(self.billing, now)
-        board = StatusBoard(self.story.ports.announcer, "me")
+        board = StatusBoard(self.story.ports.announcer, "me", lambda: self.story.policy)
         self.story.daemon.listeners += [self.metrics.observe, board.observe]
 
     @property
@@ -155,6 +158,21 @@ def test_the_status_is_yaml_that_people_can_read(played: Played) -> None:
     assert status["pods"]["running"] == 2
     assert "launch" in status["last"]
     assert next(iter(status)) == "time"
+
+
+def test_the_status_names_a_group_that_waits_for_its_nodes() -> None:
+    import yaml
+
+    near = NodeGroup("near", tier=Tier.EDGE, is_elastic=False)
+    story = Story(make_policy([near, batch_group()]), job("a"), startup_s=30.0)
+    board = StatusBoard(story.ports.announcer, "me", lambda: story.policy)
+    story.daemon.listeners.append(board.observe)
+    story.play(50)
+    told = "group near is of tier edge and no node belongs to it: label nodes htas.io/group=near"
+    assert yaml.safe_load(story.world.announcer.status)["problems"] == [told]
+    story.world.add_nodes([make_node("e", labels={GROUP_LABEL: "near"})])
+    story.play(100)
+    assert yaml.safe_load(story.world.announcer.status)["problems"] == []
 
 
 def test_the_status_is_not_written_at_every_cycle_but_never_grows_old(played: Played) -> None:

@@ -218,6 +218,32 @@ def test_a_pod_on_a_node_that_is_not_ready_starts_once_it_is() -> None:
     assert world.ledger.waits_s == [51.0]
 
 
+def test_what_runs_is_ready_while_its_node_is() -> None:
+    world = world_of(job("j"))
+    start = world.clock.now()
+    world.cluster.bind(pods(world)["j-1"], "a")
+    seen = [pods(world)["j-1"].ready_since]
+    for after_s, ready in ((10, False), (10, True), (10, True)):
+        wait(world, after_s)
+        seen.append(pods(world)["j-1"].ready_since)
+        world.cluster.set_ready("a", ready)
+        seen.append(pods(world)["j-1"].ready_since)
+    at = [None if instant is None else instant - start for instant in seen]
+    assert at == [None, 1.0, None, None, 20.0, 20.0, 20.0]
+    assert world.cluster.observe().nodes[0].ready_since == start + 20.0
+
+
+def test_where_no_container_starts_pods_wait_until_one_does() -> None:
+    world = world_of(job("j"))
+    world.cluster.faults.starts_nothing.add("a")
+    world.cluster.bind(pods(world)["j-1"], "a")
+    wait(world, 50)
+    assert (pods(world)["j-1"].phase, pods(world)["j-1"].ready_since) == (Phase.PENDING, None)
+    world.cluster.faults.starts_nothing.clear()
+    wait(world, 11)
+    assert pods(world)["j-1"].phase is Phase.RUNNING
+
+
 def test_a_node_that_goes_takes_its_pods_and_controllers_bring_others() -> None:
     world = bind_all(world_of(web(2), job("j")))
     before = world.cluster.changes()

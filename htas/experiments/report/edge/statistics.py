@@ -62,10 +62,23 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     return Estimate(fmean(values), t * math.sqrt(variance(values) / len(values)))
 
 
+def is_complete(results: EdgeResults, scenario: str) -> bool:
+    """Whether every contender was played in a scenario with every seed; an interrupted experiment came to a part."""
+    there = sum(run.scenario == scenario for run in results.runs)
+    return there == len(results.policies) * len(results.seeds)
+
+
 def played(results: EdgeResults, sweep: str) -> tuple[str, ...]:
-    """The scenarios of a sweep that there are runs of, in its order: an interrupted experiment has not come to all."""
+    """The scenarios of a sweep, in its order; none where one is not complete: a part says nothing of the whole."""
+    scenarios = tuple(each.name for each in SWEEPS[sweep])
+    return scenarios if all(is_complete(results, name) for name in scenarios) else ()
+
+
+def beside_sweeps(results: EdgeResults) -> tuple[str, ...]:
+    """Scenarios that there are runs of, and that belong to no sweep that was played."""
     there = {run.scenario for run in results.runs}
-    return tuple(each.name for each in SWEEPS[sweep] if each.name in there)
+    told = {name for sweep in SWEEPS for name in played(results, sweep)}
+    return tuple(name for name in results.scenarios if name in there - told)
 
 
 def over_sweep(results: EdgeResults, policy: str, scenarios: Sequence[str], measure: Measure) -> Estimate | None:
@@ -90,7 +103,7 @@ def best_baseline(results: EdgeResults, scenarios: Sequence[str], measure: Measu
 
 
 def _by_seed(results: EdgeResults, policy: str, scenarios: Sequence[str], measure: Measure) -> dict[int, float]:
-    """Each seed's mean over the scenarios. One that was interrupted counts with what was played of it."""
+    """Each seed's mean over the scenarios, as far as it was played."""
     found: dict[int, list[float]] = {}
     for run in results.of(policy, scenarios):
         found.setdefault(run.seed, []).append(measure(run))

@@ -10,7 +10,15 @@ from htas.experiments.edge.results import EdgeResults
 from htas.experiments.edge.scenarios import SERVICES
 from htas.experiments.report.edge import statistics
 from htas.experiments.report.edge.looks import title_of
-from htas.experiments.report.edge.statistics import Estimate, Measure, ahead, best_baseline, over_sweep, played
+from htas.experiments.report.edge.statistics import (
+    Estimate,
+    Measure,
+    ahead,
+    beside_sweeps,
+    best_baseline,
+    over_sweep,
+    played,
+)
 from htas.experiments.report.tables import table
 
 
@@ -67,22 +75,25 @@ def _met(found: Estimate, wanted: float) -> str:
 
 
 def ratios(results: EdgeResults, measure: Measure, most: Measure | None = None) -> str:
-    """A table for each sweep: contenders down, scenarios across, then their mean."""
-    return "\n".join(
-        _ratios(results, scenarios, measure, most) for goal in GOALS if (scenarios := played(results, goal.sweep))
-    )
+    """A table for each sweep: contenders down, scenarios across, then their mean; one for what is in no sweep."""
+    found = [_ratios(results, names, measure, most) for goal in GOALS if (names := played(results, goal.sweep))]
+    rest = beside_sweeps(results)
+    return "\n".join([*found, _ratios(results, rest, measure, most, is_sweep=False)] if rest else found)
 
 
-def _ratios(results: EdgeResults, scenarios: Sequence[str], measure: Measure, most: Measure | None) -> str:
+def _ratios(
+    results: EdgeResults, scenarios: Sequence[str], measure: Measure, most: Measure | None, *, is_sweep: bool = True
+) -> str:
     def across(policy: str, of: Measure) -> list[str]:
         cells = [over_sweep(results, policy, (name,), of) for name in scenarios]
-        whole = over_sweep(results, policy, scenarios, of)
-        return [*(f"{cell.mean:.1f}" if cell else "–" for cell in cells), whole.text if whole is not None else "–"]
+        whole = over_sweep(results, policy, scenarios, of) if is_sweep else None
+        return [*(f"{cell.mean:.1f}" if cell else "–" for cell in cells), *([whole.text] if whole is not None else [])]
 
     rows = [[title_of(name), *across(name, measure)] for name in (KUBEDSM, *BASELINES) if name in results.policies]
     if most is not None:
         rows.append(["*most that is possible*", *across(results.policies[0], most)])
-    return table(["mean ± deviation of the load", *(name.replace("_", " ± ") for name in scenarios), "**mean**"], rows)
+    across_them = [name.replace("_", " ± ") for name in scenarios]
+    return table(["mean ± deviation of the load", *across_them, *(["**mean**"] if is_sweep else [])], rows)
 
 
 def variants(results: EdgeResults) -> str:

@@ -70,6 +70,25 @@ def test_a_node_is_ready_once_what_its_start_tainted_it_with_is_gone(taint: str,
     assert found.is_ready is is_ready
 
 
+@pytest.mark.parametrize(
+    ("condition", "taints", "since"),
+    [
+        pytest.param({"status": "True", "lastTransitionTime": "1970-01-01T00:02:30Z"}, [], 150.0, id="it is"),
+        pytest.param({"status": "True"}, [], None, id="nobody says since when"),
+        pytest.param({"status": "Unknown", "lastTransitionTime": "1970-01-01T00:02:30Z"}, [], None, id="it is silent"),
+        pytest.param(
+            {"status": "True", "lastTransitionTime": "1970-01-01T00:02:30Z"},
+            [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
+            None,
+            id="it is tainted yet",
+        ),
+    ],
+)
+def test_since_when_a_node_is_ready(condition: Manifest, taints: list[Manifest], since: float | None) -> None:
+    (found,) = view_of(node(spec={"taints": taints}, conditions=[{"type": "Ready", **condition}])).nodes
+    assert found.ready_since == since
+
+
 def test_a_node_without_allocatable_offers_its_capacity() -> None:
     (found,) = view_of(node(capacity={"cpu": "4"})).nodes
     assert found.allocatable == Resources(4000)

@@ -31,6 +31,21 @@ def test_identity_and_times() -> None:
     assert (found.phase, found.node, found.nominated_node, found.scheduler) == (Phase.RUNNING, "n1", "n2", "htas")
 
 
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:02:30Z"}]}, 150.0, id="since its condition says so"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:02:30Z"}]}, None, id="it is not"),
+        pytest.param({"conditions": [{"type": "Initialized", "status": "True"}]}, None, id="nothing is said of it"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "True"}], "startTime": "1970-01-01T00:02:00Z"}, 120.0, id="since it was started, where no instant is told"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": None}]}, 60.0, id="since it was made, where not even that is"),
+    ],
+)  # fmt: skip
+def test_since_when_a_pod_is_ready(status: Manifest, since: float | None) -> None:
+    status = {"phase": "Running", **status}
+    assert read_pod(pod("a", {"creationTimestamp": "1970-01-01T00:01:00Z"}, status)).ready_since == since
+
+
 def test_a_bare_manifest_gets_the_api_servers_defaults() -> None:
     found = read_pod(pod("a"))
     assert (found.key, found.phase, found.scheduler, found.grace_s) == (
@@ -206,6 +221,8 @@ def test_only_promises_about_disruption_are_kept_of_annotations() -> None:
     [
         pytest.param({}, 1.0, id="all of them, unless stated"),
         pytest.param({"labels": {"htas.io/qos": "0.5"}}, 0.5, id="a label"),
+        pytest.param({"labels": {"htas.io/qos": ".5"}}, 0.5, id="without its nought"),
+        pytest.param({"annotations": {"htas.io/qos": "1."}}, 1.0, id="with a point for nothing"),
         pytest.param(
             {"annotations": {"htas.io/qos": "0"}, "labels": {"htas.io/qos": "0.5"}}, 0.0, id="annotation first"
         ),
@@ -215,7 +232,7 @@ def test_the_share_that_should_be_on_the_edge(meta: Manifest, target: float) -> 
     assert read_pod(pod("a", meta)).qos == target
 
 
-@pytest.mark.parametrize("stated", ["half", "1.01", "-0.5", "nan", "50%", "1e-1"])
+@pytest.mark.parametrize("stated", ["half", "1.01", "-0.5", "nan", "50%", "5e-1", "0,5", "", ".", "1.0.0"])
 def test_a_share_that_is_none_is_told_and_all_are_wanted(stated: str) -> None:
     view = view_of(pod("p", {"annotations": {"htas.io/qos": stated}}))
     assert [each.qos for each in view.pods] == [1.0]
@@ -225,6 +242,27 @@ def test_a_share_that_is_none_is_told_and_all_are_wanted(stated: str) -> None:
             f"{stated!r} is no share from 0 to 1 such as 0.5; 1 is assumed",
         )
     ]
+
+
+MARK = "htas.io/migrate"
+
+
+@pytest.mark.parametrize(
+    ("meta", "kept", "told"),
+    [
+        pytest.param({"annotations": {MARK: "true"}}, {MARK: "true"}, [], id="an annotation"),
+        pytest.param({"annotations": {MARK: "False"}}, {MARK: "False"}, [f"metadata.annotations[{MARK}]: 'False' is neither \"true\" nor \"false\"; it is as if it were not there"], id="a capital letter"),
+        pytest.param({"labels": {MARK: "true"}}, {}, [f"metadata.labels[{MARK}]: has an effect as an annotation alone; write it as one"], id="a label"),
+        pytest.param({"labels": {MARK: "true"}, "annotations": {MARK: "true"}}, {MARK: "true"}, [], id="both"),
+    ],
+)  # fmt: skip
+def test_leave_to_move_is_an_annotation_of_true_or_false(meta: Manifest, kept: dict[str, str], told: list[str]) -> None:
+    view = view_of(pod("p", meta))
+    assert [pod.disruption for pod in view.pods] == [kept]
+    assert [f"{each.where}: {each.what}" for each in view.problems] == [
+        f"dump.json: Pod default/p: {one}" for one in told
+    ]
+    assert all(each.is_doubt for each in view.problems)
 
 
 def test_pods_of_a_deployment_are_one_service_over_its_revisions() -> None:

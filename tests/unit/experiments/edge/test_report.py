@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -17,10 +18,20 @@ from htas.experiments.edge.results import (
     read_edge_results,
     write_edge_results,
 )
-from htas.experiments.edge.scenarios import MEANS, SCENARIOS, SERVICES
-from htas.experiments.report.edge import tables
+from htas.experiments.edge.scenarios import DEVIATIONS, MEANS, SCENARIOS, SERVICES
+from htas.experiments.report.drawing import styled
+from htas.experiments.report.edge import tables, writing
 from htas.experiments.report.edge.figures import CAPTIONS, FIGURES
-from htas.experiments.report.edge.statistics import ahead, best_baseline, deviation, edge_ratio, over_sweep
+from htas.experiments.report.edge.missing import missing
+from htas.experiments.report.edge.statistics import (
+    ahead,
+    beside_sweeps,
+    best_baseline,
+    deviation,
+    edge_ratio,
+    over_sweep,
+    played,
+)
 from htas.experiments.results import Timing
 
 RATIOS = {"kubedsm": 0.84, "k8s": 0.70, "bef": 0.68, "cf": 0.30}
@@ -79,21 +90,56 @@ def test_goals_that_are_reached_are_bold_and_the_possible_is_beside_them() -> No
     assert "| ahead of Kubernetes (K8S) (points) | ≥ 18.9 | 14.0 ± 0.0 | 24.0 |" in text
 
 
-def test_all_of_it_is_reported_with_every_figure(tmp_path: Path) -> None:
-    text, figures = reported(invented(*edge_contenders()), tmp_path)
-    assert figures == set(FIGURES) == set(CAPTIONS)
-    assert all(f"]({name}.svg)" in text for name in FIGURES)
+def drawn(results: EdgeResults) -> set[str]:
+    """The figures there is something for, without writing them: that takes a second for each."""
+    with styled():
+        return {name for name, draw in FIGURES.items() if draw(results) is not None}
+
+
+def test_all_of_it_is_reported_with_every_figure() -> None:
+    results = invented(*edge_contenders())
+    assert drawn(results) == set(FIGURES) == set(CAPTIONS)
+    text = writing.text(results, "edge/", drawn=frozenset(FIGURES))
+    assert all(f"](edge/{name}.svg)" in text for name in FIGURES)
     assert "KubeDSM comes to 89.5 % of that" in text
     assert "| NoCloudOffload | 0 | 3 |" in text
     assert "| C>A | 95.0 (50) | 85.0 (10) | 85.0 (100) | 75.0 (10) |" in text
 
 
-def test_what_was_not_played_is_left_out(tmp_path: Path) -> None:
-    """One sweep, no variants and no other targets."""
-    results = invented("kubedsm", "k8s", scenarios=tuple(each.name for each in MEANS[:2]), seeds=1)
+def test_one_scenario_reaches_no_goal(tmp_path: Path) -> None:
+    """1.5_0.4 belongs to both sweeps and is told once."""
+    results = invented("kubedsm", "k8s", "kubedsm/c-over-a", scenarios=("1.5_0.4",), seeds=1)
     text, figures = reported(results, tmp_path)
-    assert figures == {name for name in FIGURES if "by-mean" in name} | {"figure-10-variants"}
-    assert "deviation 0.1 to 0.5" not in text.partition("## What moves are worth")[0]
+    assert (figures, "](figure-11-targets.svg)" in text) == ({"figure-11-targets"}, True)
+    assert ("## Goals" in text, "**8" in text) == (False, False)
+    assert text.count("| mean ± deviation of the load | 1.5 ± 0.4 |\n") == 3, "a table for each measure"
+    assert "in 1 of 10 scenarios" in text
+    missing = text.partition("## What is missing")[2].partition("##")[0]
+    assert (
+        "Sweep mean 1.1 to 1.6, deviation 0.4: 1.1 ± 0.4, 1.2 ± 0.4, 1.3 ± 0.4, 1.4 ± 0.4, 1.6 ± 0.4 were not"
+        in missing
+    )
+    assert "- Biggest edge node first (BEF), Smallest edge node first (SEF)," in missing
+
+
+def test_a_sweep_that_lacks_a_single_run_is_left_out() -> None:
+    whole = invented("kubedsm", "k8s")
+    cut = msgspec.structs.replace(whole, runs=whole.runs[:-1])
+    assert (played(whole, "deviation"), played(cut, "deviation")) == (tuple(each.name for each in DEVIATIONS), ())
+    assert played(cut, "mean") == tuple(each.name for each in MEANS)
+    assert "≥ 78" not in tables.goals(cut)
+    assert beside_sweeps(cut) == ("1.5_0.1", "1.5_0.2", "1.5_0.3", "1.5_0.5")
+    told = "\n".join(missing(cut))
+    assert "- 1 of 40 runs: the experiment was interrupted." in told
+    assert "deviation 0.1 to 0.5: 1.5 ± 0.5 were not played by every contender with every seed. Its" in told
+    assert missing(invented(*edge_contenders())) == []
+
+
+def test_one_sweep_without_variants_and_other_targets() -> None:
+    results = invented("kubedsm", "k8s", scenarios=tuple(each.name for each in DEVIATIONS), seeds=1)
+    assert drawn(results) == {name for name in FIGURES if "by-deviation" in name} | {"figure-10-variants"}
+    goals = writing.text(results, "", drawn=frozenset()).partition("## Goals")[2]
+    assert ("≥ 78" in goals, "≥ 80" in goals) == (True, False)
 
 
 def test_a_scenario_that_there_is_not_is_told() -> None:

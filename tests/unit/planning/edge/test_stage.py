@@ -54,6 +54,10 @@ def of(service: str, name: str, **fields: Any) -> Pod:
     return make_pod(f"{service}-{name}", "1", **fields)
 
 
+def settled(pod: Pod, node: str, since_s: float = 3600.0) -> Pod:
+    return running(pod, node, since_s)
+
+
 def planned(nodes: list[Node], pods: list[Pod], the_policy: Policy | None = None, **snapshot: Any) -> Plan:
     stages = snapshot.pop("stages", ALL_STAGES)
     return plan(make_snapshot(nodes, pods, **snapshot), the_policy or policy(), NOW, stages)
@@ -150,7 +154,7 @@ FREED = [near("e"), make_node("far")]
 
 
 def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
-    made = planned(FREED, [running(of("web", "1"), "far")])
+    made = planned(FREED, [settled(of("web", "1"), "far")])
     assert suggested(made) == {"web-1": "e"}
     [shift] = made.carry.suggest
     assert (shift.source, shift.method, shift.is_aim) == ("far", "evict", True)
@@ -175,29 +179,29 @@ def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
 )  # fmt: skip
 def test_what_stays_in_the_cloud(pod: Pod, snapshot: dict[str, Any], fields: dict[str, Any]) -> None:
     nodes = [near("e"), make_node("far", labels={"zone": "b"})]
-    assert suggested(planned(nodes, [running(pod, "far")], policy(**fields), **snapshot)) == {}
+    assert suggested(planned(nodes, [settled(pod, "far")], policy(**fields), **snapshot)) == {}
 
 
 def test_a_pod_that_waits_and_fits_has_the_room_before_one_that_moves() -> None:
-    made = planned([near("e", "1"), make_node("far")], [running(of("web", "1"), "far"), of("api", "1")])
+    made = planned([near("e", "1"), make_node("far")], [settled(of("web", "1"), "far"), of("api", "1")])
     assert (binds(made), suggested(made)) == ({"api-1": "e"}, {})
 
 
 def test_a_pod_leaves_the_edge_where_the_cloud_has_room_for_it() -> None:
-    pods = [running(of("some", str(i), qos=0.5), "e") for i in (1, 2)] + [running(of("all", "1"), "far")]
+    pods = [settled(of("some", str(i), qos=0.5), "e") for i in (1, 2)] + [settled(of("all", "1"), "far")]
     for cloud in (make_node("far", "4"), make_node("far", "1")):  # in the second they change places
         moves = suggested(planned([near("e"), cloud], pods))
         assert (moves.pop("all-1"), list(moves.values())) == ("e", ["far"])
-    others = [running(make_pod("fixed", "1", owner=None), "far")]
+    others = [settled(make_pod("fixed", "1", owner=None), "far")]
     small = of("all", "1", requests=amounts("500m", "64Mi", 1))
-    pods = [*pods[:2], running(small, "far"), *others]
+    pods = [*pods[:2], settled(small, "far"), *others]
     assert suggested(planned([near("e"), make_node("far", "1500m")], pods)) == {}, "half a core is not enough"
 
 
 @pytest.mark.parametrize(("priority", "many"), [(-1, 2), (0, 2), (1, 0)])
 def test_nobody_leaves_the_edge_for_less_important_work(priority: int, many: int) -> None:
-    pods = [running(of("some", str(i), qos=0.5, priority=priority), "e") for i in (1, 2)]
-    made = planned([near("e"), make_node("far", "4")], [*pods, running(of("all", "1"), "far")])
+    pods = [settled(of("some", str(i), qos=0.5, priority=priority), "e") for i in (1, 2)]
+    made = planned([near("e"), make_node("far", "4")], [*pods, settled(of("all", "1"), "far")])
     assert len(suggested(made)) == many
 
 
@@ -205,39 +209,39 @@ def test_nobody_leaves_the_edge_for_less_important_work(priority: int, many: int
 def test_what_stands_in_the_way_of_one_suggestion_does_not_stop_another(many: int) -> None:
     """One of `some` would have to leave for `all`, and the cloud has half a core: whichever of them it is. `next` fits
     without that."""
-    pods = [running(of("some", str(i), qos=0.0), "e") for i in range(many)]
-    pods.append(running(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
-    pods.append(running(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
+    pods = [settled(of("some", str(i), qos=0.0), "e") for i in range(many)]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    pods.append(settled(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
     nodes = [near("e", f"{many * 1000 + 250}m"), make_node("far", "750m")]
     assert suggested(planned(nodes, pods)) == {"next-1": "e"}
 
 
 def test_who_is_like_one_in_the_way_is_not_asked_next() -> None:
     """None of the eight finds room in the cloud, where `all` leaves half a core; `tiny` may change places with `next`."""
-    pods = [running(of("some", str(i), qos=0.0), "e") for i in range(8)]
+    pods = [settled(of("some", str(i), qos=0.0), "e") for i in range(8)]
     quarter = {"requests": amounts("250m", "64Mi", 1)}
-    pods += [running(of("tiny", "1", qos=0.0, **quarter), "e"), running(of("next", "1", **quarter), "far")]
-    pods.append(running(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    pods += [settled(of("tiny", "1", qos=0.0, **quarter), "e"), settled(of("next", "1", **quarter), "far")]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
     made = planned([near("e", "8250m"), make_node("far", "750m")], pods)
     assert suggested(made) == {"next-1": "e", "tiny-1": "far"}
 
 
 def test_of_more_kinds_in_the_way_than_there_are_looks_none_leaves_in_the_last() -> None:
-    pods = [running(of(f"some{i}", "1", qos=0.0, requests=amounts(f"{900 + i}m", "64Mi", 1)), "e") for i in range(9)]
-    pods.append(running(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
-    pods.append(running(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
+    pods = [settled(of(f"some{i}", "1", qos=0.0, requests=amounts(f"{900 + i}m", "64Mi", 1)), "e") for i in range(9)]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    pods.append(settled(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
     nodes = [near("e", f"{sum(900 + i for i in range(9)) + 250}m"), make_node("far", "750m")]
     assert suggested(planned(nodes, pods)) == {"next-1": "e"}
 
 
 def test_of_pods_that_are_alike_as_many_move_as_a_budget_allows() -> None:
-    pods = [running(of("web", str(i)), "far") for i in range(4)]
+    pods = [settled(of("web", str(i)), "far") for i in range(4)]
     made = planned([near("e", "8"), make_node("far", "8")], pods, budgets=[budget(1, {"app": "web"})])
     assert list(suggested(made).values()) == ["e"]
 
 
 def test_what_is_to_move_keeps_its_nodes_from_the_cleaner() -> None:
-    made = planned(FREED, [running(of("web", "1"), "far")])
+    made = planned(FREED, [settled(of("web", "1"), "far")])
     assert not made.remove
 
 
@@ -261,11 +265,11 @@ def test_without_a_node_of_the_edge_a_plan_is_as_it_ever_was() -> None:
 )
 def test_the_edge_may_have_a_price_of_its_own(price: int | None, costs: int, bound: int) -> None:
     node = make_node("e", "4", labels={GROUP_LABEL: "near", INSTANCE_TYPE_LABEL: "m1.medium"})
-    made = planned([node], [running(of("web", "1"), "e")], policy(edge=EdgePolicy(nanos_per_hour=price)))
+    made = planned([node], [settled(of("web", "1"), "e")], policy(edge=EdgePolicy(nanos_per_hour=price)))
     assert (made.cost.before_nanos, made.cost.bound_nanos) == (costs, bound)
 
 
 def test_the_newest_pod_states_the_target() -> None:
     old, new = of("web", "1", qos=0.2), of("web", "2", qos=0.7, created_at=NOW)
-    state = present(make_snapshot([near("e")], [running(old, "e"), new]).cluster, policy())
+    state = present(make_snapshot([near("e")], [settled(old, "e"), new]).cluster, policy())
     assert (state.services, edge_ratios(state)) == ((EdgeService("default/ReplicaSet/web", 0.7),), [0.5])

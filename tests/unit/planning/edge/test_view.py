@@ -18,8 +18,8 @@ from htas.model.policy import NodeGroup
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.planning.edge.view import whereabouts
 from htas.planning.situation import Situation
-from tests.builders import NOW, amounts, constrained, labels_are, make_node, make_policy, make_snapshot, opened, running
-from tests.unit.planning.edge.test_stage import EDGE, binds, coming, near, of, planned, policy, suggested
+from tests.builders import NOW, amounts, constrained, labels_are, make_node, make_policy, make_snapshot, opened
+from tests.unit.planning.edge.test_stage import EDGE, binds, coming, near, of, planned, policy, settled, suggested
 
 APART = PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="web"), ("default",))
 SPREAD = SpreadConstraint(HOSTNAME_LABEL, 1, labels_are(app="web"))
@@ -38,7 +38,7 @@ def test_of_waiting_pods_that_may_not_share_a_node_one_gets_the_edge(rule: Const
 
 @pytest.mark.parametrize("rule", ALONE)
 def test_of_running_pods_that_may_not_share_a_node_one_moves_to_the_edge(rule: Constraints) -> None:
-    pods = [running(of("web", str(i), constraints=rule), f"far-{i}") for i in (1, 2)]
+    pods = [settled(of("web", str(i), constraints=rule), f"far-{i}") for i in (1, 2)]
     made = planned([near("e"), make_node("far-1"), make_node("far-2")], pods)
     assert list(suggested(made).values()) == ["e"]
 
@@ -54,7 +54,7 @@ def test_a_pod_is_not_in_its_own_way(rule: Constraints) -> None:
     """By zone: the only pod of zone `a` may be on any node of it, once it has left the one that it is on."""
     nodes = [near("e"), make_node("far"), make_node("other")]
     nodes = [with_zone(node, zone) for node, zone in zip(nodes, "aab", strict=True)]
-    assert suggested(planned(nodes, [running(of("web", "1", constraints=rule), "far")])) == {"web-1": "e"}
+    assert suggested(planned(nodes, [settled(of("web", "1", constraints=rule), "far")])) == {"web-1": "e"}
 
 
 def with_zone(node, zone):
@@ -64,14 +64,14 @@ def with_zone(node, zone):
 @pytest.mark.parametrize("fields", [{"is_ready": False}, {"is_unschedulable": True}], ids=str)
 def test_a_node_that_takes_no_pods_is_passed_over(fields: dict[str, bool]) -> None:
     nodes = [near("a", **fields), near("b"), make_node("far")]
-    assert suggested(planned(nodes, [running(of("web", "1"), "far")])) == {"web-1": "b"}
+    assert suggested(planned(nodes, [settled(of("web", "1"), "far")])) == {"web-1": "b"}
     assert binds(planned(nodes, [of("web", "1")])) == {"web-1": "b"}
 
 
 def test_nothing_moves_to_a_machine_that_is_on_its_way() -> None:
     elastic = make_policy([NodeGroup("near", tier=EDGE.tier), NodeGroup("cloud")])
     far = make_node("far", labels={GROUP_LABEL: "cloud"})
-    pods = [running(of("web", "1", requests=amounts("500m", "64Mi", 1)), "far")]
+    pods = [settled(of("web", "1", requests=amounts("500m", "64Mi", 1)), "far")]
     assert suggested(planned([far, near("e", "250m")], pods, elastic, claims=(coming("near"),))) == {}
 
 
@@ -80,9 +80,9 @@ def test_a_pod_that_is_being_bound_counts_where_it_will_be(is_bound: bool) -> No
     """Half of `web` is wanted near, and one of its two pods is about to be: the last room is for `api`, which gains
     more by exceeding its target. Else it is for `web`."""
     binding, api = of("web", "1", qos=0.5), of("api", "1", qos=0.0)
-    pods = [binding, running(of("web", "2", qos=0.5), "far"), running(api, "far")]
+    pods = [binding, settled(of("web", "2", qos=0.5), "far"), settled(api, "far")]
     if not is_bound:
-        pods[0] = running(binding, "far")
+        pods[0] = settled(binding, "far")
     binds = {binding.key: "e"} if is_bound else {}
     made = planned([near("e", "2" if is_bound else "1"), make_node("far", "8")], pods, expected_binds=binds)
     assert len(suggested(made)) == 1
@@ -95,10 +95,10 @@ NAMES = {("runs", "1"): "u0", ("bound", "1"): "u1", ("web", "1"): "u3", ("web", 
 def test_everybody_has_a_place_who_has_one_in_sight() -> None:
     runs, bound, waits, moved = (of(*name, uid=uid) for name, uid in NAMES.items())
     nominated = of("nominated", "1", uid="u2", nominated_node="b")
-    moved = msgspec.structs.replace(running(moved, "a"), deleted_at=NOW)
+    moved = msgspec.structs.replace(settled(moved, "a"), deleted_at=NOW)
     snapshot = make_snapshot(
         [near("a"), near("b")],
-        [running(runs, "a"), bound, nominated, waits, moved],
+        [settled(runs, "a"), bound, nominated, waits, moved],
         expected_binds={bound.key: "b"},
         rearrangement=OpenRearrangement(NOW, 10, (Slot(moved, "b", "a", "evict"),)),
     )
@@ -121,7 +121,7 @@ def planned_from_many_names():
     nodes = [*(near(f"e{i}", "3") for i in range(5)), *(make_node(f"far{i}", "16") for i in range(2))]
     pods = [of(f"s{i % 7}", str(i), qos=(0.0, 0.5, 1.0)[i % 3]) for i in range(40)]
     pods = [
-        running(pod, f"e{i % 5}") if i < 14 else running(pod, f"far{i % 2}") if i < 28 else pod
+        settled(pod, f"e{i % 5}") if i < 14 else settled(pod, f"far{i % 2}") if i < 28 else pod
         for i, pod in enumerate(pods)
     ]
     few = policy(edge=EdgePolicy(cloud_to_edge_moves=3))

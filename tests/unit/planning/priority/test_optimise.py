@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
@@ -13,6 +14,7 @@ from htas.planning.priority import Budget, optimise
 from tests.builders import (
     NOW,
     budget,
+    make_job,
     make_node,
     make_pod,
     make_policy,
@@ -60,6 +62,17 @@ def test_more_important_work_displaces_the_least_important() -> None:
     found = optimised(two_nodes(), pods)
     assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/low", None)]
     assert [(seat.pod, seat.node) for seat in found.seats] == [("default/high", "a")]
+
+
+def test_pods_of_services_leave_the_edge_for_more_important_work_alone() -> None:
+    """Batch work would fill the edge if the service's pod went to the cloud: only with a higher priority does it go."""
+    edge = make_node("e", "4", "4Gi", labels={"htas.io/tier": "edge"})
+    cloud = make_node("c", "4", "2Gi")
+    for priority, tier, leaves in ((0, "edge", False), (1, "edge", True), (0, "cloud", True)):
+        nodes = [msgspec.structs.replace(edge, labels={"htas.io/tier": tier}), cloud]
+        found = optimised(nodes, [pod("web", "2Gi", "e"), make_job("batch", memory="4Gi", priority=priority)])
+        assert [shift.target for shift in found.shifts] == (["c"] if leaves else [])
+        assert [seat.node for seat in found.seats] == (["e"] if leaves else [])
 
 
 def test_priorities_beyond_32_bits_are_only_ranks() -> None:

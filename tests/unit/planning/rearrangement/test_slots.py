@@ -146,6 +146,23 @@ def test_a_suggestion_loses_a_slot_as_soon_as_its_controller_has_all_its_pods() 
     assert (len(patient.slots), patient.lost) == (1, 0), "one that seats work waits for a while"
 
 
+def test_a_suggestion_is_complete_when_its_pods_are_ready() -> None:
+    starting = msgspec.structs.replace(running(AGAIN, "b"), ready_since=None)
+    bound = after(SUGGESTED, starting)
+    assert (bound.slots, bound.moved, bound.starting, bound.is_complete) == ((), 1, ("u2",), False)
+    assert after(bound, starting) == bound
+    done = after(bound, running(AGAIN, "b"))
+    assert (done.starting, done.moved, done.lost, done.is_complete) == ((), 1, 0, True)
+    assert after(opened(), starting).is_complete, "one that seats work is complete when that is bound"
+
+
+def test_a_suggestion_whose_pod_goes_before_it_is_ready_is_contradicted() -> None:
+    starting = msgspec.structs.replace(running(AGAIN, "b"), ready_since=None)
+    bound = after(SUGGESTED, starting)
+    for left in ((), (msgspec.structs.replace(starting, deleted_at=NOW),)):
+        assert (after(bound, *left).starting, after(bound, *left).lost) == ((), 1)
+
+
 def test_a_suggestion_loses_nothing_while_the_replacement_waits() -> None:
     others = [running(make_pod(f"web-{i}", "2", uid=f"u{i}"), "a") for i in (7, 8)]
     held = after(SUGGESTED, *others, AGAIN)

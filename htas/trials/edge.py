@@ -1,4 +1,4 @@
-"""One trial of the edge experiment: a contender in a scenario, in a sandbox of its own, measured from outside."""
+"""A trial on the edge: services are scaled with their load, and it is noted where their pods are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from statistics import fmean
 
 import msgspec
 
-from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.virtual import VirtualDriver
-from htas.execution.ports import Ports
 from htas.experiments.edge.bound import best_mean_ratio, best_ratio
 from htas.experiments.edge.contenders import EdgeContender
 from htas.experiments.edge.results import EdgeRun, ServiceOver
@@ -21,6 +17,7 @@ from htas.experiments.workloads.patterns import mapped
 from htas.model.edge import DEFAULT_TARGET
 from htas.sandbox.workload import Task, Workload
 from htas.sandbox.world import World
+from htas.trials.sandboxed import PlanningTimes, daemon_of
 
 SAMPLE_S = 5.0
 START_S = 5.0
@@ -47,40 +44,19 @@ class Tally:
         self.near.append(tuple(near.values()))
 
 
-@dataclass(slots=True)
-class Times:
-    """Real time that cycles took to plan."""
-
-    cycles: int = 0
-    planning_s: float = 0.0
-    max_planning_s: float = 0.0
-
-    def saw(self, result: CycleResult) -> None:
-        self.cycles += 1
-        self.planning_s += result.planning_s
-        self.max_planning_s = max(self.max_planning_s, result.planning_s)
-
-
 def run(contender: EdgeContender, scenario: str, work: Workload, seed: int) -> tuple[EdgeRun, Timing]:
     """Play a scenario to its end."""
     began = time.perf_counter()
     world = World(start=0.0, seed=seed)
     world.add_nodes(nodes())
     world.load(with_targets(work, contender))
-    store = SqliteStore(":memory:")
-    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
-    daemon = Daemon(ports, contender.policy, keeps_history=False, planner=contender.planner)
-    times, tally = Times(), Tally()
-    daemon.listeners.append(times.saw)
-    driver = VirtualDriver(world, daemon, event_stages=contender.event_stages)
-    for sample in range(int((LENGTH_S - START_S) / SAMPLE_S) + 1):
-        driver.run_until(START_S + sample * SAMPLE_S)
-        tally.look(world)
-    store.close()
+    times, tally = PlanningTimes(), Tally()
+    with daemon_of(contender, world, times.saw) as driver:
+        for sample in range(int((LENGTH_S - START_S) / SAMPLE_S) + 1):
+            driver.run_until(START_S + sample * SAMPLE_S)
+            tally.look(world)
     made = _result(contender, scenario, seed, tally, world)
-    name = contender.name, scenario, seed
-    took_s = time.perf_counter() - began
-    return made, Timing(*name, took_s, times.cycles, times.planning_s, times.max_planning_s)
+    return made, times.timing(contender, scenario, seed, time.perf_counter() - began)
 
 
 def with_targets(work: Workload, contender: EdgeContender) -> Workload:

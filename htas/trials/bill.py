@@ -1,99 +1,28 @@
-"""One trial of an experiment: a contender on a workload in a sandbox of its own, measured from outside."""
+"""A trial for the bill: tasks come, machines are bought and returned, until the last task has ended."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.virtual import VirtualDriver
-from htas.execution.ports import Ports
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
 from htas.experiments.workloads.patterns import with_movable_services
 from htas.model.flavours import Billing
 from htas.model.nodes import Node
-from htas.model.pods import Phase, Pod
-from htas.model.reasons import Removal
-from htas.model.record import OutcomeStatus
+from htas.model.pods import Phase
 from htas.sandbox.ledger import Ledger
-from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
+from htas.trials.moved import Observer
+from htas.trials.sandboxed import PlanningTimes, daemon_of
 
 SAMPLE_S, LONG_SAMPLE_S = 30.0, 3600.0
 """Between two samples; the second where work arrives for more than a day."""
 GIVE_UP_S = 4 * 3600.0
 """So long after its last task could have ended a run is given up: something in it will never end."""
 DAY_S = 86_400.0
-
-
-@dataclass(slots=True)
-class Observer:
-    """Listens to a daemon's cycles and writes down what the ledger does not."""
-
-    contender: Contender
-    cycles: int = 0
-    planning_s: float = 0.0
-    max_planning_s: float = 0.0
-    migrated_at: list[float] = field(default_factory=list)
-    migration_s: list[float] = field(default_factory=list)
-    deprovisioned_at: list[float] = field(default_factory=list)
-    emptied: int = 0
-    _evicted: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By owner: when a pod of it was evicted, and how long that had run."""
-    _replacements: set[str] = field(default_factory=set)
-
-    def saw(self, result: CycleResult) -> None:
-        self.cycles += 1
-        self.planning_s += result.planning_s
-        self.max_planning_s = max(self.max_planning_s, result.planning_s)
-        plan, now = result.plan, result.snapshot.taken_at
-        self._replacements |= {launch.claim for launch in plan.launch if launch.why.startswith("replaces")}
-        if self._evicted:
-            self._see_restarts(result)
-        reasons = {removing.node: removing.reason for removing in plan.remove}
-        for outcome in result.outcomes:
-            if outcome.status is not OutcomeStatus.DONE:
-                continue
-            if outcome.verb == "drain" and outcome.subject in reasons:
-                if reasons[outcome.subject] is Removal.EMPTY:
-                    self.emptied += 1
-                else:
-                    self.deprovisioned_at.append(now)
-            elif outcome.verb in ("migrate", "evict"):
-                self._moved(outcome.verb, outcome.subject, outcome.message.removeprefix("to "), result)
-
-    def _moved(self, verb: str, key: str, target: str, result: CycleResult) -> None:
-        """A task is moved. T = C ÷ B + K; where a machine was bought for it, also the time it took to come."""
-        now = result.snapshot.taken_at
-        pod = next((pod for pod in result.snapshot.cluster.pods if pod.key == key), None)
-        if pod is None:
-            return
-        self.migrated_at.append(now)
-        if verb == "evict":
-            ran_s = now - pod.started_at if pod.started_at is not None else 0.0
-            self._evicted[_owner(pod)] = now, ran_s if pod.kind.value == "batch" else 0.0
-            return
-        seconds = pod.requests.memory_bytes / BANDWIDTH_BYTES_PER_S + TERMINATION_S
-        if target in self._replacements:
-            seconds += ACQUISITION_LAG_S
-        self.migration_s.append(seconds)
-
-    def _see_restarts(self, result: CycleResult) -> None:
-        """An evicted task runs again: it stood still until now, and what it had run before was in vain."""
-        for pod in result.snapshot.cluster.pods:
-            if pod.started_at is None or pod.is_terminating:
-                continue
-            evicted_at, ran_s = self._evicted.get(_owner(pod), (pod.started_at, 0.0))
-            if pod.started_at > evicted_at:
-                del self._evicted[_owner(pod)]
-                self.migration_s.append(pod.started_at - evicted_at + ran_s)
-
-
-def _owner(pod: Pod) -> str:
-    return f"{pod.namespace}/{pod.owner.name}" if pod.owner is not None else pod.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +41,11 @@ def run(trial: Trial) -> tuple[RunResult, Timing]:
     contender, work = trial.contender, trial.work
     world = World(start=0.0, seed=trial.seed, startup_s=ACQUISITION_LAG_S)
     world.load(with_movable_services(work) if contender.evicts_services else work)
-    store = SqliteStore(":memory:")
-    ports = Ports(world.clock, world.cluster, world.cloud, world.migration, store, world.announcer)
-    daemon = Daemon(ports, contender.policy, keeps_history=False, planner=contender.planner)
-    observer = Observer(contender)
-    daemon.listeners.append(observer.saw)
-    driver = VirtualDriver(world, daemon, event_stages=contender.event_stages)
-    samples, is_over = _play(driver, world, work)
-    store.close()
+    observer, times = Observer(), PlanningTimes()
+    with daemon_of(contender, world, times.saw, observer.saw) as driver:
+        samples, is_over = _play(driver, world, work)
     result = _result(trial, world, observer, samples, is_over)
-    took_s = time.perf_counter() - began
-    name = contender.name, trial.pattern, trial.seed
-    return result, Timing(*name, took_s, observer.cycles, observer.planning_s, observer.max_planning_s)
+    return result, times.timing(contender, trial.pattern, trial.seed, time.perf_counter() - began)
 
 
 def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sample], bool]:

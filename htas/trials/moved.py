@@ -1,0 +1,72 @@
+"""What a trial's tasks went through: moves, evictions and their cost in time, as the daemon's cycles tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from htas.daemon.cycle import CycleResult
+from htas.experiments.contenders import ACQUISITION_LAG_S
+from htas.model.pods import Pod
+from htas.model.reasons import Removal
+from htas.model.record import OutcomeStatus
+from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
+
+
+@dataclass(slots=True)
+class Observer:
+    """Listens to a daemon's cycles and writes down what the ledger does not."""
+
+    migrated_at: list[float] = field(default_factory=list)
+    migration_s: list[float] = field(default_factory=list)
+    deprovisioned_at: list[float] = field(default_factory=list)
+    emptied: int = 0
+    _evicted: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By owner: when a pod of it was evicted, and how long that had run."""
+    _replacements: set[str] = field(default_factory=set)
+
+    def saw(self, result: CycleResult) -> None:
+        plan, now = result.plan, result.snapshot.taken_at
+        self._replacements |= {launch.claim for launch in plan.launch if launch.why.startswith("replaces")}
+        if self._evicted:
+            self._see_restarts(result)
+        reasons = {removing.node: removing.reason for removing in plan.remove}
+        for outcome in result.outcomes:
+            if outcome.status is not OutcomeStatus.DONE:
+                continue
+            if outcome.verb == "drain" and outcome.subject in reasons:
+                if reasons[outcome.subject] is Removal.EMPTY:
+                    self.emptied += 1
+                else:
+                    self.deprovisioned_at.append(now)
+            elif outcome.verb in ("migrate", "evict"):
+                self._moved(outcome.verb, outcome.subject, outcome.message.removeprefix("to "), result)
+
+    def _moved(self, verb: str, key: str, target: str, result: CycleResult) -> None:
+        """A task is moved. T = C ÷ B + K; where a machine was bought for it, also the time it took to come."""
+        now = result.snapshot.taken_at
+        pod = next((pod for pod in result.snapshot.cluster.pods if pod.key == key), None)
+        if pod is None:
+            return
+        self.migrated_at.append(now)
+        if verb == "evict":
+            ran_s = now - pod.started_at if pod.started_at is not None else 0.0
+            self._evicted[_owner(pod)] = now, ran_s if pod.kind.value == "batch" else 0.0
+            return
+        seconds = pod.requests.memory_bytes / BANDWIDTH_BYTES_PER_S + TERMINATION_S
+        if target in self._replacements:
+            seconds += ACQUISITION_LAG_S
+        self.migration_s.append(seconds)
+
+    def _see_restarts(self, result: CycleResult) -> None:
+        """An evicted task runs again: it stood still until now, and what it had run before was in vain."""
+        for pod in result.snapshot.cluster.pods:
+            if pod.started_at is None or pod.is_terminating:
+                continue
+            evicted_at, ran_s = self._evicted.get(_owner(pod), (pod.started_at, 0.0))
+            if pod.started_at > evicted_at:
+                del self._evicted[_owner(pod)]
+                self.migration_s.append(pod.started_at - evicted_at + ran_s)
+
+
+def _owner(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.owner.name}" if pod.owner is not None else pod.key
