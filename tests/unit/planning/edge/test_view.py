@@ -18,7 +18,7 @@ from htas.model.policy import NodeGroup
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.planning.edge.view import whereabouts
 from htas.planning.situation import Situation
-from tests.builders import NOW, amounts, constrained, labels_are, make_node, make_policy, make_snapshot, opened
+from tests.builders import NOW, amounts, budget, constrained, labels_are, make_node, make_policy, make_snapshot, opened
 from tests.unit.planning.edge.test_stage import EDGE, binds, coming, near, of, planned, policy, settled, suggested
 
 APART = PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="web"), ("default",))
@@ -39,7 +39,8 @@ def test_of_waiting_pods_that_may_not_share_a_node_one_gets_the_edge(rule: Const
 @pytest.mark.parametrize("rule", ALONE)
 def test_of_running_pods_that_may_not_share_a_node_one_moves_to_the_edge(rule: Constraints) -> None:
     pods = [settled(of("web", str(i), constraints=rule), f"far-{i}") for i in (1, 2)]
-    made = planned([near("e"), make_node("far-1"), make_node("far-2")], pods)
+    nodes, both = [near("e"), make_node("far-1"), make_node("far-2")], budget(2, {"app": "web"})
+    made = planned(nodes, pods, budgets=[both])  # which may be down at once: their budget says so
     assert list(suggested(made).values()) == ["e"]
 
 
