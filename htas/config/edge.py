@@ -7,6 +7,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from htas.config.values import Count, Nanos, Real, Seconds, Section
 from htas.model.edge import LEAST_GAMMA, EdgePolicy
 
+MOST_MOVES = 50
+"""Of a kind, in one period: each is an eviction, and one at a time, 20 s each, fifty take a quarter of an hour."""
+
 
 class EdgeSetting(Section):
     """KubeDSM's constants. They count where nodes are of tier edge (docs/edge.md); else nothing here does."""
@@ -26,10 +29,13 @@ class EdgeSetting(Section):
         description="What it gains for meeting its target; at least ten times alpha. 10.",
     )
     cloud_to_edge_moves: Count = Field(
-        default=5, description="Pods moved to the edge in one period, at most; 5 (M_C2E). 0: none."
+        default=5, le=MOST_MOVES, description="Pods moved to the edge in one period, at most; 5 (M_C2E). 0: none."
     )
     reorder_moves: Count = Field(
-        default=3, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
+        default=3, le=MOST_MOVES, description="Pods moved within the edge in one period, at most; 3 (M_ER). 0: none."
+    )
+    edge_to_cloud_moves: Count = Field(
+        default=5, le=MOST_MOVES, description="Pods that leave the edge for others in one period, at most; 5. 0: none."
     )
     period: Seconds = Field(
         default=60.0, ge=1, description="Between looks at what might be moved to the edge, 1s or more; 60s."
@@ -68,6 +74,7 @@ class EdgeSetting(Section):
             gamma=self.gamma,
             cloud_to_edge_moves=self.cloud_to_edge_moves,
             reorder_moves=self.reorder_moves,
+            edge_to_cloud_moves=self.edge_to_cloud_moves,
             period_s=self.period,
             settle_s=self.settle,
             nanos_per_hour=self.price_per_hour,

@@ -37,6 +37,9 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     """M_C2E: pods moved from the cloud to the edge in one suggestion, at most. 0: none ever."""
     reorder_moves: int = 3
     """M_ER: pods moved from one edge node to another in one suggestion, at most. 0: none ever."""
+    edge_to_cloud_moves: int = 5
+    """M_E2C: pods that leave the edge for others in one suggestion, at most: 30 of half a core would have to for one of
+    15 cores. 0: none ever."""
     period_s: float = 60.0
     """Seconds between suggestions."""
     settle_s: float = 300.0
@@ -45,10 +48,12 @@ class EdgePolicy(msgspec.Struct, frozen=True):
     """What an hour of an edge node costs that HTAS did not buy. None: what the catalogue says; 0: it is paid for."""
     subset_limit: int = 2000
     """Subsets of pods looked at in one search; beyond it the integer program decides."""
+    work_limit: int = 300_000
+    """Pods and nodes looked at in one search, counted in what looking at one takes: 0.3 to 3 microseconds of a core."""
     tidy_gain: float = 0.1
     """Pods change their edge node without bringing any pod nearer only where each move makes at least so much of a
     node usable again. Infinite: never."""
-    search_s: float = 0.015
+    search_s: float = 0.01
     """What one use of the integer program may take, in CP-SAT's measure of work: about seconds of one core."""
 
 

@@ -143,7 +143,7 @@ def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
         there = sum(node.name not in coming for node in nodes[pool.rows])
         middle = pool.rows.start + there
         pools.append(Pool(pool.group, slice(pool.rows.start, middle), pool.is_edge))
-        pools.append(Pool(pool.group, slice(middle, pool.rows.stop), pool.is_edge))
+        pools.append(Pool(pool.group, slice(middle, pool.rows.stop), pool.is_edge, is_coming=True))
     return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
 
 

@@ -46,13 +46,18 @@ TARGETS = (1.0, 1.0, 0.75, 0.5, 0.1)
 @dataclass(frozen=True)
 class Family:
     """States of one shape. `new` is the share of the pods that wait; the others run, four in five of them on the edge
-    as far as it has room. The edge's cpu is asked for 1.1 to 1.6 times over, as in the document's first sweep."""
+    as far as it has room. The edge's cpu is asked for 1.1 to 1.6 times over, as in the document's first sweep.
+
+    Where `is_full`, every node holds 16 pods of a quarter of a core of services that need none near and has half a core
+    left: in sum much, but nowhere enough for the 40 pods of two cores that eight services have in the cloud.
+    """
 
     name: str
     nodes: int
     pods: int
     services: int
     new: float
+    is_full: bool = False
 
     @property
     def may_migrate(self) -> bool:
@@ -75,11 +80,15 @@ LARGE = (
     Family("100 nodes, 2,000 pods, suggestion", 100, 2000, 50, 0.0),
     Family("100 nodes, 2,000 new pods", 100, 2000, 50, 1.0),
     Family("100 nodes, 2,000 pods, one in ten new", 100, 2000, 50, 0.1),
+    Family("100 full nodes, 1,640 pods of 158 services, suggestion", 100, 1640, 158, 0.0, is_full=True),
+    Family("300 full nodes, 4,840 pods of 500 services, suggestion", 300, 4840, 500, 0.0, is_full=True),
 )
 
 
 def random_state(family: Family, seed: int) -> EdgeState:
     rng = Random(seed)
+    if family.is_full:
+        return full_state(rng, family)
     if family.nodes:
         services = [(rng.choice(SIZES), rng.choice(TARGETS)) for _ in range(family.services)]
         members = [rng.randrange(family.services) for _ in range(family.pods)]
@@ -95,6 +104,22 @@ def random_state(family: Family, seed: int) -> EdgeState:
     nodes = (EdgeNode(f"edge-{i}", total, left) for i, (total, left) in enumerate(zip(totals, free, strict=True)))
     named = (EdgeService(f"bench/s{i}", target) for i, (_, target) in enumerate(services))
     return EdgeState(tuple(nodes), tuple(named), tuple(pods))
+
+
+def full_state(rng: Random, family: Family) -> EdgeState:
+    small, left, total = (250, 1000 * MIB), (500, 2000 * MIB), (4500, 18000 * MIB)
+    nodes, few = range(family.nodes), family.services - 8
+    anywhere = frozenset(nodes)
+    near = [(rng.randrange(few), small, node) for node in nodes for _ in range(16)]
+    far = [(few + n % 8, (2000 + 10 * (n % 8), 8000 * MIB), CLOUD) for n in range(family.pods - len(near))]
+    return EdgeState(
+        tuple(EdgeNode(f"edge-{i}", total, left) for i in nodes),
+        tuple(EdgeService(f"bench/s{i}", float(i >= few)) for i in range(family.services)),
+        tuple(
+            EdgePod(f"bench/p{i}", service, size, where, False, True, anywhere)
+            for i, (service, size, where) in enumerate([*near, *far])
+        ),
+    )
 
 
 def _totals(rng: Random, nodes: int, cpu: float) -> list[Size]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.program import Answer, EdgeProgram, changeable
-from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, summed
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, joinable, summed
 
 _HERE = frozenset({0})
 
@@ -28,7 +28,9 @@ def as_one_node(
 
 
 def merged(state: EdgeState, part: float) -> EdgeState:
-    """The same pods with one edge node; what over-full nodes lack is not taken from the others."""
+    """The same pods with one edge node; what over-full nodes lack is not taken from the others, and room that nobody
+    may use is not offered to all."""
+    state = joinable(state)
     width = len(state.nodes[0].total)
     total = summed((node.total for node in state.nodes), width)
     free = summed((tuple(int(max(0, left) * part) for left in node.free) for node in state.nodes), width)

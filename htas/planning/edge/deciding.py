@@ -8,7 +8,6 @@ would raise the quality most, so that the search ends once no other can be bette
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from htas.planning.edge.best_fit import LEAST_GAIN, best_fit
 from htas.planning.edge.layout import Layout
 from htas.planning.edge.matching import MatchingTable
 from htas.planning.edge.search import Search, moves
+from htas.planning.edge.start import Start
 
 
 def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
@@ -37,15 +37,17 @@ def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) ->
     return layout
 
 
-def decide_moves(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
-    """The best subset of pods from the cloud on the edge, with what has to move for it; the start where none is better.
+def decide_moves(search: Search, layout: Layout, kinds: Sequence[Sequence[int]], most: int) -> Layout:
+    """The best subset of at most so many pods from the cloud on the edge, with what has to move for it; the layout
+    itself where none is better.
 
-    Of two that are as good the one with fewer moves.
+    Of two that are as good the one with fewer moves. Where there is too much to look at, the best that was found.
     """
-    best, quality = start, search.quality(start)
-    fewest = 0
-    counts = subsets([len(kind) for kind in kinds], search.policy.cloud_to_edge_moves)
-    hoped = search.qualities_with(start.near, kinds, counts)
+    start = Start(search, layout)
+    best, quality = layout, start.quality
+    fewest = moves(layout)
+    counts = subsets([len(kind) for kind in kinds], most)
+    hoped = search.qualities_with(layout.near, kinds, counts)
     sizes = counts.sum(axis=1)
     for row in np.lexsort((sizes, -hoped)).tolist():
         is_as_good = hoped[row] > quality - LEAST_GAIN and sizes[row] < fewest
@@ -53,10 +55,13 @@ def decide_moves(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) 
             if hoped[row] < quality - LEAST_GAIN:
                 break
             continue
+        if search.work.left <= 0:
+            break
         to_edge = [pod for kind, many in zip(kinds, counts[row].tolist(), strict=True) for pod in kind[:many]]
-        found = best_fit(search, start, to_edge, quality - 2 * LEAST_GAIN)
+        found = best_fit(start, to_edge, quality - 2 * LEAST_GAIN)
         if found is None:
             continue
+        search.work.spend(len(search.state.pods) // 10)
         reached, moved = search.quality(found), moves(found)
         if reached > quality + LEAST_GAIN or (reached > quality - LEAST_GAIN and moved < fewest):
             best, quality, fewest = found, reached, moved
@@ -76,6 +81,9 @@ def subsets(counts: Sequence[int], most: int) -> Ints:
     return rows
 
 
-def subsets_at_most(kinds: int, most: int) -> int:
-    """No fewer than `subsets` gives for so many kinds, however many pods they have."""
-    return comb(kinds + most, most)
+def with_one_more(ways: Sequence[int], many: int) -> list[int]:
+    """How many subsets of each number of pods there are once there is one more kind, of so many pods.
+
+    Before the first kind there is the one of none: [1, 0, 0]. With a kind of two [1, 1, 1], with another [1, 2, 3].
+    """
+    return [sum(ways[max(0, size - many) : size + 1]) for size in range(len(ways))]

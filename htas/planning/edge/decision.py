@@ -48,6 +48,11 @@ class Decision:
         """Moves within the edge: at most M_ER."""
         return sum(move.source != CLOUD != move.target for move in self.moves)
 
+    @property
+    def offloads(self) -> int:
+        """Moves from the edge to the cloud: at most M_E2C."""
+        return sum(move.target == CLOUD for move in self.moves)
+
 
 def decision(layout: Layout) -> Decision:
     """What leads from a layout's state to the layout."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from htas.planning.edge.best_fit import LEAST_GAIN
 from htas.planning.edge.bound import as_one_node
 from htas.planning.edge.layout import Layout
@@ -13,29 +15,31 @@ NODES_SEARCHED = 8
 """On a larger edge: those that change and the emptiest, so many in all."""
 
 
-def improved(search: Search, start: Layout, found: Layout) -> Layout:
-    """A better layout than what was found, or as good a one with fewer moves, by the program on the nodes that matter.
+def improved(search: Search, start: Layout, found: Layout, most: int) -> Layout:
+    """A better layout than what was found, or as good a one with fewer moves, by the program on the nodes that matter;
+    at most so many pods come from the cloud.
 
     They are all nodes of a small edge; of a larger one those that the layout changes and those with most left. The
     edge as one node tells how good it can get: what is as good with no more moves cannot be improved, as half of the
     decisions on 3 nodes; for what is as good with more moves only fewer moves are searched for.
     """
     reached = search.quality(found)
-    limit = as_one_node(search.state, search.policy, may_migrate=True, search_s=search.policy.search_s)
+    policy = msgspec.structs.replace(search.policy, cloud_to_edge_moves=most)
+    limit = as_one_node(search.state, policy, may_migrate=True, search_s=policy.search_s)
     is_best = reached >= limit.bound - LEAST_GAIN
     if is_best and limit.layout is not None and limit.is_least and moves(found) <= moves(limit.layout):
         return found
     pods = search.state.pods
     nodes = frozenset(_nodes_that_matter(search, start, found))
     edge = [pod for pod in search.movable_on_edge(start) if pods[pod].where in nodes]
-    program = EdgeProgram(search.state, search.policy, [*search.movable_in_cloud(), *edge], nodes)
+    program = EdgeProgram(search.state, policy, [*search.movable_in_cloud(start), *edge], nodes)
     if limit.layout is not None:  # None where there was no time even for that
         program.between(reached, limit.bound)
     if is_best:
-        other = program.with_fewer_moves(moves(found), search.policy.search_s)
+        other = program.with_fewer_moves(moves(found), policy.search_s)
     else:
         program.hint(found)
-        other = program.solve(search.policy.search_s, is_exact=False).layout
+        other = program.solve(policy.search_s, is_exact=False).layout
     return found if other is None or not _is_better(search, other, found) else other
 
 

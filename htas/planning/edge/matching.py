@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from htas.planning.classes import Ints
 from htas.planning.edge.fragmentation import Fragmentation
 from htas.planning.edge.layout import Layout
+from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD, fits, minus, plus
 
 LARGEST_TABLE = 20_000
@@ -146,7 +147,7 @@ def match_one_by_one(layout: Layout, kinds: Sequence[Sequence[int]], fragmentati
     return Matching(targets, tuple(pod for kind in kinds for pod in kind if pod not in targets))
 
 
-def seat_all(layout: Layout, pods: Sequence[int], most_steps: int = 60) -> dict[int, int] | None:
+def seat_all(layout: Layout, pods: Sequence[int], work: Work, most_steps: int = 60) -> dict[int, int] | None:
     """A node for every one of a few pods, by trying; None where there is none or `most_steps` trials found none.
 
     A pod that runs on a node is not seated there again: it is asked about because it should leave.
@@ -159,6 +160,8 @@ def seat_all(layout: Layout, pods: Sequence[int], most_steps: int = 60) -> dict[
         if index == len(order):
             return True
         it = layout.state.pods[order[index]]
+        if not work.spend(len(it.allowed)):
+            return False
         taking = [n for n in it.allowed if n != it.where and fits(it.size, free[n])]
         for node in sorted(taking, key=lambda n: (free[n], n)):
             steps += 1

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from htas.model.pods import Pod
@@ -23,6 +24,7 @@ from htas.planning.edge.at_once import AtOnce, at_most_at_once
 from htas.planning.edge.decision import Decision, Move
 from htas.planning.edge.movers import Movers
 from htas.planning.edge.present import served
+from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD
 from htas.planning.edge.targets import unfit_targets
 from htas.planning.edge.view import EdgeView, edge_rows, edge_view, whereabouts
@@ -32,7 +34,9 @@ from htas.planning.situation import Situation
 
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
-one is looked for, without the pods that were in the way. The next period looks again."""
+one is looked for, without the pods that were in the way and those like them; the last one asks no pod to leave the
+edge. Each may take half the work of the one before, so that all together take less than two. The next period looks
+again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +66,18 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     counted = [pod for pod in pods if where.get(pod.uid) not in near]
     leaving, ledger = Leaving(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
     closed = unfit_targets(situation.snapshot.cluster, policy.edge, situation.now)
-    for _ in range(LOOKS):
+    for look in range(LOOKS):
         some = at_most_at_once(movable, counted, pods, leaving, ledger)
         view = edge_view(situation, rows, where, movable=some, closed=closed)
-        decision = suggest(view.state, policy.edge)
+        limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
+        decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
         if not decision.moves:
             return Suggestion()
         trial = _Trial(situation, view, where, leaving, closed)
         trial.run(decision)
         if not trial.unfit:
             return trial.accepted(decision)
-        movable -= trial.unfit
+        movable -= trial.unfit | trial.like_unfit()
         # At first any pod near may be the one that leaves; then of each service those that were chosen, and no more.
         chosen = {view.pods[move.pod].uid for move in decision.moves}
         counted = sorted(pods, key=lambda pod: pod.uid not in chosen)
@@ -103,6 +108,20 @@ class _Trial:
         self._check_budgets(decision)
         self._find_room(decision)
         self._check_at_once(decision)
+
+    def like_unfit(self) -> set[str]:
+        """Pods that would be in the way as those are, one after another: of the same class and service, on the same
+        node. Those that could do what was asked of them are not among them."""
+        found = {self._kind(number) for number, pod in enumerate(self.view.pods) if pod.uid in self.unfit}
+        return {
+            pod.uid
+            for number, pod in enumerate(self.view.pods)
+            if number not in self.targets and self._kind(number) in found
+        }
+
+    def _kind(self, number: int) -> tuple[object, ...]:
+        pod = self.view.pods[number]
+        return id(self._class(pod)), pod.service, self.view.state.pods[number].where
 
     def accepted(self, decision: Decision) -> Suggestion:
         """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""

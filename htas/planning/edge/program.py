@@ -8,7 +8,7 @@ edge, p pods in all, the target Q and t = ⌈Q·p⌉:
     QoS = α·(low/p - Q) + β·over/p + (γ + (β - α)·(t/p - Q))·met                               (4)
     Σ_k x(c, k) ≤ |c|                                                                          (7)
     Σ_c size(c)·x(c, k) ≤ room(k), for cpu, memory and the rest                                (8)
-    pods that come from the cloud ≤ M_C2E, pods that change their edge node ≤ M_ER
+    pods that come from the cloud ≤ M_C2E, pods that change their edge node ≤ M_ER, pods that leave the edge ≤ M_E2C
     maximise Σ QoS, then minimise the moves Σ θ                                                (6), (9)
 """
 
@@ -93,6 +93,7 @@ class EdgeProgram:
         lifts, reorderings, offloads = self._moves()
         self._model.add(_sum(lifts) <= policy.cloud_to_edge_moves)
         self._model.add(_sum(reorderings) <= policy.reorder_moves)
+        self._model.add(_sum(offloads) <= policy.edge_to_cloud_moves)
         self._moved = _sum([*lifts, *reorderings, *offloads])
         self._quality, self._fixed = self._qualities_of_services()
 

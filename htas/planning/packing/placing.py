@@ -23,11 +23,12 @@ from htas.planning.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Rows [start, stop) of one group (None: of no group) and one tier."""
+    """Rows [start, stop) of one group (None: of no group) and one tier; `is_coming`: machines on their way."""
 
     group: str | None
     rows: slice
     is_edge: bool = False
+    is_coming: bool = False
 
 
 def pool_ranks(policy: Policy, nodes: Sequence[Node]) -> list[int]:
@@ -82,8 +83,14 @@ class Placer:
 
 
 def _in_turn(pools: Sequence[Pool], kind: WorkKind) -> list[Pool]:
-    """The edge comes first for services and last for batch work, which has no users to be near to."""
-    return sorted(pools, key=lambda pool: pool.is_edge == (kind is WorkKind.BATCH))
+    """The edge comes first for services and last for batch work, which has no users to be near to.
+
+    Where there is an edge, all that is there comes before all that is on its way: no service waits for an edge machine
+    while a cloud node has room, no job for a machine of the cloud while an edge node has.
+    """
+    if not any(pool.is_edge for pool in pools):
+        return list(pools)
+    return sorted(pools, key=lambda pool: (pool.is_coming, pool.is_edge == (kind is WorkKind.BATCH)))
 
 
 def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
-from htas.planning.classes import PodClass
-from htas.planning.edge.placing_near import place_near
+from htas.planning.edge.placing_near import PlacingNear
 from htas.planning.nominations import Nominations
-from htas.planning.opening import Opening
 from htas.planning.packing.bundling import bundle
 from htas.planning.packing.orders import BestFit
 from htas.planning.packing.placing import fill
@@ -22,51 +21,69 @@ from htas.planning.situation import Situation
 
 def place(situation: Situation) -> list[Demand]:
     """Place the waiting pods in the opening's simulation; returns what has no room, in placing order."""
-    opening, policy = situation.opening, situation.policy
-    meant_for = situation.snapshot.memory.meant_for
-    near = place_near(situation)
-    nominations = Nominations(opening, policy)
-    waiting = [pod for pod in opening.waiting if pod.uid not in near]
-    overdue = situation.now - policy.max_wait_for_capacity_s
-    classes = bundle((*waiting, *nominations.lapsed), opening.book, overdue)
+    opening, meant_for = situation.opening, situation.snapshot.memory.meant_for
+    turns = _Turns(situation)
     with opening.sim.fork() as branch:
-        left = _placed(opening, nominations, classes, {})
+        left = turns.placed({})
         if not left or not meant_for:
             branch.commit()
             return left
+    many = _count(left)
     with opening.sim.fork() as branch:
-        as_meant = _placed(opening, nominations, classes, meant_for)
-        if _count(as_meant) < _count(left):
+        as_meant = turns.placed(meant_for)
+        if _count(as_meant) < many:
             branch.commit()
             return as_meant
-    return _placed(opening, nominations, classes, {})
+    return turns.placed({})
 
 
 def _count(demands: Sequence[Demand]) -> int:
     return sum(demand.count for demand in demands)
 
 
-def _placed(
-    opening: Opening, nominations: Nominations, classes: Sequence[PodClass], meant_for: Mapping[str, str]
-) -> list[Demand]:
-    """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
+class _Turns:
+    """Who is placed after whom; may be done anew after a fork that was dropped."""
 
-    Nominated pods come before waiting ones of their priority.
-    """
-    sim, counts = opening.sim, [0] * len(classes)
-    nominations.begin()
-    rows = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)} if meant_for else {}
-    for i, cls in enumerate(classes if meant_for else ()):
-        nominations.settle(cls.priority)
-        wanted = Counter(rows[claim] for pod in cls.pods if (claim := meant_for.get(pod.key)) in rows)
-        for row, count in sorted(wanted.items()):
-            counts[i] += fill(sim, cls, count, slice(row, row + 1), BestFit())
-    demands = []
-    for i, cls in enumerate(classes):
-        nominations.settle(cls.priority)
-        left = len(cls.pods) - counts[i]
-        left -= opening.placer.place(sim, cls, left) if left else 0
-        if left:
-            demands.append(Demand(cls, left))
-    nominations.settle()
-    return demands
+    def __init__(self, situation: Situation) -> None:
+        opening, policy = situation.opening, situation.policy
+        self._opening = opening
+        self._near = PlacingNear(situation)
+        self._nominations = Nominations(opening, policy)
+        self._waiting = (*opening.waiting, *self._nominations.lapsed)
+        self._overdue = situation.now - policy.max_wait_for_capacity_s
+        self._classes = bundle(self._waiting, opening.book, self._overdue)
+
+    def placed(self, meant_for: Mapping[str, str]) -> list[Demand]:
+        """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
+
+        Nominated pods come before waiting ones of their priority, and of those the ones that the edge is for.
+        """
+        opening, near, nominations = self._opening, self._near, self._nominations
+        nominations.begin()
+        if near.is_needed:  # it takes pods from their classes
+            near.begin()
+            self._classes = bundle(self._waiting, opening.book, self._overdue)
+        counts = self._placed_as_meant(meant_for) if meant_for else {}
+        demands = []
+        for priority, group in groupby(self._classes, key=lambda cls: cls.priority):
+            classes = list(group)
+            nominations.settle(priority)
+            near.settle(classes, [counts.get(id(cls), 0) for cls in classes])
+            for cls in classes:
+                left = len(cls.pods) - counts.get(id(cls), 0)
+                left -= opening.placer.place(opening.sim, cls, left) if left else 0
+                if left:
+                    demands.append(Demand(cls, left))
+        nominations.settle()
+        return demands
+
+    def _placed_as_meant(self, meant_for: Mapping[str, str]) -> dict[int, int]:
+        """How many of each class (by its id) were placed on their own machines."""
+        sim, counts = self._opening.sim, dict[int, int]()
+        rows = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
+        for cls in self._classes:
+            self._nominations.settle(cls.priority)
+            wanted = Counter(rows[claim] for pod in cls.pods if (claim := meant_for.get(pod.key)) in rows)
+            for row, count in sorted(wanted.items()):
+                counts[id(cls)] = counts.get(id(cls), 0) + fill(sim, cls, count, slice(row, row + 1), BestFit())
+        return counts

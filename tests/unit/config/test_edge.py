@@ -38,6 +38,21 @@ MISTAKES = [
         id="fewer moves than none",
     ),
     pytest.param(
+        GOOD + "edge: {cloudToEdgeMoves: 51}\n",
+        "htas.yaml:6 edge.cloudToEdgeMoves: '51' is too great; write at most 50",
+        id="all pods at once",
+    ),
+    pytest.param(
+        GOOD + "edge: {reorderMoves: 51}\n",
+        "htas.yaml:6 edge.reorderMoves: '51' is too great; write at most 50",
+        id="the whole edge rearranged",
+    ),
+    pytest.param(
+        GOOD + "edge: {edgeToCloudMoves: 51}\n",
+        "htas.yaml:6 edge.edgeToCloudMoves: '51' is too great; write at most 50",
+        id="the whole edge emptied",
+    ),
+    pytest.param(
         GOOD + "edge: {period: 0s}\n",
         "htas.yaml:6 edge.period: '0s' is too small; write at least 1",
         id="looks without a pause",
@@ -108,8 +123,11 @@ def test_without_the_section_the_defaults_are_the_models(tmp_path: Path) -> None
 
 
 def test_what_is_written_is_what_the_planner_gets(tmp_path: Path) -> None:
-    section = "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, period: 30s, settle: 1m, pricePerHour: '0'}\n"
+    section = (
+        "edge: {alpha: 2, beta: 0, gamma: 30, cloudToEdgeMoves: 2, reorderMoves: 1, edgeToCloudMoves: 4, period: 30s, "
+        "settle: 1m, pricePerHour: '0'}\n"
+    )
     (tmp_path / "htas.yaml").write_text(group("tier: edge") + section)
     policy = load_configuration(tmp_path / "htas.yaml").policy
-    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 30.0, 60.0, 0)
+    assert policy.edge == EdgePolicy(2.0, 0.0, 30.0, 2, 1, 4, 30.0, 60.0, 0)
     assert [(each.tier, each.is_elastic) for each in policy.groups] == [(Tier.EDGE, False)]

@@ -10,15 +10,17 @@ import msgspec
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.best_fit import best_fit, free_edge_as_needed, reorder_edge
+from htas.planning.edge.best_fit import best_fit, reorder_edge
 from htas.planning.edge.bound import quality_bound
 from htas.planning.edge.decision import Decision, Move, carried_out, decision
 from htas.planning.edge.immediate import place_new
 from htas.planning.edge.layout import Layout
+from htas.planning.edge.offloading import Offloading
 from htas.planning.edge.quality import edge_ratios, total_quality
 from htas.planning.edge.reference import optimum
-from htas.planning.edge.search import Search
-from htas.planning.edge.state import CLOUD, EdgeNode, EdgeState
+from htas.planning.edge.search import Search, Work
+from htas.planning.edge.start import Start
+from htas.planning.edge.state import CLOUD, EdgeNode, EdgeState, joinable
 from htas.planning.edge.suggesting import candidates, suggest
 from tests.unit.planning.edge.states import size, state
 
@@ -61,6 +63,14 @@ class TestNewPods:
         # Largest first onto the fullest node would put 2 cores beside the 3 cores' last place.
         it = state([(3, 3), (4, 4)], {"a": (3, 3, 1.0), "b": (2, 2, 1.0)}, new={"a": 1, "b": 2})
         assert ratios(it, place_new(it, POLICY)) == [1.0, 1.0]
+
+    @pytest.mark.parametrize("services", [("large", "small"), ("small", "large")], ids="".join)
+    def test_of_what_is_as_good_the_least_fragmentation_is_chosen(self, services):
+        # One of the two meets its target; beside the large one nothing is left unused.
+        sizes = {"small": (1, 1, 1.0), "large": (2, 2, 1.0)}
+        it = state([(2, 2)], {name: sizes[name] for name in services}, new=dict.fromkeys(services, 1))
+        made = place_new(it, POLICY)
+        assert [it.services[it.pods[seat.pod].service].name for seat in made.seats] == ["shop/large"]
 
     def test_no_pod_is_seated_on_a_node_that_its_filters_reject(self):
         it = state([(4, 4), (4, 4)], {"a": (1, 1, 1.0)}, new={"a": 6})
@@ -139,12 +149,46 @@ class TestSuggestions:
         it = state([(3, 3)], services, far={"a": 3, "b": 5})
         assert ratios(it, suggest(it, POLICY)) == [1.0, 0.0]
 
+    def test_at_most_m_e2c_leave_for_others(self):
+        # Seven of b have to leave for one of a, or for each of two smaller ones three.
+        services = {"a": (7, 7, 1.0), "b": (1, 1, 0.0), "c": (3, 3, 1.0)}
+        it = state([(7, 7)], services, near={"b": [0] * 7}, far={"a": 1, "c": 2})
+        policies = [msgspec.structs.replace(POLICY, edge_to_cloud_moves=most) for most in (7, 6, 5, 3, 2, 0)]
+        made = [suggest(it, policy) for policy in policies]
+        assert [(each.lifts, each.offloads) for each in made] == [(2, 6), (2, 6), (1, 3), (1, 3), (0, 0), (0, 0)]
+
+    def test_room_that_nobody_may_use_is_not_counted(self):
+        # In sum three cores are free, two of them on a node that takes none of these pods; b would leave for nothing.
+        it = state([(2, 2), (2, 2)], {"a": (2, 2, 1.0), "b": (1, 1, 0.0)}, near={"b": [0]}, far={"a": 1})
+        pods = tuple(replace(pod, allowed=frozenset({0})) for pod in it.pods)
+        it = EdgeState(it.nodes, it.services, pods)
+        start = Start(Search(joinable(it), POLICY), Layout(joinable(it)))
+        offloading = Offloading(start, start.layout.copy(), [1])
+        assert offloading.make_room(size(2, 2), math.inf)
+        assert offloading.freed == [0]
+        full = EdgeState(it.nodes, it.services, (replace(pods[0], may_move=False), pods[1]))
+        assert quality_bound(full, POLICY, may_migrate=True, search_s=1.0) == total_quality(Layout(full), POLICY)
+
+    def test_a_pod_that_leaves_a_node_that_takes_none_helps_nobody(self):
+        it = state([(2, 2), (2, 2)], {"a": (2, 2, 1.0), "b": (1, 1, 0.0)}, near={"b": [0, 1]}, far={"a": 1})
+        it = EdgeState(it.nodes, it.services, tuple(replace(pod, allowed=frozenset({0})) for pod in it.pods))
+        assert Search(it, POLICY).on_edge == {1: [0]}
+
+    def test_the_work_of_a_search_on_full_nodes_is_bounded(self):
+        # Half a core is free on each, and the pods in the cloud need two: it took a minute to find that out.
+        services = {f"s{n}": (0.25, 1, 0.0) for n in range(150)} | {f"c{n}": (2 + n / 100, 8, 1.0) for n in range(8)}
+        near = {f"s{n}": [(n + 150 * i) // 16 for i in range(11) if n + 150 * i < 1600] for n in range(150)}
+        it = state([(4.5, 18)] * 100, services, near, {f"c{n}": 5 for n in range(8)})
+        work = Work(POLICY.work_limit)
+        suggest(it, POLICY, work)
+        assert POLICY.work_limit <= work.spent <= 1.05 * POLICY.work_limit
+
     def test_of_many_kinds_those_of_best_score_are_candidates(self):
         services = {f"s{n}": (1 + n % 3, 1, 1.0) for n in range(30)}
         it = state([(16, 16)], services, far=dict.fromkeys(services, 2))
         search = Search(it, POLICY)
-        kinds = candidates(search, Layout(it))
-        assert len(kinds) == 8  # (8 + 5) choose 5 = 1,287 subsets; with nine kinds 2,002
+        kinds = candidates(search, Layout(it), 5)
+        assert len(kinds) == 9  # with two pods each 1,278 subsets of five or fewer; with ten kinds 2,043
         assert {it.services[search.service(kind)].name for kind in kinds} <= {f"shop/s{n}" for n in range(0, 30, 3)}
 
 
@@ -152,45 +196,87 @@ class TestFreeing:
     def test_the_pods_that_lose_least_leave_first(self):
         services = {"met": (1, 1, 0.5), "missed": (1, 1, 1.0), "new": (1, 1, 1.0)}
         it = state([(4, 4)], services, {"met": [0, 0], "missed": [0, 0]}, {"met": 2, "missed": 2, "new": 1})
-        search, layout = Search(it, POLICY), Layout(it)
-        freed = free_edge_as_needed(search, layout, layout.near, size(1, 1), [len(it.pods) - 1])
-        assert freed is not None
-        assert [it.services[it.pods[pod].service].name for pod in freed] == ["shop/missed"]
+        start = Start(Search(it, POLICY), Layout(it))
+        offloading = Offloading(start, start.layout.copy(), [len(it.pods) - 1])
+        assert offloading.make_room(size(1, 1), math.inf)
+        assert [it.services[it.pods[pod].service].name for pod in offloading.freed] == ["shop/missed"]
+
+    @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids="".join)
+    def test_who_loses_less_for_its_size_leaves_first_whatever_its_name(self, names):
+        # Of `less` each of ten pods loses a tenth of α for its core; `more` misses its target without any of its two.
+        less, more = names
+        services = dict.fromkeys(sorted([*names, "new"]), (1, 1, 1.0))
+        it = state([(4, 4)], services, {more: [0, 0], less: [0, 0]}, {less: 8, "new": 2})
+        start = Start(Search(it, POLICY), Layout(it))
+        offloading = Offloading(start, start.layout.copy(), [len(it.pods) - 1])
+        assert [offloading.one_more() for _ in range(5)] == [True] * 4 + [False]
+        assert [it.services[it.pods[pod].service].name[-1] for pod in offloading.freed] == [less, less, more, more]
+        assert offloading.lost == pytest.approx(2 * 0.1 + 1 + 10)
+
+    def test_nobody_leaves_for_a_pod_of_its_own_service(self):
+        it = state([(1, 1), (2, 2)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, {"a": [0, 1], "b": [1]}, {"a": 1})
+        start = Start(Search(it, POLICY), Layout(it))
+        offloading = Offloading(start, start.layout.copy(), [3])
+        assert (offloading.one_more(), offloading.one_more(), offloading.freed) == (True, False, [2])
 
     def test_there_is_none_where_all_that_may_leave_is_not_enough(self):
         it = state([(2, 2)], {"a": (1, 1, 1.0), "b": (3, 3, 1.0)}, {"a": [0, 0]}, {"b": 1})
-        search, layout = Search(it, POLICY), Layout(it)
-        assert free_edge_as_needed(search, layout, layout.near, size(3, 3), [2]) is None
+        start = Start(Search(it, POLICY), Layout(it))
+        assert not Offloading(start, start.layout.copy(), [2]).make_room(size(3, 3), math.inf)
 
     def test_what_left_for_nothing_comes_back(self):
         # In sum a core is missing, but the node that gives it has to give two.
         services = {"a": (1, 1, 0.0), "b": (2, 2, 1.0)}
         it = state([(2, 2), (2, 2)], services, {"a": [0, 0, 1]}, {"b": 1})
-        found = best_fit(Search(it, POLICY), Layout(it), [3], total_quality(Layout(it), POLICY))
+        found = best_fit(Start(Search(it, POLICY), Layout(it)), [3], total_quality(Layout(it), POLICY))
         assert found is not None
         assert found.near == [2, 1]
+
+    def test_who_left_the_wrong_node_stays_after_all(self):
+        # One of `a` loses least and frees the core that is missing in sum, but `b` is too large for its node.
+        services = {"a": (1, 1, 0.0), "b": (2, 2, 1.0), "c": (1, 1, 0.0)}
+        it = state([(1, 1), (2, 2)], services, {"a": [0], "c": [1]}, {"a": 1, "b": 1})
+        policy = msgspec.structs.replace(POLICY, reorder_moves=0)
+        best = best_fit(Start(Search(it, policy), Layout(it)), [3], total_quality(Layout(it), policy))
+        assert best is not None
+        assert [best.where[pod] for pod in range(4)] == [0, CLOUD, CLOUD, 1]
 
 
 class TestReordering:
     def test_room_in_pieces_is_made_one(self):
         services = {"a": (1, 1, 1.0), "b": (2, 2, 1.0)}
         it = state([(4, 4), (4, 4)], services, {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1})
-        found = reorder_edge(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.01)), Layout(it))
+        found = reorder_edge(Start(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.01)), Layout(it)))
         assert found is not None
         assert sorted(free[0] for free in found.free) == [0, 2000]
 
     def test_nothing_moves_for_less_than_the_asked_for_gain(self):
         services = {"a": (1, 1, 1.0), "b": (2, 2, 1.0)}
         it = state([(4, 4), (4, 4)], services, {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1})
-        assert reorder_edge(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.5)), Layout(it)) is None
+        assert reorder_edge(Start(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.5)), Layout(it))) is None
 
-    def test_suggestions_prepare_room_where_they_may_lift_nothing_yet(self):
-        services = {"a": (1, 1, 1.0), "b": (2, 2, 1.0)}
-        it = state([(4, 4), (4, 4)], services, {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1})
-        waiting = EdgePolicy(cloud_to_edge_moves=0, tidy_gain=0.01)
+    def test_suggestions_prepare_room_that_is_not_enough_yet(self):
+        # Two cores in one piece are of use to a pod of `c`, which may not be moved, and not yet to the one of `b`.
+        services = {"a": (1, 1, 1.0), "b": (3, 3, 1.0), "c": (2, 2, 1.0)}
+        near, far = {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1, "c": 1}
+        it = state([(4, 4), (4, 4)], services, near, far, pinned=["c"])
+        waiting = EdgePolicy(tidy_gain=0.01, edge_to_cloud_moves=0)
         made = suggest(it, waiting)
-        assert (made.lifts, made.reorderings) == (0, 1)
+        assert (made.lifts, made.reorderings, made.offloads) == (0, 1, 0)
         assert suggest(after(it, made), waiting) == Decision()
+        assert suggest(state([(4, 4), (4, 4)], services, near, far, pinned=["b", "c"]), waiting) == Decision()
+
+    @pytest.mark.parametrize(
+        ("target", "policy"),
+        [
+            pytest.param(1.0, EdgePolicy(cloud_to_edge_moves=0, tidy_gain=0.01), id="none may ever be let in"),
+            pytest.param(0.0, EdgePolicy(beta=0.0, tidy_gain=0.01), id="none gains by it"),
+        ],
+    )
+    def test_nothing_moves_for_room_that_nobody_wants(self, target, policy):
+        services = {"a": (1, 1, 1.0), "b": (2, 2, target)}
+        it = state([(2, 2), (2, 2)], services, {"a": [0, 1]}, {"b": 1})
+        assert suggest(it, policy) == Decision()
 
 
 class TestSteps:

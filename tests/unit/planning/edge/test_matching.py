@@ -10,6 +10,7 @@ import pytest
 from htas.planning.edge.fragmentation import Fragmentation, node_fragmentation
 from htas.planning.edge.layout import Layout
 from htas.planning.edge.matching import match, match_one_by_one, seat_all, table_is_small
+from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD, EdgeState, fits, kinds_of
 from tests.unit.planning.edge.states import state
 
@@ -95,7 +96,7 @@ def test_all_pods_are_seated_by_trying_where_the_table_seats_them_all(seed):
     it = random_state(seed)
     pods = [number for number, _ in enumerate(it.pods)]
     by_table = match(Layout(it), everyone(it), Fragmentation(it))
-    by_trying = seat_all(Layout(it), pods, most_steps=10_000)
+    by_trying = seat_all(Layout(it), pods, Work(10**9), most_steps=10_000)
     assert (by_trying is not None) == (not by_table.left)
     layout = Layout(it)
     for pod, node in (by_trying or {}).items():

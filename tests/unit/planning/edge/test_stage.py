@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
 import pytest
 
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.edge import EdgePolicy, Tier
 from htas.model.nodes import GROUP_LABEL, INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
-from htas.model.snapshot import Drain, Search
+from htas.model.snapshot import Drain, Memory, Search
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.edge.present import present
 from htas.planning.edge.quality import edge_ratios
 from htas.planning.edge.state import EdgeService
 from htas.planning.planner import plan
 from tests.builders import (
+    NECTAR,
     NOW,
     amounts,
     budget,
@@ -96,6 +99,48 @@ def test_batch_work_gets_what_is_left_of_the_edge_before_anything_is_bought() ->
     assert (binds(made), len(made.launch)) == ({}, 1)
 
 
+@pytest.mark.parametrize(
+    ("other", "first"),
+    [
+        pytest.param(make_job("other", cpu="1", priority=1000), "other", id="a job that is more important"),
+        pytest.param(make_pod("other", "1", owner=None, priority=1000), "other", id="a pod without a controller"),
+        pytest.param(make_pod("other", "1", owner=None), "web-1", id="of the same priority the service's"),
+        pytest.param(make_pod("other", "1", owner=None, priority=-1), "web-1", id="what is less important"),
+        pytest.param(of("other", "1", priority=7), "other-1", id="a service that is more important"),
+    ],
+)
+@pytest.mark.parametrize("meant", [{}, {"default/absent": "c1"}], ids=["", "with machines bought for others"])
+def test_the_last_room_of_the_edge_goes_by_priority(other: Pod, first: str, meant: dict[str, str]) -> None:
+    made = planned([near("e", "1")], [of("web", "1"), other], memory=Memory(meant_for=meant))
+    assert binds(made) == {first: "e"}
+
+
+def test_pods_of_one_class_go_to_the_edge_and_to_the_machine_they_were_bought_for() -> None:
+    """The job of priority 5 is the first to be placed; two of four services then fit the edge, the others the node."""
+    pods = [of("web", str(i), created_at=NOW - i) for i in range(4)] + [make_job("batch", cpu="1", priority=5)]
+    made = planned([near("e"), make_node("far", "3")], pods)
+    assert Counter(binds(made).values()) == {"e": 2, "far": 3}
+    assert binds(made)["batch"] == "far"
+    assert not made.unplaced
+
+
+def coming(group: str) -> NodeClaim:
+    return NodeClaim("c1", group, NECTAR[0].name, ClaimState.REQUESTED, created_at=NOW - 5, since=NOW - 5)
+
+
+@pytest.mark.parametrize(
+    ("node", "group", "pod"),
+    [
+        pytest.param(make_node("there", labels={GROUP_LABEL: "cloud"}), "near", of("web", "1"), id="for an edge machine"),
+        pytest.param(near("there"), "cloud", make_job("batch", cpu="500m"), id="for a machine of the cloud"),
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_a_machine_while_a_node_of_the_other_tier_has_room(node: Node, group: str, pod: Pod) -> None:
+    pod = msgspec.structs.replace(pod, requests=amounts("500m", "64Mi", 1))
+    elastic = make_policy([NodeGroup("near", tier=Tier.EDGE), NodeGroup("cloud")])
+    assert list(binds(planned([node], [pod], elastic, claims=(coming(group),))).values()) == ["there"]
+
+
 def test_taints_and_room_hold_on_the_edge() -> None:
     tainted = near("e", taints=(no_schedule("site", "shop"),))
     assert binds(planned([tainted, make_node("far")], [of("web", "1")])) == {"web-1": "far"}
@@ -151,6 +196,48 @@ def test_a_pod_leaves_the_edge_where_the_cloud_has_room_for_it() -> None:
     small = of("all", "1", requests=amounts("500m", "64Mi", 1))
     pods = [*pods[:2], settled(small, "far"), *others]
     assert suggested(planned([near("e"), make_node("far", "1500m")], pods)) == {}, "half a core is not enough"
+
+
+@pytest.mark.parametrize(("priority", "many"), [(-1, 2), (0, 2), (1, 0)])
+def test_nobody_leaves_the_edge_for_less_important_work(priority: int, many: int) -> None:
+    pods = [settled(of("some", str(i), qos=0.5, priority=priority), "e") for i in (1, 2)]
+    made = planned([near("e"), make_node("far", "4")], [*pods, settled(of("all", "1"), "far")])
+    assert len(suggested(made)) == many
+
+
+@pytest.mark.parametrize("many", [2, 5, 8, 40])
+def test_what_stands_in_the_way_of_one_suggestion_does_not_stop_another(many: int) -> None:
+    """One of `some` would have to leave for `all`, and the cloud has half a core: whichever of them it is. `next` fits
+    without that."""
+    pods = [settled(of("some", str(i), qos=0.0), "e") for i in range(many)]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    pods.append(settled(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
+    nodes = [near("e", f"{many * 1000 + 250}m"), make_node("far", "750m")]
+    assert suggested(planned(nodes, pods)) == {"next-1": "e"}
+
+
+def test_who_is_like_one_in_the_way_is_not_asked_next() -> None:
+    """None of the eight finds room in the cloud, where `all` leaves half a core; `tiny` may change places with `next`."""
+    pods = [settled(of("some", str(i), qos=0.0), "e") for i in range(8)]
+    quarter = {"requests": amounts("250m", "64Mi", 1)}
+    pods += [settled(of("tiny", "1", qos=0.0, **quarter), "e"), settled(of("next", "1", **quarter), "far")]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    made = planned([near("e", "8250m"), make_node("far", "750m")], pods)
+    assert suggested(made) == {"next-1": "e", "tiny-1": "far"}
+
+
+def test_of_more_kinds_in_the_way_than_there_are_looks_none_leaves_in_the_last() -> None:
+    pods = [settled(of(f"some{i}", "1", qos=0.0, requests=amounts(f"{900 + i}m", "64Mi", 1)), "e") for i in range(9)]
+    pods.append(settled(of("all", "1", requests=amounts("500m", "64Mi", 1)), "far"))
+    pods.append(settled(of("next", "1", requests=amounts("250m", "64Mi", 1), qos=0.5), "far"))
+    nodes = [near("e", f"{sum(900 + i for i in range(9)) + 250}m"), make_node("far", "750m")]
+    assert suggested(planned(nodes, pods)) == {"next-1": "e"}
+
+
+def test_of_pods_that_are_alike_as_many_move_as_a_budget_allows() -> None:
+    pods = [settled(of("web", str(i)), "far") for i in range(4)]
+    made = planned([near("e", "8"), make_node("far", "8")], pods, budgets=[budget(1, {"app": "web"})])
+    assert list(suggested(made).values()) == ["e"]
 
 
 def test_what_is_to_move_keeps_its_nodes_from_the_cleaner() -> None:
