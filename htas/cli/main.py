@@ -17,12 +17,14 @@ from htas.cli import experiment as experiments
 from htas.cli import history as past
 from htas.cli import reports
 from htas.cli import simulate as simulations
+from htas.cli import store_commands as stores
 from htas.cli.console import InputError, escaped, instant_of, told, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.cost import CostBy
 from htas.cli.explain import explain_node, explain_pod
 from htas.cli.history import note_unshipped
+from htas.cli.options import Config
 from htas.cli.plan_view import plan_view
 from htas.cli.planning import plan_of, snapshot_of
 from htas.cli.simulate import SimulationForm
@@ -44,11 +46,9 @@ explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_h
 app.add_typer(explain_app, name="explain")
 migrate_app = typer.Typer(help="Move what runs, and lose nothing of it.", no_args_is_help=True)
 app.add_typer(migrate_app, name="migrate")
-store_app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
-app.add_typer(store_app, name="store")
+app.add_typer(stores.app, name="store")
 app.add_typer(experiments.app, name="experiment")
 
-Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 Dump = Annotated[
     Path | None,
     typer.Option("--from", help="A dump: kubectl get nodes,pods,… -A -o json. Else the cluster as it is now."),
@@ -402,33 +402,6 @@ def replay(
 
 def _instant(text: str | None, option: str, default: float) -> float:
     return instant_of(text, option) if text is not None else default
-
-
-@store_app.command("init")
-def init_store(config: Config) -> None:
-    """Make what the configured store needs: keyspace and tables, or a file. What is there already is left alone."""
-    from htas.cli import store
-
-    with told():
-        typer.echo(store.init(load_configuration(config)))
-
-
-@store_app.command("migrate")
-def migrate_store(config: Config) -> None:
-    """Bring a store of an older htas up to date; end every daemon that uses it first."""
-    from htas.cli import store
-
-    with told():
-        typer.echo(store.migrate(load_configuration(config)))
-
-
-@store_app.command("check")
-def check_store(config: Config) -> None:
-    """Whether the store can be reached, read and written, and of which version it is. The schema is not changed."""
-    from htas.cli import store
-
-    with told():
-        typer.echo(store.check(load_configuration(config)))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ import msgspec
 from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT, Node
 from htas.model.pods import Phase, Pod
-from htas.model.resources import NOTHING, Resources
+from htas.model.resources import Resources
 from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended
 from htas.ports import ConflictError, NotFoundError
 from htas.sandbox.budgets import BudgetBook
@@ -21,6 +21,7 @@ from htas.sandbox.controllers import Controller
 from htas.sandbox.daemon_sets import daemon_pod, suits
 from htas.sandbox.faults import Faults
 from htas.sandbox.ledger import Ledger
+from htas.sandbox.occupancy import Occupancy
 from htas.sandbox.workload import Arrival, Budget, ControllerKind, Rescale, Task
 
 START_S = 1.0
@@ -55,8 +56,7 @@ class SandboxCluster:
         self.faults = Faults()
         self._records: dict[str, _Record] = {}
         self._nodes: dict[str, Node] = {}
-        self._on_node: dict[str, set[str]] = {}
-        self._held: dict[str, dict[str, Resources]] = {}
+        self._occupancy = Occupancy()
         self._controllers: dict[str, Controller] = {}
         self._budgets = BudgetBook(self.pod)
         self._daemons: list[Task] = []
@@ -92,13 +92,12 @@ class SandboxCluster:
             raise ConflictError(f"pod {pod.key} is bound to {record.pod.node} already")
         if node not in self._nodes:
             raise NotFoundError(f"node {node} is gone")
-        if not self._has_room(node, record.pod.requests):
+        if not self._occupancy.has_room(self._nodes[node], record.pod.requests):
             self._ledger.overcommitted += 1
             self._remove(record, fails=True)
             return
         self._put(record, msgspec.structs.replace(record.pod, node=node))
-        self._hold(node, pod.key, record.pod.requests)
-        self._on_node[node].add(pod.key)
+        self._occupancy.seat(node, pod.key, record.pod.requests)
         self._start_soon(record.pod)
 
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:
@@ -151,7 +150,8 @@ class SandboxCluster:
         self.faults.strike("delete_node")
         if node in self._nodes:
             self.lose_pods(node)
-            del self._nodes[node], self._on_node[node], self._held[node]
+            del self._nodes[node]
+            self._occupancy.close(node)
             self._touch()
 
     def mark_waiting(self, pod: Pod) -> None:
@@ -165,8 +165,7 @@ class SandboxCluster:
     def add_node(self, node: Node) -> None:
         """A node registers; its DaemonSet pods are bound at once."""
         self._nodes[node.name] = node
-        self._on_node[node.name] = set()
-        self._held[node.name] = {}
+        self._occupancy.open(node.name)
         for task in self._daemons:
             self._start_daemon(task, node.name)
         self._touch()
@@ -181,7 +180,7 @@ class SandboxCluster:
         since = self._clock.now() if ready else None
         self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready, ready_since=since))
         self._changes += 1
-        for key in sorted(self._on_node[node]):
+        for key in self._occupancy.pods(node):
             record = self._records[key]
             if record.pod.started_at is None and ready:
                 self._start_soon(record.pod)
@@ -190,7 +189,7 @@ class SandboxCluster:
 
     def lose_pods(self, node: str) -> int:
         """A node's machine is gone, its pods with it; returns how many were work."""
-        records = [self._records[key] for key in sorted(self._on_node.get(node, ()))]
+        records = [self._records[key] for key in self._occupancy.pods(node)]
         for record in records:
             self._remove(record, fails=not record.pod.is_daemon)
         return sum(not record.pod.is_daemon for record in records)
@@ -252,21 +251,19 @@ class SandboxCluster:
 
     def reserve(self, node: str, token: str, requests: Resources) -> None:
         """Keep room on a node; ConflictError where there is none, NotFoundError where there is no such node."""
-        if not self._node(node).is_ready or not self._has_room(node, requests):
+        there = self._node(node)
+        if not there.is_ready or not self._occupancy.has_room(there, requests):
             raise ConflictError(f"node {node} has no room")
-        self._hold(node, token, requests)
+        self._occupancy.keep(node, token, requests)
 
     def unreserve(self, node: str, token: str) -> None:
-        self._held.get(node, {}).pop(token, None)
+        self._occupancy.give_back(node, token)
 
     def relocate(self, key: str, target: str, started_at: float | None = None) -> None:
         """A pod goes on running on another node, Ready there from now on; `started_at`: since when a copy of it is."""
         record = self._records[key]
-        source = record.pod.node or ""
-        self._on_node[source].discard(key)
-        self._held[source].pop(key, None)
-        self._on_node[target].add(key)
-        self._hold(target, key, record.pod.requests)
+        self._occupancy.leave(record.pod.node or "", key)
+        self._occupancy.seat(target, key, record.pod.requests)
         now, own_start = self._clock.now(), record.pod.started_at
         began, ready = (own_start, now) if started_at is None else (started_at, started_at)
         self._put(record, msgspec.structs.replace(record.pod, node=target, started_at=began, ready_since=ready))
@@ -308,13 +305,6 @@ class SandboxCluster:
         self._nodes[node.name] = node
         self._touch()
 
-    def _hold(self, node: str, token: str, requests: Resources) -> None:
-        self._held[node][token] = requests
-
-    def _has_room(self, node: str, requests: Resources) -> bool:
-        used = sum_of(self._held[node].values())
-        return requests.fits_in(self._nodes[node].allocatable - used)
-
     def _create(self, controller: Controller) -> None:
         pod = controller.next_pod(self._clock.now())
         controller.pods.add(pod.key)
@@ -325,8 +315,7 @@ class SandboxCluster:
         pod = record.pod
         self._records[pod.key] = record
         if pod.node is not None:
-            self._on_node[pod.node].add(pod.key)
-            self._hold(pod.node, pod.key, pod.requests)
+            self._occupancy.seat(pod.node, pod.key, pod.requests)
         self._budgets.appeared(pod)
         self._namespaces.setdefault(pod.namespace, {NAMESPACE_NAME_LABEL: pod.namespace})
         self._touch()
@@ -395,9 +384,8 @@ class SandboxCluster:
         """A pod goes; `fails`: before its time, so that its work is lost and its controller starts another."""
         pod = record.pod
         del self._records[pod.key]
-        if pod.node is not None and pod.node in self._on_node:
-            self._on_node[pod.node].discard(pod.key)
-            self._held[pod.node].pop(pod.key, None)
+        if pod.node is not None:
+            self._occupancy.leave(pod.node, pod.key)
         self._budgets.went(pod.key)
         self._touch()
         self._changes += 1
@@ -427,10 +415,3 @@ class SandboxCluster:
         controller.most_wanted = max(controller.most_wanted, controller.wanted)
         while len(controller.pods) < controller.wanted:
             self._create(controller)
-
-
-def sum_of(items: Iterable[Resources]) -> Resources:
-    total = NOTHING
-    for item in items:
-        total += item
-    return total

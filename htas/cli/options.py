@@ -1,0 +1,10 @@
+"""Options that many commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]

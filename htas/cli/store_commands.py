@@ -1,0 +1,38 @@
+"""`htas store`: the commands."""
+
+from __future__ import annotations
+
+import typer
+
+from htas.cli.console import told
+from htas.cli.options import Config
+from htas.config.loader import load_configuration
+
+app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
+
+
+@app.command("init")
+def init_store(config: Config) -> None:
+    """Make what the configured store needs: keyspace and tables, or a file. What is there already is left alone."""
+    from htas.cli import store  # it loads the stores, which most commands need not
+
+    with told():
+        typer.echo(store.init(load_configuration(config)))
+
+
+@app.command("migrate")
+def migrate_store(config: Config) -> None:
+    """Bring a store of an older htas up to date; end every daemon that uses it first."""
+    from htas.cli import store  # it loads the stores, which most commands need not
+
+    with told():
+        typer.echo(store.migrate(load_configuration(config)))
+
+
+@app.command("check")
+def check_store(config: Config) -> None:
+    """Whether the store can be reached, read and written, and of which version it is. The schema is not changed."""
+    from htas.cli import store  # it loads the stores, which most commands need not
+
+    with told():
+        typer.echo(store.check(load_configuration(config)))
