@@ -1,0 +1,92 @@
+"""Gates: which pods of services may leave their nodes now, so that no service is missed for work no better than it.
+
+A suggestion's pods wait while their service is starting; how many go at once its planning has counted already. Pods
+that make room for work of their own priority, or lower, wait for both: four of five replicas evicted in one step would
+be an outage of the one for the start of the other. For more important work nobody waits. A gate opens when pods become
+Ready; the rearrangement that waits for it ends after `timeouts.drain` at the latest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import MigrationMethod
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.edge.at_once import share_of
+from htas.planning.edge.present import services_starting
+
+
+class Gates:
+    """The gates of one moment. `leave` counts those that it lets through."""
+
+    def __init__(self, current: OpenRearrangement, snapshot: ClusterSnapshot) -> None:
+        self._is_suggestion = current.is_suggestion
+        self._starting = services_starting(snapshot.cluster)
+        self._ledger = BudgetLedger(snapshot.cluster.budgets)
+        self._left = _left(current, snapshot)
+
+    def hold(self, pod: Pod, priority: int) -> bool:
+        """Whether a pod waits, for work of a priority, until all of its service that have nodes are Ready."""
+        return self._asks(pod, priority) and pod.service in self._starting
+
+    def try_leave(self, pod: Pod, priority: int, method: MigrationMethod) -> bool:
+        """Let a pod leave by a method for work of a priority; False: too many of its service are missing already."""
+        if not self._asks(pod, priority):
+            return True
+        if pod.service in self._starting:
+            return False
+        if self._is_suggestion or method.makes_twin or self._ledger.has_budget(pod):
+            return True
+        if self._left[pod.service] < 1:
+            return False
+        self._left[pod.service] -= 1
+        return True
+
+    def _asks(self, pod: Pod, priority: int) -> bool:
+        if pod.kind is not WorkKind.SERVICE or pod.service is None:
+            return False
+        return self._is_suggestion or priority <= pod.priority
+
+
+def _left(current: OpenRearrangement, snapshot: ClusterSnapshot) -> Counter[str | None]:
+    """How many more of each service may be missing.
+
+    Missing is what has left since the rearrangement began: pods that its controller has made since and that wait, and
+    those that it is still to make. Those that waited before are what room may be made for: were they counted, a service
+    that is short of room would never let a pod be moved for its own sake.
+    """
+    by_service: dict[str | None, list[Pod]] = {}
+    for pod in snapshot.cluster.pods:
+        if pod.kind is WorkKind.SERVICE and pod.service is not None:
+            by_service.setdefault(pod.service, []).append(pod)
+    left = Counter[str | None]()
+    for service, pods in by_service.items():
+        alive = [pod for pod in pods if not pod.is_terminating]
+        wanted = _wanted(pods)
+        waiting = [pod for pod in alive if _waits(pod, snapshot) and pod.created_at >= current.started_at]
+        left[service] = share_of(wanted) - len(waiting) - (wanted - len(alive))
+    return left
+
+
+def _waits(pod: Pod, snapshot: ClusterSnapshot) -> bool:
+    return pod.node is None and pod.key not in snapshot.expected_binds
+
+
+def _wanted(pods: Iterable[Pod]) -> int:
+    """How many pods the controllers of a service want. Where that is not known each one that ends is made again."""
+    owned: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.owner is not None:
+            owned.setdefault(pod.owner.uid or pod.owner.name, []).append(pod)
+    return sum(map(_wanted_by_one, owned.values()))
+
+
+def _wanted_by_one(pods: list[Pod]) -> int:
+    alive = sum(not pod.is_terminating for pod in pods)
+    newest = max(pods, key=lambda pod: pod.created_at)
+    replicas = newest.owner.replicas if newest.owner is not None else None
+    return len(pods) if replicas is None else max(replicas, alive)
