@@ -27,6 +27,15 @@ REMEMBERED = 1000
 """Ids of moves that were told: ten times as many as the port remembers itself."""
 
 
+NOBODYS_FAULT = frozenset({Failure.SOURCE_ENDED, Failure.SOURCE_LOST, Failure.INTERRUPTED})
+"""Failures that say nothing of what another move of the pod would come to."""
+
+
+def why_of(move: MigrationRecord) -> str:
+    """Why a move was taken back, in words."""
+    return f"{move.reason}: {move.detail}" if move.detail else move.reason
+
+
 def step_seconds(move: MigrationRecord) -> dict[str, float]:
     """How long each step of the last attempt took, as far as it came."""
     is_fresh = MigrationState.CHECKPOINTED not in move.reached
@@ -107,6 +116,8 @@ class MovesSeen:
             self._failed = {key: failed for key, failed in self._failed.items() if key[0] != move.source}
             return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)
         self._rolled_back[move.pod] = move
+        if move.reason not in NOBODYS_FAULT:
+            self.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
         return Outcome("moved", move.pod, OutcomeStatus.FAILED, told(move), move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
@@ -114,11 +125,16 @@ class MovesSeen:
         move = self._rolled_back.get(pod)
         if move is None or move.uid != uid or move.started_at < since:
             return None
-        return f"{move.reason}: {move.detail}" if move.detail else move.reason
+        return why_of(move)
 
     def leave_alone(self, node: str, pod: str, why: str, now: float) -> None:
-        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours)."""
+        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours).
+
+        Failures within a wait do not lengthen it: what was taken back is told by the one who asked for it, too.
+        """
         known = self._failed.get((node, pod))
+        if known is not None and now < known[0].until:
+            return
         length = self.timeouts.backoff_initial_s
         if known is not None:
             length = min(2 * known[1], self.timeouts.backoff_max_s)

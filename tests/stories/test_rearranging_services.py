@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from htas.model.migrations import Refusal
+from htas.model.policy import MigrationMethod
 from htas.model.reasons import Cancelled
-from htas.sandbox.workload import Arrival
+from htas.ports import MoveRefusedError, PermanentError
 from tests.builders import make_node
 from tests.stories.test_rearranging import Foretold, Full, web
 
 
-def crowded(replicas: int, priority: int, *arrivals: Arrival, optimizer: Foretold | None = None, **fields: Any) -> Full:
+def crowded(replicas: int, priority: int, optimizer: Foretold | None = None) -> Full:
     """`api` runs on a, as many cores as it has pods; `big` comes, for which all but one of them have to go to b."""
     there = [make_node("a", str(2 * replicas), "64Gi"), make_node("b", str(replicas), "64Gi")]
     work = [web("api", 1000, replicas=replicas), web("big", 1000 * (2 * replicas - 1), at_s=60, priority=priority)]
     placed = {f"api-{i + 1}": "a" for i in range(replicas)}
-    return Full(there, placed, [*work, *arrivals], optimizer, **fields)
+    return Full(there, placed, work, optimizer)
 
 
 def fewest_ready(story: Full, of: str, until_s: int) -> int:
@@ -53,3 +53,31 @@ def test_a_service_that_is_starting_is_left_where_it_is_and_the_rearrangement_en
     cancelled = [message.partition(":")[0] for message in story.told("cancel-rearrangement")]
     assert (cancelled[0], story.world.ledger.evictions) == (Cancelled.TIMED_OUT.value, 1)
     story.assert_whole()
+
+
+@pytest.mark.parametrize("call", ["migrate", "checkpoint"])
+def test_pods_that_cannot_be_moved_are_evicted_to_their_slots_a_quarter_at_a_time(call: str) -> None:
+    """Checkpoints would have moved all of them at once; none of them can be made."""
+    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
+    story = crowded(5, 0, optimizer=found)
+    error = MoveRefusedError(Refusal.DEVICE, "claims a device") if call == "migrate" else PermanentError("criu: no")
+    for _ in range(4):
+        story.world.migration.faults.arrange(call, error)
+    assert fewest_ready(story, "api", 300) == 4
+    assert (story.on("a"), story.all_run(), story.world.ledger.evictions) == ({"api", "big"}, True, 4)
+    assert len(story.told("rearranged")) == 1
+    story.assert_whole()
+
+
+@pytest.mark.parametrize("moment", range(0, 40, 4))
+def test_a_crash_while_they_are_evicted_one_by_one_makes_no_more_of_them_leave(moment: int) -> None:
+    """What a crash makes the daemon forget, that their moves were refused, is in its journal."""
+    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
+    story = crowded(5, 0, optimizer=found)
+    for _ in range(4):
+        story.world.migration.faults.arrange("checkpoint", PermanentError("criu: no"))
+    story.play(62 + moment)
+    story.crash()
+    assert fewest_ready(story, "api", 300) == 4
+    assert (story.on("a"), story.all_run()) == ({"api", "big"}, True)
+    assert story.world.ledger.evictions + story.world.ledger.migrations == 4
