@@ -20,10 +20,10 @@ def crowded(replicas: int, priority: int, optimizer: Foretold | None = None) -> 
     return Full(there, placed, work, optimizer)
 
 
-def fewest_ready(story: Full, of: str, until_s: int) -> int:
-    """The fewest pods of a service that are Ready at any second from the first minute on."""
+def fewest_ready(story: Full, of: str, until_s: int, from_s: int = 40) -> int:
+    """The fewest pods of a service that are Ready at any second of a time."""
     fewest = 1000
-    for second in range(40, until_s):
+    for second in range(from_s, until_s):
         story.play(second)
         pods = [pod for pod in story.world.cluster.observe().pods if pod.name.startswith(f"{of}-")]
         fewest = min(fewest, sum(pod.ready_since is not None and not pod.is_terminating for pod in pods))
@@ -69,15 +69,15 @@ def test_pods_that_cannot_be_moved_are_evicted_to_their_slots_a_quarter_at_a_tim
     story.assert_whole()
 
 
-@pytest.mark.parametrize("moment", range(0, 40, 4))
+@pytest.mark.parametrize("moment", range(0, 24, 2))
 def test_a_crash_while_they_are_evicted_one_by_one_makes_no_more_of_them_leave(moment: int) -> None:
     """What a crash makes the daemon forget, that their moves were refused, is in its journal."""
     found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
     story = crowded(5, 0, optimizer=found)
     for _ in range(4):
         story.world.migration.faults.arrange("checkpoint", PermanentError("criu: no"))
-    story.play(62 + moment)
+    before = fewest_ready(story, "api", 62 + moment)
     story.crash()
-    assert fewest_ready(story, "api", 300) == 4
+    assert min(before, fewest_ready(story, "api", 300, 62 + moment)) == 4
     assert (story.on("a"), story.all_run()) == ({"api", "big"}, True)
     assert story.world.ledger.evictions + story.world.ledger.migrations == 4
