@@ -69,15 +69,15 @@ def test_pods_that_cannot_be_moved_are_evicted_to_their_slots_a_quarter_at_a_tim
     story.assert_whole()
 
 
-@pytest.mark.parametrize("moment", range(0, 24, 2))
+@pytest.mark.parametrize("moment", range(101, 109))
 def test_a_crash_while_they_are_evicted_one_by_one_makes_no_more_of_them_leave(moment: int) -> None:
     """What a crash makes the daemon forget, that their moves were refused, is in its journal."""
     found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
     story = crowded(5, 0, optimizer=found)
     for _ in range(4):
         story.world.migration.faults.arrange("checkpoint", PermanentError("criu: no"))
-    before = fewest_ready(story, "api", 62 + moment)
+    before = fewest_ready(story, "api", moment)
     story.crash()
-    assert min(before, fewest_ready(story, "api", 300, 62 + moment)) == 4
+    assert min(before, fewest_ready(story, "api", 300, moment)) == 4
     assert (story.on("a"), story.all_run()) == ({"api", "big"}, True)
-    assert story.world.ledger.evictions + story.world.ledger.migrations == 4
+    assert (story.world.ledger.evictions, story.world.ledger.migrations) == (4, 0)

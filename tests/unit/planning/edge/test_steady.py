@@ -227,3 +227,11 @@ def test_near_are_ready_pods_on_ready_nodes_and_all_are_counted() -> None:
     assert edge_ratios(state) == [0.5]
     silent = make_snapshot([near("e", is_ready=False), near("f"), FAR], pods)
     assert edge_ratios(present(silent.cluster, policy())) == [0.0]
+
+
+@pytest.mark.parametrize(("age_s", "comes"), [(59.0, ["web"]), (60.0, [])])
+def test_a_copy_that_does_not_start_keeps_others_from_its_node(age_s: float, comes: list[str]) -> None:
+    """It belongs to nobody until it is Ready, and so to no service."""
+    copy = running(make_pod("api-m0", "1", owner=None, twin_of="api-uid"), "e")
+    hangs = not_ready(copy, since_s=age_s, phase=Phase.PENDING)
+    assert moved([near(), FAR], [*of("web", 1), hangs]) == comes
