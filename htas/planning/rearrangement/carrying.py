@@ -173,11 +173,29 @@ class _Steps:
         if not come_back:
             self.is_stuck = self.current.is_suggestion
             return  # nobody would start them again: room may free yet, else time runs out
-        slot = next((each for each in come_back if self._goes(each, MigrationMethod.EVICT, gaining)), None)
+        slot = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
         if slot is not None:
             first = self._step(slot, slot.node)
             evicted = msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True)
             self.steps.append(evicted)
+
+    def _may_be_down(self, slot: Slot, part: Component, gaining: Mapping[str, int]) -> bool:
+        """Whether a pod may leave before its slot has room, and so be down until others have left.
+
+        Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
+        its service through, and of such circles one is broken at a time.
+        """
+        priority = gaining[slot.source or ""]
+        if self.current.is_suggestion or not self.gates.asks(slot.pod, priority):
+            return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT)
+        if any(each.source is not None and each.is_away for each in self.current.slots) or self._breaks_one():
+            return False
+        others = (each.held.slot for each in self.blocked if each.held.slot.source in part.nodes)
+        has_sibling = any(each.pod.uid != slot.pod.uid and each.pod.service == slot.pod.service for each in others)
+        return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT, spare=int(has_sibling))
+
+    def _breaks_one(self) -> bool:
+        return any(step.breaks_cycle for step in self.steps)
 
     def _may_be_evicted(self, slot: Slot) -> bool:
         """Whether its controller makes another; of a suggestion also, whether it was counted as one that is evicted."""

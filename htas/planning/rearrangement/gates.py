@@ -8,6 +8,7 @@ Ready; the rearrangement that waits for it ends after `timeouts.drain` at the la
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -31,22 +32,26 @@ class Gates:
 
     def hold(self, pod: Pod, priority: int) -> bool:
         """Whether a pod waits, for work of a priority, until all of its service that have nodes are Ready."""
-        return self._asks(pod, priority) and pod.service in self._starting
+        return self.asks(pod, priority) and pod.service in self._starting
 
-    def try_leave(self, pod: Pod, priority: int, method: MigrationMethod) -> bool:
-        """Let a pod leave by a method for work of a priority; False: too many of its service are missing already."""
-        if not self._asks(pod, priority):
+    def try_leave(self, pod: Pod, priority: int, method: MigrationMethod, spare: int = 0) -> bool:
+        """Let a pod leave by a method for work of a priority; False: too many of its service are missing already.
+
+        `spare` is how many more of it have to be able to leave before this one comes back.
+        """
+        if not self.asks(pod, priority):
             return True
         if pod.service in self._starting:
             return False
         if self._is_suggestion or method.makes_twin or self._ledger.has_budget(pod):
             return True
-        if self._left[pod.service] < 1:
+        if self._left[pod.service] < 1 + spare:
             return False
         self._left[pod.service] -= 1
         return True
 
-    def _asks(self, pod: Pod, priority: int) -> bool:
+    def asks(self, pod: Pod, priority: int) -> bool:
+        """Whether a pod is one of a service's, and has to ask before it leaves for work of a priority."""
         if pod.kind is not WorkKind.SERVICE or pod.service is None:
             return False
         return self._is_suggestion or priority <= pod.priority
@@ -55,25 +60,24 @@ class Gates:
 def _left(current: OpenRearrangement, snapshot: ClusterSnapshot) -> Counter[str | None]:
     """How many more of each service may be missing.
 
-    Missing is what has left since the rearrangement began: pods that its controller has made since and that wait, and
-    those that it is still to make. Those that waited before are what room may be made for: were they counted, a service
-    that is short of room would never let a pod be moved for its own sake.
+    Missing is what has left since the rearrangement began: slots that pods have left for, what its controller has made
+    since and waits, and what ends and is still to be made again. Pods that waited before are what room may be made for:
+    were they counted, a service that is short of room would never let a pod be moved for its own sake.
     """
     by_service: dict[str | None, list[Pod]] = {}
     for pod in snapshot.cluster.pods:
         if pod.kind is WorkKind.SERVICE and pod.service is not None:
             by_service.setdefault(pod.service, []).append(pod)
+    away = Counter(slot.pod.service for slot in current.slots if slot.source is not None and slot.is_away)
+    began = math.floor(current.started_at)  # creation times are whole seconds
     left = Counter[str | None]()
     for service, pods in by_service.items():
         alive = [pod for pod in pods if not pod.is_terminating]
         wanted = _wanted(pods)
-        waiting = [pod for pod in alive if _waits(pod, snapshot) and pod.created_at >= current.started_at]
-        left[service] = share_of(wanted) - len(waiting) - (wanted - len(alive))
+        waiting = sum(pod.node is None and pod.created_at >= began for pod in alive)
+        to_be_made = min(wanted - len(alive), len(pods) - len(alive))
+        left[service] = share_of(wanted) - max(away[service], waiting + to_be_made)
     return left
-
-
-def _waits(pod: Pod, snapshot: ClusterSnapshot) -> bool:
-    return pod.node is None and pod.key not in snapshot.expected_binds
 
 
 def _wanted(pods: Iterable[Pod]) -> int:
