@@ -29,6 +29,7 @@ POINTS = (
     "rearrange.evicted",
     "rearrange.moved",
     "rearrange.detour-journalled",
+    "rearrange.eviction-journalled",
     "rearrange.noted",
     "rearrange.completed",
     "rearrange.cancelled",

@@ -173,7 +173,7 @@ class Draining:
             return f"not empty after {timeouts.drain_s:g} s"
         failed = self._failed_move(drain, held)
         if failed is not None:
-            self.moves.leave_alone(drain.node, *failed, now)
+            self.moves.leave_alone(drain.node, *failed, now, of_drain=True)
             return f"{failed[0]} could not be moved: {failed[1]}"
         refused_at = self._refused_since.get(drain.node)
         if refused_at is not None and now - refused_at >= timeouts.eviction_s:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.policy import MigrationMethod, Timeouts
@@ -25,6 +27,15 @@ START = (MigrationState.PREPARED, MigrationState.RESTORED)
 """What a method without a checkpoint does at first: a fresh copy is started, until it is Ready."""
 REMEMBERED = 1000
 """Ids of moves that were told: ten times as many as the port remembers itself."""
+
+
+NOBODYS_FAULT = frozenset({Failure.SOURCE_ENDED, Failure.SOURCE_LOST, Failure.INTERRUPTED})
+"""Failures that say nothing of what another move of the pod would come to."""
+
+
+def why_of(move: MigrationRecord) -> str:
+    """Why a move was taken back, in words."""
+    return f"{move.reason}: {move.detail}" if move.detail else move.reason
 
 
 def step_seconds(move: MigrationRecord) -> dict[str, float]:
@@ -71,8 +82,8 @@ class MovesSeen:
     _told: dict[str, None] = field(default_factory=dict)
     _rolled_back: dict[str, MigrationRecord] = field(default_factory=dict)
     """By pod: the last move of it, where that was taken back."""
-    _failed: dict[tuple[str, str], tuple[FailedMove, float]] = field(default_factory=dict)
-    """By node and pod, with the length of the wait."""
+    _failed: dict[tuple[str, str], FailedMove] = field(default_factory=dict)
+    """By node and pod. A wait that is over is kept: the next is twice as long."""
     _known_until: float = 0.0
 
     def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[FailedMove], at: float) -> None:
@@ -80,7 +91,7 @@ class MovesSeen:
         self.times = {**times, **self.times}
         self._known_until = at
         for each in failed:
-            self._failed.setdefault((each.node, each.pod), (each, self.timeouts.backoff_initial_s))
+            self._failed.setdefault((each.node, each.pod), each)
 
     def look(self) -> list[Outcome]:
         """Moves that have ended since the last look."""
@@ -104,9 +115,11 @@ class MovesSeen:
             if MigrationMethod(move.method).keeps_progress:  # size is no matter where nothing is copied
                 self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
-            self._failed = {key: failed for key, failed in self._failed.items() if key[0] != move.source}
+            self._forget_waits(move)
             return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)
         self._rolled_back[move.pod] = move
+        if move.reason not in NOBODYS_FAULT:
+            self.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
         return Outcome("moved", move.pod, OutcomeStatus.FAILED, told(move), move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
@@ -114,15 +127,36 @@ class MovesSeen:
         move = self._rolled_back.get(pod)
         if move is None or move.uid != uid or move.started_at < since:
             return None
-        return f"{move.reason}: {move.detail}" if move.detail else move.reason
+        return why_of(move)
 
-    def leave_alone(self, node: str, pod: str, why: str, now: float) -> None:
-        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours)."""
+    def _forget_waits(self, done: MigrationRecord) -> None:
+        """Of the pod that was moved, and of drains of its node, from which pods are moved after all.
+
+        Others stay: that one pod could leave says nothing of a neighbour whose eviction a webhook refuses.
+        """
+        node, pod = done.source, done.pod
+        self._failed = {
+            key: failed
+            for key, failed in self._failed.items()
+            if key != (node, pod) and not (failed.node == node and failed.of_drain)
+        }
+
+    def leave_alone(self, node: str, pod: str, why: str, now: float, *, of_drain: bool = False) -> None:
+        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours).
+
+        Failures within a wait do not lengthen it: what was taken back is told by the one who asked for it, too.
+        """
         known = self._failed.get((node, pod))
-        length = self.timeouts.backoff_initial_s
+        if known is not None and now < known.until:
+            self._failed[node, pod] = msgspec.structs.replace(known, of_drain=known.of_drain or of_drain)
+            return
+        wait_s = self.timeouts.backoff_initial_s
         if known is not None:
-            length = min(2 * known[1], self.timeouts.backoff_max_s)
-        self._failed[node, pod] = FailedMove(node, pod, why, now + length), length
+            wait_s = min(2 * (known.wait_s or wait_s), self.timeouts.backoff_max_s)
+            del self._failed[node, pod]  # the newest come last
+        self._failed[node, pod] = FailedMove(node, pod, why, now + wait_s, wait_s, of_drain)
+        while len(self._failed) > REMEMBERED:
+            del self._failed[next(iter(self._failed))]
 
     def failed(self, now: float) -> tuple[FailedMove, ...]:
-        return tuple(failed for failed, _ in self._failed.values() if now < failed.until)
+        return tuple(failed for failed in self._failed.values() if now < failed.until)

@@ -2,14 +2,16 @@
 
 Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
 the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
-cycle goes on from there. What turns out not to be movable by its method is evicted to its slot, if somebody
-starts it again. Who leaves now is the planner's to say (htas.planning.rearrangement.carrying), and is asked again on a
-fresh view just before. Cancelled, it evicts nobody any more: pods that have left are ordinary waiting pods.
+cycle goes on from there. What turns out not to be movable by its method is evicted to its slot, if somebody starts it
+again: that it is to be is journalled, and it waits its turn as one that is evicted. A suggestion is made for nobody's
+need: it is given up then, the pod stays, and is left alone for a while. Who leaves now is the planner's to say
+(htas.planning.rearrangement.carrying), and is asked again on a fresh view just before. Cancelled, it evicts nobody any
+more: pods that have left are ordinary waiting pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -83,6 +85,8 @@ class Rearranging:
             return [self._cancel(current, Cancelled.CONTRADICTED, LOST)]
         if current.is_complete:
             return [self._complete(current)]
+        if current.is_suggestion and (failed := self._taken_back(current)):
+            return [self._spare(current, failed)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
     def _suggested(
@@ -103,6 +107,10 @@ class Rearranging:
         self, current: OpenRearrangement, view: ClusterView, snapshot: ClusterSnapshot, binds: Mapping[str, str]
     ) -> list[Outcome]:
         """Who leaves now is asked again on what the cluster shows now."""
+        try:
+            current = self._evicted_instead(current, self._taken_back(current))
+        except HTASError as error:
+            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         fresh = msgspec.structs.replace(
             snapshot,
             cluster=view,
@@ -113,7 +121,49 @@ class Rearranging:
         carried = carried_on(fresh, self.policy, self.ports.clock.now()).carrying
         if carried.cancel is not None:
             return [self._cancel(current, carried.cancel, carried.message)]
+        try:
+            current = self._journal_detours(carried.steps, current, view)
+        except HTASError as error:
+            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         return self._take(carried.steps, current, view)
+
+    def _taken_back(self, current: OpenRearrangement) -> dict[str, str]:
+        """Pods (uids) of open slots whose twin was taken back, and why."""
+        found = {}
+        for slot in current.slots:
+            if not slot.is_away and MigrationMethod(slot.method).makes_twin:
+                why = self.moves.failure(slot.pod.key, slot.pod.uid, current.started_at)
+                if why is not None:
+                    found[slot.pod.uid] = why
+        return found
+
+    def _evicted_instead(self, current: OpenRearrangement, failed: Collection[str]) -> OpenRearrangement:
+        """That pods (uids) come to their slots by eviction from now on is written down: a crash forgets the failures.
+
+        Without a controller nobody would start them again: those are asked for once more.
+        """
+        slots = tuple(
+            msgspec.structs.replace(slot, method=MigrationMethod.EVICT.value)
+            if slot.pod.uid in failed and slot.pod.owner is not None
+            else slot
+            for slot in current.slots
+        )
+        if slots == current.slots:
+            return current
+        written = self.ports.store.put_rearrangement(msgspec.structs.replace(current, slots=slots))
+        reached("rearrange.eviction-journalled")
+        return written
+
+    def _spare(self, current: OpenRearrangement, failed: Mapping[str, str]) -> Outcome:
+        """Nobody is evicted for the edge's sake whose twin was to be Ready first; pods by uid, with the reasons."""
+        pods = {slot.pod.uid: slot.pod for slot in current.slots}
+        for uid, why in failed.items():
+            pod = pods[uid]
+            self.moves.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
+        first = min(failed, key=lambda uid: pods[uid].key)
+        others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        message = f"{pods[first].key}{others} stays where it is: {failed[first]}"
+        return self._cancel(current, Cancelled.MOVE_FAILED, message)
 
     def _noted(self, before: OpenRearrangement, view: ClusterView) -> OpenRearrangement:
         """The journal brought up to what the cluster shows."""
@@ -126,28 +176,38 @@ class Rearranging:
 
     def _take(self, steps: tuple[Step, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
         pods = {pod.uid: pod for pod in view.pods}
-        self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in pods}
-        try:
-            current = self._journal_detours(steps, current, view)
-        except HTASError as error:
-            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+        asked = {step.uid for step in steps}
+        self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in asked}
         under_way = {move.pod for move in self.ports.migration.moving()}
         groups = {node.name: self.policy.group(node.group) for node in view.nodes}
         may_begin = self.policy.migration.at_once - len(under_way)
         calls: list[Call] = []
+        refused: dict[str, str] = {}
         for step in steps:
             if step.pod in under_way:
                 continue
             pod, group = pods[step.uid], groups.get(step.source)
-            if self._is_moved(pod, step, current):
-                if may_begin > 0:
-                    may_begin -= 1
-                    calls.append(partial(self._move, pod, step, group))
-            else:
+            if step.target is None or not MigrationMethod(step.method).makes_twin:
                 calls.append(partial(self._evict, pod, step, group))
+            elif may_begin > 0:
+                may_begin -= 1
+                calls.append(partial(self._move, pod, step, refused))
         outcomes = self.calls.all(calls)
+        return [*outcomes, *self._after_refusals(current, pods, refused)]
+
+    def _after_refusals(
+        self, current: OpenRearrangement, pods: Mapping[str, Pod], refused: Mapping[str, str]
+    ) -> list[Outcome]:
+        """What cannot be moved as it is, is evicted to its slot in its turn; of a suggestion nobody is."""
+        if refused and current.is_suggestion:
+            return [self._spare(current, refused)]
+        if refused:
+            try:
+                current = self._evicted_instead(current, refused)
+            except HTASError as error:
+                return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         late = self._refused_too_long()
-        return [*outcomes, self._give_up(current, [pods[uid] for uid in late])] if late else outcomes
+        return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
     def _give_up(self, current: OpenRearrangement, late: list[Pod]) -> Outcome:
         """Not asked for again at once: a webhook that refuses evictions would cancel one suggestion after the other."""
@@ -168,33 +228,25 @@ class Rearranging:
             reached("rearrange.detour-journalled")
         return current
 
-    def _is_moved(self, pod: Pod, step: Step, current: OpenRearrangement) -> bool:
-        """Whether a twin takes a pod's place. Once that was taken back, its controller starts it at the target."""
-        if step.target is None or not MigrationMethod(step.method).makes_twin:
-            return False
-        return pod.owner is None or self.moves.failure(pod.key, pod.uid, current.started_at) is None
-
-    def _move(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
-        """Begin a move; a pod that is found not to be movable as it is, is evicted to its slot."""
-        target, refused = step.target or "", []
+    def _move(self, pod: Pod, step: Step, refused: dict[str, str]) -> Outcome:
+        """Begin a move. That a pod is found not to be movable as it is, is added to `refused`."""
+        target = step.target or ""
 
         def start() -> None:
             try:
                 self.ports.migration.start(pod, target, MigrationMethod(step.method))
             except MoveRefusedError as error:
-                if error.reason in PASSING or pod.owner is None:
-                    raise
-                refused.append(error.reason)
+                if error.reason not in PASSING and pod.owner is not None:
+                    refused[pod.uid] = str(error)
+                raise
 
         outcome = attempted("move", pod.key, start, f"to {target}")
-        if refused:
-            return self._evict(pod, step, group, f" ({refused[0]})")
-        return self._remembered(pod, outcome, "rearrange.moved")
+        return outcome if pod.uid in refused else self._remembered(pod, outcome, "rearrange.moved")
 
-    def _evict(self, pod: Pod, step: Step, group: NodeGroup | None, why: str = "") -> Outcome:
+    def _evict(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
         grace_s = grace_of(pod, group)
         verb = "move" if step.target else "displace"
-        message = f"evicted{why}, goes to {step.target}" if step.target else "evicted for more important work"
+        message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
         outcome = attempted(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
         return self._remembered(pod, outcome, "rearrange.evicted")
 

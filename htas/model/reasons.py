@@ -115,6 +115,8 @@ class Cancelled(StrEnum):
     """A pod that was to leave its node may no longer be disturbed."""
     EVICTION_REFUSED = "EvictionRefused"
     """Disruption budgets refused an eviction for too long."""
+    MOVE_FAILED = "MoveFailed"
+    """Of a suggestion: a pod's twin was refused, or taken back. The pod stays, and is left alone for a while."""
     CONTRADICTED = "Contradicted"
     """Of a suggestion: somebody else has bound, deleted or scaled away one of the pods that it moves."""
     NOT_READY = "NotReady"

@@ -55,13 +55,18 @@ class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
 
 
-class FailedMove(msgspec.Struct, frozen=True):
-    """A pod that could not be moved from its node, and until when both are left alone."""
+class FailedMove(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod that could not be moved from its node, and until when both are left alone.
+
+    `wait_s` is how long that is in all; 0: not on record. `of_drain`: its node could not be emptied for it.
+    """
 
     node: str
     pod: str
     why: str
     until: float
+    wait_s: float = 0.0
+    of_drain: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True):

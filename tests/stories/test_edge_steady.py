@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from htas.model.edge import TIER_LABEL, EdgePolicy
+from htas.model.migrations import Refusal
 from htas.model.nodes import Node
 from htas.model.pods import Phase
 from htas.model.policy import Limits, MigrationMethod
 from htas.model.reasons import Cancelled
-from htas.ports import PermanentError
+from htas.ports import HTASError, MoveRefusedError, PermanentError
 from htas.sandbox.workload import Budget, ControllerKind
 from tests.builders import labels_are, make_node
 from tests.stories.play import job
@@ -186,3 +187,54 @@ def test_a_pod_that_may_not_be_evicted_is_not_asked_for_at_once_again() -> None:
     assert (len(reasons(shop)), shop.world.ledger.evictions) == (4, 0)
     left_alone = [failed.pod for failed in shop.seen[-1].snapshot.failed_moves]
     assert left_alone == [pod.key for pod in shop.pods("api")]
+
+
+def by_replacing(replicas: int) -> Shop:
+    """`api` is in the cloud, all of it; the edge is free, and a fresh copy takes a pod's place once it is Ready."""
+    the_policy = policy()
+    groups = tuple(
+        msgspec.structs.replace(
+            group, cleaning=msgspec.structs.replace(group.cleaning, migration=MigrationMethod.REPLACE)
+        )
+        for group in the_policy.groups
+    )
+    shop = Shop(near("e1", cpu=str(replicas)), web("web", replicas), web("api", replicas, at_s=1))
+    shop.policy = msgspec.structs.replace(the_policy, groups=groups)
+    shop.crash()
+    shop.play(90)
+    shop.rescale("web", 0)
+    return shop
+
+
+@pytest.mark.parametrize("replicas", [1, 5])
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        pytest.param("restore", PermanentError("403 exceeded quota: team"), id="no room in the quota"),
+        pytest.param("migrate", MoveRefusedError(Refusal.DEVICE, "claims a device"), id="refused"),
+    ],
+)
+def test_nobody_is_evicted_whose_copy_comes_to_nothing(call: str, error: HTASError, replicas: int) -> None:
+    """It stays where it is, all of it, and is asked for again after 5 minutes, then 10; then the quota has room."""
+    shop = by_replacing(replicas)
+    for _ in range(3 * replicas):
+        shop.world.migration.faults.arrange(call, error)
+    assert fewest_ready(shop, "api", 400) == replicas
+    assert (reasons(shop), shop.ratio("api")) == ([Cancelled.MOVE_FAILED.value], (0, replicas))
+    left_alone = {failed.pod for failed in shop.seen[-1].snapshot.failed_moves}
+    assert left_alone == {pod.key for pod in shop.pods("api")}
+    assert fewest_ready(shop, "api", 3000) == replicas
+    assert reasons(shop) == [Cancelled.MOVE_FAILED.value] * 3
+    assert (shop.ratio("api"), shop.world.ledger.evictions) == ((replicas, replicas), 0)
+    shop.assert_whole()
+
+
+@pytest.mark.parametrize("moment", range(0, 24, 4))
+def test_a_daemon_that_dies_while_copies_come_to_nothing_evicts_nobody_either(moment: int) -> None:
+    shop = by_replacing(3)
+    for _ in range(3):
+        shop.world.migration.faults.arrange("restore", PermanentError("403 exceeded quota: team"))
+    shop.play(115 + moment)
+    shop.crash()
+    assert fewest_ready(shop, "api", 300) == 3
+    assert shop.world.ledger.evictions == 0

@@ -208,7 +208,7 @@ def test_a_job_that_is_moved_keeps_its_progress() -> None:
         pytest.param(
             "migrate",
             MoveRefusedError(Refusal.DEVICE, "it uses a GPU"),
-            ["evicted (Device), goes to a"],
+            ["Device: it uses a GPU", "evicted, goes to a"],
             id="refused when it was asked for",
         ),
         pytest.param(

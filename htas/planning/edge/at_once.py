@@ -14,6 +14,11 @@ SHARE = 4
 """A quarter of a service's pods, rounded down, but one at least: a Deployment's maxUnavailable, 25 %."""
 
 
+def share_of(count: int) -> int:
+    """How many of a service's pods may be missing at once."""
+    return max(1, count // SHARE)
+
+
 class AtOnce:
     """Counts evictions of one suggestion. Pods whose twin starts first are not counted, as they are not missed."""
 
@@ -23,7 +28,7 @@ class AtOnce:
         self._ledger = ledger
         there = Counter(pod.service for pod in pods)
         waiting = Counter(pod.service for pod in pods if pod.node is None)
-        self._left = {service: max(1, count // SHARE) - waiting[service] for service, count in there.items()}
+        self._left = {service: share_of(count) - waiting[service] for service, count in there.items()}
 
     def try_spend(self, pod: Pod, target: str | None = None) -> bool:
         """Count one more pod that leaves its node; False: there would be too many. `target` None: not chosen yet."""

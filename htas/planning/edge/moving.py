@@ -23,6 +23,7 @@ from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.edge.at_once import AtOnce, at_most_at_once
 from htas.planning.edge.decision import Decision, Move
 from htas.planning.edge.movers import Movers
+from htas.planning.edge.ordering import Transfer, in_a_circle
 from htas.planning.edge.present import served
 from htas.planning.edge.search import Work
 from htas.planning.edge.state import CLOUD
@@ -108,6 +109,7 @@ class _Trial:
         self._check_budgets(decision)
         self._find_room(decision)
         self._check_at_once(decision)
+        self._check_order(decision)
 
     def like_unfit(self) -> set[str]:
         """Pods that would be in the way as those are, one after another: of the same class and service, on the same
@@ -178,11 +180,11 @@ class _Trial:
 
     def _find_room(self, decision: Decision) -> None:
         """By every rule of feasibility, once all who leave have left."""
-        sim, table = self.situation.opening.sim, self.situation.opening.sim.table
+        sim = self.situation.opening.sim
         with self._closed_to_moves(), sim.fork():
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
-                sim.unplace(self._class(pod), table.row_of[self.where[pod.uid]])
+                sim.unplace(self._class(pod), self._row_of(pod))
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
                 row = self._row_for(move, self._class(pod))
@@ -190,6 +192,20 @@ class _Trial:
                     self.unfit.add(pod.uid)
                     continue
                 self.targets[move.pod] = row
+
+    def _check_order(self, decision: Decision) -> None:
+        """Pods whose twins would wait for each other's room stay: none of them is to be down for it."""
+        names = self.situation.opening.sim.table.nodes
+        moves = []
+        for move in decision.moves:
+            if move.pod in self.targets:
+                pod, row = self.view.pods[move.pod], self.targets[move.pod]
+                may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
+                moves.append(Transfer(pod.uid, self._class(pod), self._row_of(pod), row, may_go_first))
+        self.unfit |= in_a_circle(self.situation.opening.sim, moves)
+
+    def _row_of(self, pod: Pod) -> int:
+        return self.situation.opening.sim.table.row_of[self.where[pod.uid]]
 
     def _row_for(self, move: Move, cls: PodClass) -> int | None:
         """Where the pod was placed in the simulation; None: there is no room."""

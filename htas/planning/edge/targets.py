@@ -24,7 +24,8 @@ def unfit_targets(view: ClusterView, edge: EdgePolicy, now: float) -> dict[str, 
         for node in view.nodes
         if _is_new(node, edge, now)
     }
-    for pod in served(view):
+    copies = [pod for pod in view.pods if pod.twin_of and not pod.is_terminating]  # nobody's yet, so no service's
+    for pod in (*served(view), *copies):
         if pod.node is not None and _hangs(pod, now):
             found[pod.node] = f"node that {pod.key} does not start on ({pod.node})"
     return found

@@ -3,7 +3,8 @@
 Seats are filled as their room frees (reservations.py). A pod leaves only when its slot has room, so that it is down
 briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
 has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
-loss is least is evicted first, and is down until its slot is free.
+loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
+given up rather than evict one whose twin was to start first. Services' pods wait at gates (gates.py), too.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.edge.present import services_starting
 from htas.planning.leaving import Leaving
 from htas.planning.opening import Opening, open_simulation
 from htas.planning.rearrangement.components import Component, components
+from htas.planning.rearrangement.gates import Gates
 from htas.planning.rearrangement.reservations import Reservation, importance, seat
 from htas.planning.rearrangement.slots import identity
 from htas.planning.rearrangement.validity import Refusal, forbidden, refusal
 
 _STANDS_STILL = Carrying()
+_IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,10 @@ def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: f
         if why is not None:
             return given_up(why.reason, why.message)
         bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
-        steps = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy)).chosen()
+        choosing = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy), Gates(current, snapshot))
+        steps = choosing.chosen()
+    if choosing.is_stuck and not bind:
+        return given_up(Cancelled.ROOM_TAKEN, _IN_A_CIRCLE)
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
     if why is not None:
         return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
@@ -83,40 +88,65 @@ class _Steps:
     snapshot: ClusterSnapshot
     now: float
     leaving: Leaving
+    gates: Gates
     steps: list[Step] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
-    """Nodes whose pods stay until another pod of their service is Ready."""
+    """Nodes whose pods stay until enough of their service are Ready."""
     blocked: list[Reservation] = field(default_factory=list)
+    is_stuck: bool = False
+    """Of a suggestion: nothing of it can move any more without an eviction that nobody was told of."""
 
     def chosen(self) -> list[Step]:
-        self._let_go()
         parts = components(self.current, self.opening.reservations)
+        gaining = {node: self._priority(part) for part in parts if part.gains for node in part.nodes}
+        self._let_go(gaining)
         in_motion = self._in_motion()
         for part in parts:
             if part.gains and part.nodes.isdisjoint(in_motion):
-                self._break(part)
-        gaining = {node for part in parts if part.gains for node in part.nodes}
+                self._break(part, gaining)
+        self.is_stuck = self.is_stuck and not (self.steps or in_motion)
         return [step for step in self.steps if step.source in gaining]
 
-    def _let_go(self) -> None:
-        """Victims, and pods whose slots have room, which is theirs from now on."""
-        sim = self.opening.sim
-        starting = services_starting(self.snapshot.cluster) if self.current.is_suggestion else {}
-        self.steps += [Step(each.pod.key, each.pod.uid, each.source, None, "evict") for each in self.current.victims]
-        for each in sorted(self.opening.reservations, key=importance):
-            slot = each.held.slot
-            if slot.is_away or each.is_moving:
+    def _priority(self, part: Component) -> int:
+        """Of the most important pod that a part is still to place, for whose sake the others leave."""
+        seats = (each.held.slot for each in self.opening.reservations)
+        return max(
+            (slot.pod.priority for slot in seats if slot.source is None and slot.node in part.nodes), default=NOBODY
+        )
+
+    def _let_go(self, gaining: Mapping[str, int]) -> None:
+        """Victims, and pods whose slots have room, which is theirs from now on.
+
+        `gaining` are the nodes of parts that are gone on with: pods of others stay, and count at no gate.
+        """
+        for each in self.current.victims:
+            if self._passes(each.pod, each.source, MigrationMethod.EVICT, gaining):
+                self.steps.append(Step(each.pod.key, each.pod.uid, each.source, None, MigrationMethod.EVICT.value))
+        for waiting in sorted(self.opening.reservations, key=importance):
+            slot = waiting.held.slot
+            if slot.is_away or waiting.is_moving:
                 continue
-            fits = each.fits(sim)
-            if slot.pod.service in starting:
-                self.held.add(slot.source or "")
-                if fits:
-                    each.keep(sim)
-            elif fits:
-                each.keep(sim)
-                self.steps.append(self._step(slot, slot.node))
-            else:
-                self.blocked.append(each)
+            source = slot.source or ""
+            is_held = source in gaining and self.gates.hold(slot.pod, gaining[source])
+            if not waiting.fits(self.opening.sim):
+                if is_held:
+                    self.held.add(source)
+                else:
+                    self.blocked.append(waiting)
+                continue
+            waiting.keep(self.opening.sim)
+            step = self._step(slot, slot.node)
+            if self._passes(slot.pod, source, MigrationMethod(step.method), gaining):
+                self.steps.append(step)
+
+    def _passes(self, pod: Pod, source: str, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
+        """Whether a pod leaves now, as far as its service is concerned; else its node is held."""
+        if source not in gaining:
+            return False
+        if self.gates.try_leave(pod, gaining[source], method):
+            return True
+        self.held.add(source)
+        return False
 
     def _in_motion(self) -> set[str]:
         """Nodes on which room is about to free."""
@@ -124,7 +154,7 @@ class _Steps:
         nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
         return nodes | {each.held.slot.source or "" for each in self.opening.reservations if each.is_moving}
 
-    def _break(self, part: Component) -> None:
+    def _break(self, part: Component, gaining: Mapping[str, int]) -> None:
         """Let one of the pods go that wait for each other, if any do."""
         wanted = {each.held.slot.node for each in self.blocked} | {
             each.held.slot.node for each in self.opening.reservations if each.held.slot.is_away
@@ -135,15 +165,45 @@ class _Steps:
         for each in sorted(waiting, key=self._loss):
             # A suggestion is made for where its pods end up: in the cloud, say, one would be worth less than before.
             elsewhere = self._elsewhere(each) if not self.current.is_suggestion else None
-            if elsewhere is not None:
-                self.steps.append(msgspec.structs.replace(self._step(each.held.slot, elsewhere), is_detour=True))
+            step = self._step(each.held.slot, elsewhere) if elsewhere is not None else None
+            if step is not None and self._goes(each.held.slot, MigrationMethod(step.method), gaining):
+                self.steps.append(msgspec.structs.replace(step, is_detour=True))
                 return
-        come_back = [each for each in waiting if each.held.slot.pod.owner is not None]
+        come_back = [each.held.slot for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
         if not come_back:
+            self.is_stuck = self.current.is_suggestion
             return  # nobody would start them again: room may free yet, else time runs out
-        slot = min(come_back, key=self._loss).held.slot
-        first = self._step(slot, slot.node)
-        self.steps.append(msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True))
+        slot = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
+        if slot is not None:
+            first = self._step(slot, slot.node)
+            evicted = msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True)
+            self.steps.append(evicted)
+
+    def _may_be_down(self, slot: Slot, part: Component, gaining: Mapping[str, int]) -> bool:
+        """Whether a pod may leave before its slot has room, and so be down until others have left.
+
+        Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
+        its service through, and of such circles one is broken at a time.
+        """
+        priority = gaining[slot.source or ""]
+        if self.current.is_suggestion or not self.gates.asks(slot.pod, priority):
+            return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT)
+        if any(each.source is not None and each.is_away for each in self.current.slots) or self._breaks_one():
+            return False
+        others = (each.held.slot for each in self.blocked if each.held.slot.source in part.nodes)
+        has_sibling = any(each.pod.uid != slot.pod.uid and each.pod.service == slot.pod.service for each in others)
+        return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT, spare=int(has_sibling))
+
+    def _breaks_one(self) -> bool:
+        return any(step.breaks_cycle for step in self.steps)
+
+    def _may_be_evicted(self, slot: Slot) -> bool:
+        """Whether its controller makes another; of a suggestion also, whether it was counted as one that is evicted."""
+        is_twin_promised = self.current.is_suggestion and MigrationMethod(slot.method).makes_twin
+        return slot.pod.owner is not None and not is_twin_promised
+
+    def _goes(self, slot: Slot, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
+        return self.gates.try_leave(slot.pod, gaining[slot.source or ""], method)
 
     def _elsewhere(self, each: Reservation) -> str | None:
         """A node with room for a pod beside all slots."""
@@ -160,8 +220,13 @@ class _Steps:
         )
 
     def _step(self, slot: Slot, target: str) -> Step:
-        """By the method that the search chose, unless something speaks against it by now."""
-        method = self.leaving.possible(slot.pod, MigrationMethod(slot.method), target)
+        """By the method that the search chose, unless something speaks against it by now.
+
+        A suggestion's twins are asked for all the same, and refused: it is given up rather than evict them.
+        """
+        method = MigrationMethod(slot.method)
+        if not self.current.is_suggestion:
+            method = self.leaving.possible(slot.pod, method, target)
         return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method.value)
 
     def _loss(self, each: Reservation) -> tuple[int, float, str]:

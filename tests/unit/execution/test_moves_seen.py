@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from htas.execution.moves_seen import MovesSeen, told
-from htas.model.migrations import MigrationRecord, MigrationState
+from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Timeouts
@@ -158,6 +158,39 @@ def test_a_move_that_succeeds_ends_the_wait() -> None:
     book.written.append(DONE)
     moves.look()
     assert moves.failed(NOW) == ()
+
+
+def test_a_pod_that_is_moved_says_nothing_of_its_neighbours_but_that_its_node_can_be_drained() -> None:
+    book = Book()
+    moves = MovesSeen(book, Timeouts())
+    moves.leave_alone("a", "team/guarded", "the webhook says no", NOW - 30)
+    moves.leave_alone("a", "team/big", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
+    moves.leave_alone("b", "team/other", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
+    book.written.append(DONE)
+    moves.look()
+    assert [failed.pod for failed in moves.failed(NOW)] == ["team/guarded", "team/other"]
+
+
+def test_a_pod_whose_move_was_taken_back_is_left_alone_for_one_wait_whoever_tells_it() -> None:
+    moves = seen(BACK)
+    moves.look()
+    moves.leave_alone(BACK.source, BACK.pod, "told by the drain, too", NOW, of_drain=True)
+    (failed,) = moves.failed(NOW)
+    assert (failed.pod, failed.wait_s, failed.of_drain) == (BACK.pod, Timeouts().backoff_initial_s, True)
+
+
+@pytest.mark.parametrize("reason", [Failure.SOURCE_ENDED, Failure.SOURCE_LOST, Failure.INTERRUPTED])
+def test_what_was_taken_back_through_no_fault_of_the_move_may_be_tried_again(reason: Failure) -> None:
+    moves = seen(msgspec.structs.replace(BACK, reason=reason.value))
+    moves.look()
+    assert moves.failed(NOW) == ()
+
+
+def test_a_wait_on_record_is_followed_by_one_twice_as_long() -> None:
+    moves = seen(backoff_initial_s=300.0, backoff_max_s=1800.0)
+    moves.begin({}, (FailedMove("a", "team/train", "why", NOW + 60, 600.0),), NOW)
+    moves.leave_alone("a", "team/train", "why", NOW + 60)
+    assert [failed.until - NOW for failed in moves.failed(NOW + 60)] == [1260.0]
 
 
 def test_failures_on_record_count_after_a_start() -> None:

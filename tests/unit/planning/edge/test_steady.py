@@ -227,3 +227,34 @@ def test_near_are_ready_pods_on_ready_nodes_and_all_are_counted() -> None:
     assert edge_ratios(state) == [0.5]
     silent = make_snapshot([near("e", is_ready=False), near("f"), FAR], pods)
     assert edge_ratios(present(silent.cluster, policy())) == [0.0]
+
+
+@pytest.mark.parametrize(("age_s", "comes"), [(59.0, ["web"]), (60.0, [])])
+def test_a_copy_that_does_not_start_keeps_others_from_its_node(age_s: float, comes: list[str]) -> None:
+    """It belongs to nobody until it is Ready, and so to no service."""
+    copy = running(make_pod("api-m0", "1", owner=None, twin_of="api-uid"), "e")
+    hangs = not_ready(copy, since_s=age_s, phase=Phase.PENDING)
+    assert moved([near(), FAR], [*of("web", 1), hangs]) == comes
+
+
+@pytest.mark.parametrize(
+    ("near_method", "cloud_method", "gains"),
+    [
+        pytest.param(MigrationMethod.REPLACE, MigrationMethod.REPLACE, [], id="none of them may be down"),
+        pytest.param(MigrationMethod.EVICT, MigrationMethod.REPLACE, ["all", "some"], id="one is evicted anyhow"),
+        pytest.param(MigrationMethod.REPLACE, MigrationMethod.EVICT, ["all", "some"], id="the other is"),
+    ],
+)
+def test_pods_that_would_change_places_stay_if_none_may_be_down_for_it(
+    near_method: MigrationMethod, cloud_method: MigrationMethod, gains: list[str]
+) -> None:
+    """Neither node has room for both pods; a third pod comes to the edge all the same, where it finds room."""
+    groups = [
+        NodeGroup("near", tier=Tier.EDGE, is_elastic=False, cleaning=CleaningRules(migration=near_method)),
+        NodeGroup("cloud", limits=Limits(max_nodes=0), cleaning=CleaningRules(migration=cloud_method)),
+    ]
+    far, other = (make_node(name, "1", "64Gi", labels={GROUP_LABEL: "cloud"}) for name in ("far", "other"))
+    pods = [*of("some", 1, "e", qos=0.0), *of("all", 1, "far")]
+    assert moved([near(cpu="1"), far], pods, make_policy(groups)) == gains
+    small = of("small", 1, "other", requests=amounts("500m", "64Mi", 1))
+    assert "small" in moved([near(cpu="1500m"), far, other], [*pods, *small], make_policy(groups))
