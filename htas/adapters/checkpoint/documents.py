@@ -105,6 +105,11 @@ def stands_for(twin: Json, record: MigrationRecord) -> bool:
     return (twin["metadata"].get("labels") or {}).get(TWIN_OF) == record.uid
 
 
+def is_introduced(twin: Json) -> bool:
+    """Whether a twin bears labels by which Services send to it, its place with the controller or not."""
+    return bool(set(twin["metadata"].get("labels") or ()) - {TWIN_OF, *MARKS, *OF_THE_NODE})
+
+
 def journalled(record: MigrationRecord) -> Json:
     """The patch that writes a move's state on a pod. Over, it stays to be read, and is not looked for any more."""
     return {
