@@ -36,6 +36,8 @@ class Cluster:
         self.before: Hook = nothing
         self.after: Hook = nothing
         self.writes: list[tuple[str, str]] = []
+        self.reads: list[str] = []
+        """The paths that were asked for."""
         self._versions = count(100)
 
     @contextmanager
@@ -91,6 +93,8 @@ class Cluster:
     # What it answers.
 
     def _answer(self, request: Request) -> Answer | None:
+        if request.method == "GET":
+            self.reads.append(request.path)
         if match := NODE.fullmatch(request.path):
             found = self.nodes.get(match[1])
             return Answer(body=found) if found is not None else refusal(404, message=f"node {match[1]} not found")

@@ -102,6 +102,8 @@ def test_a_copy_takes_over_once_its_owner_would_call_it_available() -> None:
     with world.engine() as engine:
         engine.start(begun(), "b", REPLACE)
         until(lambda: len(world.cluster.pods) == 2)
+        path = f"/api/v1/namespaces/team/pods/{world.twin['metadata']['name']}"
+        until(lambda: world.cluster.reads.count(path) >= 3)
         known = time.time()
         ready_since(world, 61.0)
         record = over(engine)
@@ -190,7 +192,7 @@ def test_a_pod_that_is_not_ready_would_be_deleted_instead_and_is_waited_for() ->
     world.cluster.before = note
     with world.engine() as engine:
         engine.run()
-        until(lambda: ("PATCH", "train") in world.cluster.writes)
+        until(lambda: "/api/v1/namespaces/team/pods" in world.cluster.reads)
         world.cluster.say(other, RUNNING, phase="Running")
         assert over(engine).state is DONE
     assert was_ready == [True]
