@@ -52,6 +52,7 @@ POINTS = (
     "move.twin-created",
     "move.restored",
     "move.orphaned",
+    "move.introduced",
     "move.source-first-to-go",
     "move.adopted",
     "move.switched",

@@ -99,6 +99,8 @@ class Refusal(StrEnum):
     """What the source writes there after the dump is there when its twin begins to do it again."""
     DEVICE = "Device"
     """CRIU does not dump the state of a GPU or another device."""
+    RESOURCE_CLAIM = "ResourceClaim"
+    """The scheduler allocates what a pod claims, and a twin does not meet it."""
     HOST_NAMESPACE = "HostNamespace"
     """It shares the network, processes or IPC of its node."""
     SOURCE_CANNOT_CHECKPOINT = "SourceRuntimeCannotCheckpoint"

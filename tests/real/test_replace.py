@@ -27,6 +27,7 @@ STEPS = (
     "move.prepared",
     "move.twin-created",
     "move.restored",
+    "move.introduced",
     "move.source-first-to-go",
     "move.adopted",
     "move.switched",

@@ -105,6 +105,11 @@ def stands_for(twin: Json, record: MigrationRecord) -> bool:
     return (twin["metadata"].get("labels") or {}).get(TWIN_OF) == record.uid
 
 
+def is_introduced(twin: Json) -> bool:
+    """Whether a twin bears labels by which Services send to it, its place with the controller or not."""
+    return bool(set(twin["metadata"].get("labels") or ()) - {TWIN_OF, *MARKS, *OF_THE_NODE})
+
+
 def journalled(record: MigrationRecord) -> Json:
     """The patch that writes a move's state on a pod. Over, it stays to be read, and is not looked for any more."""
     return {
@@ -120,12 +125,20 @@ def journalled(record: MigrationRecord) -> Json:
 
 MARKS = (MOVING, RESTORED, FRESH, LEFT_BEHIND)
 """Labels that tell of one pod's move, and are not handed on."""
+OF_THE_NODE = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+"""Labels that the API server copies from a pod's node: a twin in another zone has its own."""
+BY_ADMISSION = ("priority", "preemptionPolicy", "overhead")
+"""What admission writes from the classes that a pod names. A class may say something else since, and the API server
+refuses (403) a pod that gives a number of its own; left out, it is filled in."""
+NO_TWINS = ("ephemeralContainers", "schedulingGates", *BY_ADMISSION)
+"""Of a source's spec."""
+_OF_A_LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 
 
 def origin(source: Json, record: MigrationRecord) -> Origin:
     """What of a source its twin gets when it takes over."""
     meta = source["metadata"]
-    labels = {key: text for key, text in (meta.get("labels") or {}).items() if key not in MARKS}
+    labels = {key: text for key, text in (meta.get("labels") or {}).items() if key not in MARKS + OF_THE_NODE}
     owners, finalizers = meta.get("ownerReferences") or [], meta.get("finalizers") or []
     return Origin(meta["name"], meta["uid"], record.source, record.started_at, labels, owners, finalizers)
 
@@ -148,7 +161,31 @@ def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_p
 
 def copy_of(source: Json, record: MigrationRecord) -> Json:
     """The pod that is started afresh: the source's spec on the target, init containers and all."""
-    return _twin(source, record, source["spec"])
+    labels = source["metadata"].get("labels") or {}
+    spec = dict(source["spec"])
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            spec[part] = [_with_literal_labels(each, labels) for each in spec[part]]
+    return _twin(source, record, spec)
+
+
+def _with_literal_labels(container: Json, labels: Mapping[str, str]) -> Json:
+    """A container whose variables do not ask for labels of its pod: DD_SERVICE would be empty for the copy's life.
+
+    The kubelet resolves them when the container starts, and the twin has no labels then. Annotations it has, and the
+    labels of its node, which are not the source's. A label that is missing is an empty string, as to the kubelet.
+    """
+    if not container.get("env"):
+        return container
+    return {**container, "env": [_literal(each, labels) for each in container["env"]]}
+
+
+def _literal(variable: Json, labels: Mapping[str, str]) -> Json:
+    path = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+    asked = _OF_A_LABEL.fullmatch(path)
+    if asked is None or asked[1] in OF_THE_NODE:
+        return variable
+    return {"name": variable["name"], "value": labels.get(asked[1], "")}
 
 
 def _twin(source: Json, record: MigrationRecord, spec: Json) -> Json:
@@ -157,7 +194,7 @@ def _twin(source: Json, record: MigrationRecord, spec: Json) -> Json:
     """
     meta = source["metadata"]
     given = {MOVE: msgspec.json.encode(origin(source, record)).decode()}
-    kept = {key: value for key, value in spec.items() if key not in ("ephemeralContainers", "schedulingGates")}
+    kept = {key: value for key, value in spec.items() if key not in NO_TWINS}
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key != MIGRATION}
     return {
         "apiVersion": "v1",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from htas.adapters.checkpoint.documents import LEFT_BEHIND, RESTORED, Json
@@ -15,6 +17,11 @@ CONFLICTS = 10
 GRACE_S = 1
 """For the processes of a pod that is deleted: a shell as the first of them ignores SIGTERM, and longer would be so much
 work done twice."""
+
+_CONTROLLERS = {
+    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
+    "ReplicationController": "/api/v1/namespaces/{}/replicationcontrollers",
+}
 
 
 class Objects:
@@ -89,6 +96,22 @@ class Objects:
         path = f"/api/v1/namespaces/{part(pod['metadata']['namespace'])}/pods"
         found = msgspec.json.decode(self._api.get(path, {"fieldSelector": "spec.nodeName="}))["items"]
         return any(owners & {own["uid"] for own in each["metadata"].get("ownerReferences") or ()} for each in found)
+
+    def controller(self, namespace: str, kind: str, name: str) -> Json | None:
+        """A ReplicaSet or ReplicationController, read as a list of one: HTAS may list them, and not get them."""
+        base = _CONTROLLERS[kind].format(part(namespace))
+        listed: list[Json] = msgspec.json.decode(self._api.get(base, {"fieldSelector": f"metadata.name={name}"}))[
+            "items"
+        ]
+        return listed[0] if listed else None
+
+    def selected(self, namespace: str, labels: Mapping[str, str]) -> list[Json]:
+        """The pods of a namespace that bear labels."""
+        query = {"labelSelector": ",".join(f"{key}={text}" for key, text in labels.items())}
+        found: list[Json] = msgspec.json.decode(self._api.get(f"/api/v1/namespaces/{part(namespace)}/pods", query))[
+            "items"
+        ]
+        return found
 
     def node(self, name: str) -> Json | None:
         try:

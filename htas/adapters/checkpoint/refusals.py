@@ -69,6 +69,8 @@ def _to_any_twin(pod: Json) -> Iterator[tuple[Refusal, str]]:
         yield Refusal.OWNER_UNKNOWN, f"belongs to a {kind}"
     if pod["spec"].get("readinessGates"):
         yield Refusal.READINESS_GATE, "has a readiness gate, which whoever sets it does not set on a twin"
+    if pod["spec"].get("resourceClaims"):
+        yield Refusal.RESOURCE_CLAIM, "claims a device, which the scheduler would allocate"
 
 
 def _to_a_fresh_copy(pod: Json) -> Iterator[tuple[Refusal, str]]:
@@ -78,8 +80,6 @@ def _to_a_fresh_copy(pod: Json) -> Iterator[tuple[Refusal, str]]:
     spec = pod["spec"]
     if owner_kind(pod) == "Job" or spec.get("restartPolicy", "Always") != "Always":
         yield Refusal.BEGINS_AGAIN, "runs to an end, and a fresh copy would begin its work again"
-    if spec.get("resourceClaims"):
-        yield Refusal.DEVICE, "claims a device, which the scheduler would allocate"
     for reason, what in _lost_with_its_node(pod):
         if reason not in STARTED_ANEW:
             yield reason, what

@@ -14,6 +14,7 @@ import structlog
 from htas.adapters.checkpoint.documents import (
     Json,
     found_in,
+    is_introduced,
     is_ready,
     is_twin_of,
     journalled,
@@ -23,12 +24,14 @@ from htas.adapters.checkpoint.documents import (
     twin_name_of,
 )
 from htas.adapters.checkpoint.failures import StepFailedError, shortened
+from htas.adapters.checkpoint.handover import Handover
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
 from htas.adapters.checkpoint.methods import Checkpointing, Method
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
+from htas.adapters.checkpoint.owners import is_available
 from htas.adapters.checkpoint.present import Present
-from htas.adapters.checkpoint.removal import POLL_S, Removal, poll_s
+from htas.adapters.checkpoint.removal import POLL_S, Removal, at_once_s, poll_s
 from htas.adapters.checkpoint.restoring import has_come_up, late
 from htas.adapters.checkpoint.switching import Switching
 from htas.adapters.twins import has_ended, is_switched
@@ -73,6 +76,7 @@ class Steps:
         self._grace = grace
         self._present = Present(objects, settings)
         self._switching = Switching(objects, reached)
+        self._handover = Handover(objects, self._present, self._switching, closing, reached)
         self._removal = Removal(objects, closing)
         limits = settings.deadlines
         self._steps: dict[MigrationState, tuple[Step, float]] = {
@@ -174,14 +178,18 @@ class Steps:
 
     def _restore(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
         began = time.monotonic()
-        name = self._method.restore(record, self._present.movable_source(record), within_s)
+        source = self._present.movable_source(record)
+        name = self._method.restore(record, source, within_s)
         self._reached("move.twin-created")
         namespace = record.pod.partition("/")[0]
+        min_ready_s = self._handover.min_ready_s(record, source)
+        within_s += min_ready_s
         while not self._closing.is_set():
             twin = self._objects.pod(namespace, name)
             if twin is None or not is_twin_of(twin, record):
                 raise StepFailedError(Failure.RESTORE_FAILED, f"pod {name} went before it ran")
-            if has_come_up(record, twin, self._present.running_source(record)):
+            is_up = has_come_up(record, twin, self._present.running_source(record))
+            if is_up and is_available(twin, min_ready_s, self._clock()):
                 return self._write(record, MigrationState.RESTORED, twin=name)
             if time.monotonic() > began + within_s:
                 self._present.check_target(record)
@@ -191,6 +199,8 @@ class Steps:
 
     def _switch(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
         self._present.check_source_node(record, may_be_gone=True)
+        if not self._handover.prepare(record, within_s):
+            return record
         switched = record.advanced(MigrationState.SWITCHED, self._clock())
         self._switching.switch(record, switched)
         self._reached("move.switched")
@@ -277,8 +287,8 @@ class Steps:
     # Backwards.
 
     def _failed(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
-        """Clean up after an attempt; then the next one, or the end. A move that has switched all the same goes on."""
-        ahead = self._ahead(record)
+        """Clean up after an attempt; then the next one, or the end. A move that switched, or may still, goes on."""
+        ahead = self._ahead(record) or self._handover.inherited(record, self._clock())
         if ahead is not None:
             return ahead
         failure = self._explained(record, failure)
@@ -355,7 +365,11 @@ class Steps:
 
         unswitched()
         self._switching.undo(record)  # at once: a Job that was left without its pod has another made
-        return self._removal.remove(unswitched, self._settings.deadlines.switch_s)
+        return self._removal.remove(unswitched, self._settings.deadlines.switch_s, self._grace_of_a_twin)
+
+    def _grace_of_a_twin(self, twin: Json) -> int:
+        """One that has served, as any copy may by now, ends as its source would."""
+        return self._grace(twin) if is_introduced(twin) else at_once_s(twin)
 
     def _clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool = False) -> bool:
         """Whether all was removed; what could not be is left to later."""

@@ -3,7 +3,8 @@
 A Job that sees two active pods deletes the one that has been ready for less time: the twin. So the source is taken
 from it first, and the twin given to it within the second for which the Job controller gathers changes before it looks.
 A ReplicaSet looks at once and would make a replacement. So it is given the twin first, and of two pods it deletes the
-one of the lower deletion cost: the source.
+one of the lower deletion cost: the source. Where a Deployment's hash is in its selector, the twin is given all other
+labels a while before, so that Services send to it when the source ends.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from htas.adapters.checkpoint.documents import (
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.journal import TakenOverError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
+from htas.adapters.checkpoint.owners import HASH
 from htas.adapters.checkpoint.restoring import has_come_up
 from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord
@@ -53,6 +55,32 @@ class Switching:
             except ConflictError:  # somebody else changed one of the two: it may have ended
                 if attempt == CONFLICTS - 1:
                     raise
+
+    def introduce(self, record: MigrationRecord) -> bool:
+        """Give a twin its source's labels, but for the one without which no ReplicaSet counts it: it serves beside it.
+
+        True also where it had them: nobody knows since when. False: there is no source, or the twin has its place.
+        Raises what `switch` raises.
+        """
+        for attempt in range(CONFLICTS):
+            twin, source = self._twin(record), self._source(record)
+            if source is None or is_switched(twin):
+                return False
+            if not stands_for(twin, record):
+                raise TakenOverError(f"pod {record.twin} is no twin any more")
+            self.check_twin(twin, source, record)
+            given = origin(source, record)
+            labels = {key: text for key, text in given.labels.items() if key != HASH}
+            if labels.items() <= twin["metadata"]["labels"].items():
+                return True
+            annotation = {MOVE: msgspec.json.encode(given).decode()}  # what is taken from it again, if need be
+            try:
+                self._objects.patch(twin, {"metadata": {"labels": labels, "annotations": annotation}})
+                return True
+            except ConflictError:
+                if attempt == CONFLICTS - 1:
+                    raise
+        raise AssertionError("the last conflict is raised")
 
     def take_from(self, record: MigrationRecord) -> None:
         """Take a twin from its controller again. The source's journal is what counts from then on."""
@@ -102,7 +130,7 @@ class Switching:
             if kept is None:  # it was written before the source was touched
                 what = f"somebody removed the annotation {MOVE} of pod {record.twin}"
                 raise StepFailedError(Failure.SWITCH_FAILED, what)
-            self._adopt(twin, kept, switched)
+            self.adopt(twin, kept, switched)
             return
         if source is None or has_ended(source) or source["metadata"].get("deletionTimestamp"):
             raise _ended(record)
@@ -121,9 +149,9 @@ class Switching:
             costs = {DELETION_COST: FIRST_TO_GO} | ({} if own in (None, FIRST_TO_GO) else {COST_BEFORE: own})
             self._objects.patch(source, {"metadata": {"annotations": costs}})
             self._reached("move.source-first-to-go")
-        self._adopt(twin, given, switched)
+        self.adopt(twin, given, switched)
 
-    def _adopt(self, twin: Json, given: Origin, switched: MigrationRecord) -> None:
+    def adopt(self, twin: Json, given: Origin, switched: MigrationRecord) -> None:
         """Between a Job's two patches nothing else may come, so a conflict is met by the same patch anew."""
         patch = adoption(given)
         for part, values in journalled(switched)["metadata"].items():

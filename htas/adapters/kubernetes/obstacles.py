@@ -22,8 +22,9 @@ def obstacles(raw: wire.Pod) -> tuple[Refusal, ...]:
         Refusal.EMPTY_DIR: any(volume.empty_dir is not None for volume in volumes),
         Refusal.READ_WRITE_ONCE: any(volume.ephemeral is not None for volume in volumes),
         Refusal.LOCAL_VOLUME: any(not _is_known(volume) for volume in volumes),
-        Refusal.DEVICE: bool(spec.resource_claims) or any(map(_uses_device, spec.containers)),
+        Refusal.DEVICE: any(map(_uses_device, spec.containers)),
         Refusal.READINESS_GATE: bool(spec.readiness_gates),
+        Refusal.RESOURCE_CLAIM: bool(spec.resource_claims),
     }
     return tuple(reason for reason, is_there in found.items() if is_there)
 

@@ -17,7 +17,9 @@ from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 TAKE_A_TWIN = frozenset({"Job", "ReplicaSet", "ReplicationController"})
 """Controllers that were seen to take a twin for the pod it replaces."""
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
-KEEP_FROM_STARTING = frozenset({Refusal.READ_WRITE_ONCE, Refusal.LOCAL_VOLUME, Refusal.READINESS_GATE})
+KEEP_FROM_STARTING = frozenset(
+    {Refusal.READ_WRITE_ONCE, Refusal.LOCAL_VOLUME, Refusal.READINESS_GATE, Refusal.RESOURCE_CLAIM}
+)
 """Obstacles to a fresh copy beside the source, too. The others are about checkpoints: a GPU, say, starts anew."""
 
 WORDS = {
@@ -27,6 +29,7 @@ WORDS = {
     Refusal.READ_WRITE_ONCE: "its ephemeral volume is bound to its name",
     Refusal.LOCAL_VOLUME: "it has a volume of a kind that nobody tried",
     Refusal.DEVICE: "it uses a device, whose state cannot be dumped",
+    Refusal.RESOURCE_CLAIM: "it claims a device (resourceClaims), which the scheduler would allocate",
     Refusal.HOST_NAMESPACE: "it shares a namespace of its node",
     Refusal.READINESS_GATE: "somebody else says when it is Ready (readinessGates), and sees no twin",
 }

@@ -13,6 +13,9 @@ from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Req
 
 Json = dict[str, Any]
 POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)")
+CONTROLLERS = re.compile(
+    r"/apis/apps/v1/namespaces/([^/]+)/replicasets|/api/v1/namespaces/([^/]+)/replicationcontrollers"
+)
 NODE = re.compile(r"/api/v1/nodes/([^/]+)")
 RUNNING: Json = {"running": {"startedAt": "2026-11-21T10:00:00Z"}}
 Hook = Callable[[str, str, Json], object]
@@ -28,9 +31,13 @@ class Cluster:
     def __init__(self) -> None:
         self.pods: dict[tuple[str, str], Json] = {}
         self.nodes: dict[str, Json] = {}
+        self.controllers: dict[tuple[str, str], Json] = {}
+        """By namespace and name."""
         self.before: Hook = nothing
         self.after: Hook = nothing
         self.writes: list[tuple[str, str]] = []
+        self.reads: list[str] = []
+        """The paths that were asked for."""
         self._versions = count(100)
 
     @contextmanager
@@ -86,6 +93,8 @@ class Cluster:
     # What it answers.
 
     def _answer(self, request: Request) -> Answer | None:
+        if request.method == "GET":
+            self.reads.append(request.path)
         if match := NODE.fullmatch(request.path):
             found = self.nodes.get(match[1])
             return Answer(body=found) if found is not None else refusal(404, message=f"node {match[1]} not found")
@@ -93,14 +102,16 @@ class Cluster:
             return self._of_pod(request, match[1], match[2])
         if request.method == "POST":
             return self._created(request)
+        if match := CONTROLLERS.fullmatch(request.path):
+            key = match[1] or match[2], request.query["fieldSelector"].removeprefix("metadata.name=")
+            return Answer(body={"items": [self.controllers[key]] if key in self.controllers else []})
         return Answer(body={"items": [copy.deepcopy(pod) for pod in self._listed(request.query)]})
 
     def _listed(self, query: dict[str, str]) -> list[Json]:
         label = query.get("labelSelector")
         if label is not None:
-            key, _, wanted = label.partition("=")
-            labelled = [pod for pod in self.pods.values() if key in (pod["metadata"].get("labels") or {})]
-            return [pod for pod in labelled if wanted in ("", pod["metadata"]["labels"][key])]
+            wanted = dict(each.partition("=")[::2] for each in label.split(",") if each)
+            return [pod for pod in self.pods.values() if _bears(pod, wanted)]
         return [pod for pod in self.pods.values() if not pod["spec"].get("nodeName")]
 
     def _created(self, request: Request) -> Answer | None:
@@ -157,6 +168,11 @@ class Cluster:
     def changed(self, pod: Json) -> None:
         """Somebody wrote it: what was read before is of an older version."""
         pod["metadata"]["resourceVersion"] = str(next(self._versions))
+
+
+def _bears(pod: Json, wanted: dict[str, str]) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return all(key in labels and text in ("", labels[key]) for key, text in wanted.items())
 
 
 def merge(into: Json, patch: Json) -> None:

@@ -90,6 +90,9 @@ class World:
         for node in ("a", "b"):
             self.cluster.add_node(node)
         self.source = self.cluster.add(a_source(owner))
+        if owner == "ReplicaSet":
+            wanted = {"replicas": 1, "selector": {"matchLabels": {"app": "train"}}}
+            self.cluster.controllers["team", "o"] = {"metadata": {"name": "o", "uid": "u-o"}, "spec": wanted}
         self.method: Callable[[Objects], Method] = self._disks
 
     def left(self, state: MigrationState, *, ago_s: float = 0.0, **changes: Any) -> MigrationRecord:

@@ -6,6 +6,7 @@ import msgspec
 
 from htas.adapters.checkpoint.documents import (
     LEFT_BEHIND,
+    copy_of,
     found_in,
     journalled,
     origin,
@@ -21,10 +22,10 @@ from tests.unit.adapters.checkpoint.pods import Json, a_pod, a_record
 
 
 def test_a_twin_is_restored_on_the_target_and_belongs_to_nobody() -> None:
-    source = a_pod(owner="Job", initContainers=[{"name": "once"}], priority=7)
+    source = a_pod(owner="Job", initContainers=[{"name": "once"}], hostname="h")
     twin = twin_of(source, a_record(), ["ck:1"], "Never")
     spec = twin["spec"]
-    assert (spec["nodeName"], spec["priority"]) == ("b", 7)
+    assert (spec["nodeName"], spec["hostname"]) == ("b", "h")
     assert "initContainers" not in spec
     assert spec["containers"] == [{"name": "main", "image": "ck:1", "imagePullPolicy": "Never"}]
     assert "ownerReferences" not in twin["metadata"]
@@ -51,6 +52,24 @@ def test_a_twin_that_takes_over_has_what_the_source_had_and_not_the_marks_of_mov
     assert patch["labels"] == {"app": "train", "batch.kubernetes.io/job-completion-index": "3"}
     assert patch["ownerReferences"] == source["metadata"]["ownerReferences"]
     assert patch["finalizers"] == ["batch.kubernetes.io/job-tracking"]
+
+
+def test_a_twin_has_the_zone_of_its_own_node() -> None:
+    """The API server copies it from the node; handed on, a twin in b would say that it is in a."""
+    source = a_pod(owner="ReplicaSet")
+    source["metadata"]["labels"] |= {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r"}
+    given = origin(source, a_record())
+    assert not [key for key in given.labels if key.startswith("topology")]
+    assert adoption(given)["metadata"]["labels"]["app"] == "train"
+
+
+def test_what_admission_fills_in_is_left_to_it() -> None:
+    """A PriorityClass that was written anew has another number by now, and the API server refuses the old one."""
+    filled = {"priority": 7, "preemptionPolicy": "Never", "overhead": {"cpu": "1"}}
+    source = a_pod(owner="ReplicaSet", priorityClassName="high", runtimeClassName="kata", **filled)
+    for twin in (twin_of(source, a_record(), ["ck:1"], "Never"), copy_of(source, a_record(method="replace"))):
+        assert not filled.keys() & twin["spec"].keys()
+        assert (twin["spec"]["priorityClassName"], twin["spec"]["runtimeClassName"]) == ("high", "kata")
 
 
 def test_what_is_journalled_is_read_again() -> None:

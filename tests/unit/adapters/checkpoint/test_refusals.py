@@ -27,6 +27,7 @@ TWO = [{"name": "main", "image": "i"}, {"name": "side", "image": "i"}]
         ({"volumes": [{"name": "v", "emptyDir": {}}]}, Refusal.EMPTY_DIR),
         ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, Refusal.HOST_PATH),
         ({"volumes": [{"name": "v", "csi": {}}]}, Refusal.LOCAL_VOLUME),
+        ({"resourceClaims": [{"name": "gpu"}]}, Refusal.RESOURCE_CLAIM),
     ],
 )
 def test_what_would_be_lost_is_refused(changes: dict[str, Any], reason: Refusal) -> None:
@@ -100,7 +101,7 @@ def test_what_cannot_be_dumped_can_be_started_afresh(changes: dict[str, Any]) ->
         pytest.param({"restartPolicy": "OnFailure"}, Refusal.BEGINS_AGAIN, id="it runs to an end"),
         pytest.param({"volumes": [{"name": "v", "ephemeral": {}}]}, Refusal.READ_WRITE_ONCE, id="a claim of its own"),
         pytest.param({"volumes": [{"name": "v", "csi": {}}]}, Refusal.LOCAL_VOLUME, id="a volume nobody tried"),
-        pytest.param({"resourceClaims": [{"name": "gpu"}]}, Refusal.DEVICE, id="a device to be allocated"),
+        pytest.param({"resourceClaims": [{"name": "gpu"}]}, Refusal.RESOURCE_CLAIM, id="a device to be allocated"),
         pytest.param({"readinessGates": [{"conditionType": "x"}]}, Refusal.READINESS_GATE, id="a readiness gate"),
     ],
 )

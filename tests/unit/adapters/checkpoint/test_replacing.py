@@ -89,6 +89,32 @@ def test_the_copy_is_the_pods_own_manifest_and_nobodys_until_it_takes_over() -> 
     assert RESTORED not in twin["metadata"]["labels"], "no node keeps an image for it"
 
 
+def _asking(field: str) -> Json:
+    return {"name": "X", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        pytest.param(_asking("metadata.labels['app']"), {"name": "X", "value": "train"}, id="a label"),
+        pytest.param(_asking("metadata.labels['none']"), {"name": "X", "value": ""}, id="a label that it has not"),
+        pytest.param(_asking("metadata.annotations['keep']"), None, id="an annotation, which the copy has"),
+        pytest.param(_asking("metadata.labels['topology.kubernetes.io/zone']"), None, id="the zone, which is its own"),
+        pytest.param(_asking("metadata.name"), None, id="its name"),
+        pytest.param({"name": "X", "value": "plain"}, None, id="a value"),
+        pytest.param({"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, None, id="a Secret's"),
+    ],
+)
+def test_a_copys_variables_have_the_labels_that_it_gets_only_later(asked: Json, given: Json | None) -> None:
+    """The kubelet reads them once, when the container starts."""
+    each = {"name": "main", "env": [asked]}
+    source = a_pod(owner="ReplicaSet", containers=[each], initContainers=[{**each, "name": "once"}])
+    source["metadata"]["labels"]["topology.kubernetes.io/zone"] = "a"
+    spec = copy_of(source, a_record(MigrationState.PREPARED, method="replace"))["spec"]
+    assert [spec[part][0]["env"] for part in ("containers", "initContainers")] == [[given or asked]] * 2
+    assert source["spec"]["containers"][0]["env"] == [asked], "the source is as it was"
+
+
 def test_until_the_copy_is_ready_the_pod_serves_on() -> None:
     world = shop()
     slow_to_start(world)

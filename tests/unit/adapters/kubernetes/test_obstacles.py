@@ -33,6 +33,7 @@ CLEAN = {"annotations": {SAFE_LOCAL_VOLUMES: "scratch"}}
         pytest.param({}, {"hostPID": True}, [Refusal.HOST_NAMESPACE], id="the node's processes"),
         pytest.param({}, {"initContainers": [asking("side", always=True)]}, [Refusal.SIDECAR], id="a sidecar"),
         pytest.param({}, {"readinessGates": [{"conditionType": "example.com/target-health"}]}, [Refusal.READINESS_GATE], id="somebody else says when it is ready"),
+        pytest.param({}, {"resourceClaims": [{"name": "gpu"}]}, [Refusal.RESOURCE_CLAIM], id="a device that it claims"),
         pytest.param({}, {"initContainers": [asking("init")]}, [], id="an init container that has ended"),
         pytest.param({}, {"hostIPC": True, "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}]}, [Refusal.HOST_NAMESPACE, Refusal.EMPTY_DIR], id="each reason once"),
     ],

@@ -67,6 +67,7 @@ def owned_by(kind: str) -> dict[str, Any]:
                 Refusal.EMPTY_DIR,
                 Refusal.HOST_PATH,
                 Refusal.DEVICE,
+                Refusal.RESOURCE_CLAIM,
                 Refusal.SIDECAR,
                 Refusal.HOST_NAMESPACE,
             )
@@ -137,7 +138,12 @@ REPLACING = policy_with({"migration": MigrationMethod.REPLACE})
         ),
         *(
             pytest.param({"obstacles": (Refusal.DEVICE, reason)}, reason, id=f"an obstacle: {reason}")
-            for reason in (Refusal.READ_WRITE_ONCE, Refusal.LOCAL_VOLUME, Refusal.READINESS_GATE)
+            for reason in (
+                Refusal.READ_WRITE_ONCE,
+                Refusal.LOCAL_VOLUME,
+                Refusal.READINESS_GATE,
+                Refusal.RESOURCE_CLAIM,
+            )
         ),
         pytest.param(with_claim("once"), Refusal.READ_WRITE_ONCE, id="a volume for one node"),
         pytest.param(with_claim("single"), Refusal.READ_WRITE_ONCE, id="a volume for one pod"),
