@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +156,13 @@ def real_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     flags = "--node-monitor-period=2s --node-monitor-grace-period=20s"
     cluster = Cluster(directory / "kube", binaries, HTAS_KUBE_CONTROLLER_FLAGS=flags)
     options = {"HTAS_NODES_CONTEXT": "htas-t", "HTAS_NODES_NET": "10.94", "HTAS_NODES_REGISTRIES": REGISTRY}
-    nodes = RealNodes(directory / "nodes", cluster, **options)
-    yield World(cluster, nodes)
-    if kept is None:
-        nodes.purge()
-        cluster.purge()
+    with ExitStack() as purged:  # a control plane whose nodes do not start is left behind by nobody
+        if kept is None:
+            purged.callback(cluster.purge)
+        nodes = RealNodes(directory / "nodes", cluster, **options)
+        if kept is None:
+            purged.callback(nodes.purge)
+        yield World(cluster, nodes)
 
 
 @pytest.fixture
