@@ -83,3 +83,8 @@ def is_switched(pod: Json) -> bool:
 
 def has_ended(pod: Json) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_ending(pod: Json) -> bool:
+    """Whether a pod has ended, or was told to."""
+    return has_ended(pod) or bool(pod["metadata"].get("deletionTimestamp"))

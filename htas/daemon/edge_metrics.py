@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.edge.fragmentation import node_fragmentation
-from htas.planning.edge.present import present
+from htas.planning.edge.present import edge_nodes, present
 from htas.planning.edge.quality import edge_ratios, service_qualities
 
 
@@ -18,8 +18,8 @@ def edge_metrics(view: ClusterView, policy: Policy) -> Iterator[Metric]:
     ratio = GaugeMetricFamily("htas_edge_ratio", "Share of a service's pods on the edge.", labels=["service"])
     qos = GaugeMetricFamily("htas_edge_qos", "What that is worth, by its target.", labels=["service"])
     unused = GaugeMetricFamily("htas_edge_fragmentation", "Share free that no service can use.", labels=["node"])
-    state = present(view, policy)
-    if state.nodes:
+    if edge_nodes(view.nodes, policy):
+        state = present(view, policy)
         names = [service.name for service in state.services]
         for service, share in zip(names, edge_ratios(state), strict=True):
             ratio.add_metric([service], share)

@@ -158,18 +158,24 @@ def test_a_suggestion_goes_on_after_a_kill(point: str, trial: Callable[..., Tria
         assert daemon.stop() == 0
 
 
+def killed_with_both_evicted(shop: Trial, tmp_path: Path) -> list[Json]:
+    """A daemon dies once it has evicted two of api's pods; their replacements, which wait."""
+    killed = Htas(shop.config, tmp_path / "killed.log", {VARIABLE: "rearrange.evicted:2"})
+    killed.says("leads")
+    shop.fill()
+    shop.scale("web", 1)
+    eventually(lambda: killed.process.poll() is not None, 60, "the daemon has evicted both and is killed")
+    waiting: list[Json] = eventually(lambda: shop.unbound("api", 2), 30, "their replacements wait")
+    return waiting
+
+
 @pytest.mark.parametrize("point", ["", CANCELLED])
 def test_strangers_in_the_room_of_its_steps_cancel_the_whole(
     point: str, trial: Callable[..., Trial], tmp_path: Path, tell: Tell
 ) -> None:
     """The daemon dies once both pods have been evicted, and strangers take the edge before the next one leads."""
     shop = trial()
-    killed = Htas(shop.config, tmp_path / "killed.log", {VARIABLE: "rearrange.evicted:2"})
-    killed.says("leads")
-    shop.fill()
-    shop.scale("web", 1)
-    eventually(lambda: killed.process.poll() is not None, 60, "the daemon has evicted both and is killed")
-    eventually(lambda: shop.unbound("api", 2), 30, "their replacements wait")
+    killed_with_both_evicted(shop, tmp_path)
     for number, where in enumerate(shop.free()):
         stranger = pod(f"stranger-{number}", cpu="1")
         stranger["spec"]["nodeName"] = where
@@ -194,12 +200,7 @@ def test_a_replacement_that_somebody_else_binds_cancels_the_whole(
 ) -> None:
     """The daemon dies once both pods have been evicted, and somebody else binds one of their replacements."""
     shop = trial()
-    killed = Htas(shop.config, tmp_path / "killed.log", {VARIABLE: "rearrange.evicted:2"})
-    killed.says("leads")
-    shop.fill()
-    shop.scale("web", 1)
-    eventually(lambda: killed.process.poll() is not None, 60, "the daemon has evicted both and is killed")
-    waiting = eventually(lambda: shop.unbound("api", 2), 30, "their replacements wait")
+    waiting = killed_with_both_evicted(shop, tmp_path)
     bind(shop.cluster, waiting[0]["metadata"]["name"], FAR)
     with Htas(shop.config, tmp_path / "again.log") as daemon:
         daemon.says("leads")

@@ -13,7 +13,7 @@ from htas.adapters.checkpoint.owners import HASH, Owner, Owners
 from htas.adapters.checkpoint.present import Present
 from htas.adapters.checkpoint.removal import poll_s
 from htas.adapters.checkpoint.switching import Switching
-from htas.adapters.twins import has_ended, is_switched, origin_of
+from htas.adapters.twins import is_ending, is_switched, origin_of
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 
 SEEN_S = 3.0
@@ -50,7 +50,7 @@ class Handover:
         False: this daemon ends meanwhile. Raises StepFailedError where another of its pods does not become Ready.
         """
         source, twin = self._present.source_or_none(record), self._present.twin(record)
-        if source is None or _is_ending(source) or twin is None or is_switched(twin):
+        if source is None or is_ending(source) or twin is None or is_switched(twin):
             return True
         owner = self._owner_of(source)
         if owner is None:
@@ -89,10 +89,10 @@ class Handover:
     def _heir(self, record: MigrationRecord) -> Json | None:
         source = self._present.source_or_none(record)
         is_lost = self._objects.node(record.source) is None
-        if source is not None and not _is_ending(source) and not is_lost:
+        if source is not None and not is_ending(source) and not is_lost:
             return None
         twin, node = self._present.twin(record), self._objects.node(record.target)
-        if twin is None or _is_ending(twin) or not is_ready(twin) or not stands_for(twin, record):
+        if twin is None or is_ending(twin) or not is_ready(twin) or not stands_for(twin, record):
             return None
         return twin if node is not None and is_ready(node) else None
 
@@ -110,7 +110,3 @@ class Handover:
             if self._closing.wait(poll_s(began)):
                 return False
         return True
-
-
-def _is_ending(pod: Json) -> bool:
-    return has_ended(pod) or bool(pod["metadata"].get("deletionTimestamp"))

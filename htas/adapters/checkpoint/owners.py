@@ -9,7 +9,7 @@ import msgspec
 
 from htas.adapters.checkpoint.documents import Json, is_ready
 from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.twins import has_ended
+from htas.adapters.twins import is_ending
 
 HASH = "pod-template-hash"
 """The label by which a Deployment tells its ReplicaSets' pods apart: it is in each one's selector."""
@@ -49,8 +49,7 @@ class Owners:
             for pod in found
             if pod["metadata"]["name"] not in but
             and any(each["uid"] == owner.uid for each in pod["metadata"].get("ownerReferences") or ())
-            and not pod["metadata"].get("deletionTimestamp")
-            and not has_ended(pod)
+            and not is_ending(pod)
         ]
 
     def wants_another(self, owner: Owner, but: Sequence[str]) -> bool:

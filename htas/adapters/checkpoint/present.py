@@ -7,7 +7,7 @@ from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.journal import TakenOverError
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.refusals import check_pod, unready
-from htas.adapters.twins import has_ended
+from htas.adapters.twins import is_ending
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, Refusal
 from htas.model.policy import MigrationMethod
 from htas.ports import MoveRefusedError
@@ -27,7 +27,7 @@ class Present:
 
     def running_source(self, record: MigrationRecord) -> Json:
         found = self.source_or_none(record)
-        if found is None or has_ended(found) or found["metadata"].get("deletionTimestamp"):
+        if found is None or is_ending(found):
             raise StepFailedError(Failure.SOURCE_ENDED, f"pod {record.pod} ended or was deleted", is_final=True)
         return found
 

@@ -34,7 +34,7 @@ from htas.adapters.checkpoint.present import Present
 from htas.adapters.checkpoint.removal import POLL_S, Removal, at_once_s, poll_s
 from htas.adapters.checkpoint.restoring import has_come_up, late
 from htas.adapters.checkpoint.switching import Switching
-from htas.adapters.twins import has_ended, is_switched
+from htas.adapters.twins import has_ended, is_ending, is_switched
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import ConflictError, HTASError, NotFoundError, PermanentError, TransientError
 
@@ -210,7 +210,7 @@ class Steps:
         """Delete the source, then whatever else is left. As long as the source lives, a twin that died is no loss."""
         within_s = self._settings.deadlines.switch_s
         source = self._present.source_or_none(record)
-        if source is not None and not has_ended(source) and not source["metadata"].get("deletionTimestamp"):
+        if source is not None and not is_ending(source):
             try:
                 self._check_taken_over(record, source)
             except StepFailedError as failure:

@@ -30,7 +30,7 @@ from htas.adapters.checkpoint.journal import TakenOverError
 from htas.adapters.checkpoint.objects import CONFLICTS, Objects
 from htas.adapters.checkpoint.owners import HASH
 from htas.adapters.checkpoint.restoring import has_come_up
-from htas.adapters.twins import MOVE, MOVED, Origin, adoption, has_ended, is_switched, origin_of, orphaning
+from htas.adapters.twins import MOVE, MOVED, Origin, adoption, is_ending, is_switched, origin_of, orphaning
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord
 from htas.ports import ConflictError
 
@@ -132,7 +132,7 @@ class Switching:
                 raise StepFailedError(Failure.SWITCH_FAILED, what)
             self.adopt(twin, kept, switched)
             return
-        if source is None or has_ended(source) or source["metadata"].get("deletionTimestamp"):
+        if source is None or is_ending(source):
             raise _ended(record)
         self.check_twin(twin, source, record)
         given = origin(source, record)

@@ -19,7 +19,7 @@ class Movers:
         self._now = now
         self._starting = services_starting(snapshot.cluster)
         self._disturbing = Disturbing(snapshot.cluster, policy, now)
-        self._ledger = ledger_of(snapshot, ())
+        self._ledger = ledger_of(snapshot)
         self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
             drain.node for drain in snapshot.drains
         }

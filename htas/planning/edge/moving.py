@@ -19,7 +19,7 @@ from htas.model.pods import Pod
 from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import PodClass
-from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.cleaning.ledger import BudgetLedger, ledger_of
 from htas.planning.edge.at_once import AtOnce, at_most_at_once
 from htas.planning.edge.decision import Decision, Move
 from htas.planning.edge.movers import Movers
@@ -74,7 +74,7 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
         decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
         if not decision.moves:
             return Suggestion()
-        trial = _Trial(situation, view, where, leaving, closed)
+        trial = _Trial(situation, view, where, leaving, ledger, closed)
         trial.run(decision)
         if not trial.unfit:
             return trial.accepted(decision)
@@ -98,6 +98,8 @@ class _Trial:
     view: EdgeView
     where: Mapping[str, str]
     leaving: Leaving
+    budgets: BudgetLedger
+    """Says which pods have any; what a decision spends of them is counted apart."""
     closed: Collection[str]
     """Nodes that nobody is moved to."""
     unfit: set[str] = field(default_factory=set)
@@ -150,7 +152,7 @@ class _Trial:
 
     def _check_budgets(self, decision: Decision) -> None:
         """More moves than a budget allows at once wait for the next period."""
-        ledger = ledger_of(self.situation.snapshot, ())
+        ledger = ledger_of(self.situation.snapshot)
         for move in decision.moves:
             pod = self.view.pods[move.pod]
             if ledger.try_spend([pod]) is not None:
@@ -159,7 +161,7 @@ class _Trial:
     def _check_at_once(self, decision: Decision) -> None:
         """Where no budget says how many pods of a service may be down at a time, a few are."""
         names = self.situation.opening.sim.table.nodes
-        at_once = AtOnce(self.view.pods, self.leaving, ledger_of(self.situation.snapshot))
+        at_once = AtOnce(self.view.pods, self.leaving, self.budgets)
         for move in decision.moves:
             pod = self.view.pods[move.pod]
             if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
