@@ -19,6 +19,7 @@ from htas.execution.ports import Ports
 from htas.model.plan import Plan, Preemption
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises, grace_of
+from htas.model.reasons import Unplaced
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cleaning.ledger import BudgetLedger
@@ -48,7 +49,7 @@ class Preempting:
             view = self.ports.cluster.observe()
         except HTASError as error:
             return [Outcome("preempt", item.pod, OutcomeStatus.DROPPED, str(error)) for item in plan.preempt]
-        round_ = _Round(view, snapshot, self.policy, self.ports.clock.now())
+        round_ = _Round(view, snapshot, self.policy, self.ports.clock.now(), plan)
         outcomes: list[Outcome] = []
         for beneficiary, group in groupby(plan.preempt, key=lambda item: item.beneficiary):
             items = list(group)
@@ -120,7 +121,8 @@ class Preempting:
 class _Round:
     """What the preemptions of one plan are checked against: the present view, and the pods that the plan meant."""
 
-    def __init__(self, view: ClusterView, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+    def __init__(self, view: ClusterView, snapshot: ClusterSnapshot, policy: Policy, now: float, plan: Plan) -> None:
+        self._gives_way = {item.pod for item in plan.unplaced if item.reason is Unplaced.GIVES_WAY}
         self.pods: Mapping[str, Pod] = {pod.key: pod for pod in view.pods}
         self._meant = {pod.key: pod.uid for pod in snapshot.cluster.pods}
         self._nodes = {node.name: node for node in view.nodes}
@@ -160,10 +162,12 @@ class _Round:
         return grace_of(victim, self._policy.group(node.group) if node is not None else None)
 
     def lesser_nominees(self, pod: Pod, node: str) -> Iterable[Pod]:
-        """Our own pods of lower priority that are nominated to a node; other schedulers take theirs back themselves."""
-        for other in self.pods.values():
-            is_ours = other.scheduler == self._scheduler and other.node is None
-            if is_ours and other.nominated_node == node and other.priority < pod.priority:
+        """Our own pods nominated to a node that give way to a pod; other schedulers take theirs back themselves."""
+        for key in sorted(self._gives_way):
+            other = self._present(key)
+            if other is None or other.node is not None or other.scheduler != self._scheduler:
+                continue
+            if other.nominated_node == node and other.priority < pod.priority:
                 yield other
 
     def _present(self, key: str) -> Pod | None:

@@ -38,6 +38,8 @@ class Unplaced(StrEnum):
     """Its controller has all the pods it wants, one of them moved: it was made in between, and will be deleted."""
     NOMINATED = "NominatedByPreemption"
     """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
+    GIVES_WAY = "GivesWayToHigherPriority"
+    """It has or would have room on a node, but others leave that node for more important work, which takes it too."""
 
 
 class Kept(StrEnum):

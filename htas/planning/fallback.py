@@ -16,6 +16,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Ints, PodClass
 from htas.planning.opening import Opening
 from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold, rows_there
+from htas.planning.simulation import pods_by_row
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
@@ -163,6 +164,7 @@ def _preempt(
     policy: Policy,
     waiting: _Waiting,
 ) -> None:
+    placed = _placed(opening)
     preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
     hopeless = _Hopeless()
     classes_left = {id(opening.book.class_of(pod)) for pod, _ in waiting}
@@ -184,8 +186,15 @@ def _preempt(
         )
     for nominee in preemptor.displaced:
         pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
-        told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, f"its room on {node} goes to work of higher priority")
+        told[pod.key] = UnplacedPod(pod.key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
+    for key in sorted(placed - _placed(opening)):
+        told[key] = UnplacedPod(key, Unplaced.GIVES_WAY, "room that it fits goes to work of higher priority")
     preemptor.restore()
+
+
+def _placed(opening: Opening) -> set[str]:
+    """Waiting pods that the plan has a place for so far."""
+    return {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
 
 
 def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:

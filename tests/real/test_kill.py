@@ -13,11 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from htas.execution.crash_points import POINTS, VARIABLE
+from htas.execution.crash_points import VARIABLE
 from tests.real.harness import BATCH, CONFIG_MAPS, PODS, Cluster, Htas, Watcher, configuration, eventually
-from tests.real.test_migration_kill import MOVES
-from tests.real.test_openstack_kill import OPENSTACK
-from tests.real.test_rearranging import CANCELLED, CHECKPOINTED, REARRANGING
 from tests.real.work import Json, deployment, job, node
 
 pytestmark = pytest.mark.timeout(240)
@@ -52,15 +49,6 @@ PREEMPTION = ("preempt.nominated", "preempt.evicted", "preempt.done")
 SMALL = "256Mi"
 """So that cpu decides how full the smallest machine (1 core, 1 GiB) is."""
 UNDOING = ("drain.undone",)
-IN_STORIES = ("rearrange.detour-journalled", "rearrange.eviction-journalled")
-"""The optimiser finds no placement that needs a detour where its own would do; tests/stories plays a circle, and moves
-that come to nothing."""
-
-
-def test_every_step_has_its_kill() -> None:
-    rearranging = {*REARRANGING, *CHECKPOINTED, *CANCELLED, *IN_STORIES}
-    of_plans = {*PURCHASE, *RELEASE, *MIGRATION, *EVICTION, *UNDOING, *PREEMPTION, *OPENSTACK}
-    assert {*of_plans, *rearranging, *MOVES} == set(POINTS)
 
 
 class Trial:

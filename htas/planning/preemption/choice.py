@@ -19,6 +19,8 @@ class Candidate:
     row: int
     victims: tuple[Pod, ...]
     violations: int = 0
+    promised: int = 0
+    """Pods of lower priority that are nominated to it: for them others have left already, in vain then."""
 
 
 def best(candidates: Iterable[Candidate], now: float) -> Candidate | None:
@@ -31,14 +33,15 @@ def cost(candidate: Candidate, now: float) -> tuple[float, ...]:
 
     Fewest budgets broken; the lowest of the highest victims' priorities; the lowest sum of priorities; the fewest
     victims; the latest start among the earliest-started victims of the highest priority. Where what ends anyway is
-    enough, nobody has to leave, and nothing costs less.
+    enough, nobody has to leave, and nothing costs less. Of equals, the one that is promised to the fewest.
     """
-    victims = candidate.victims
+    victims, promised = candidate.victims, candidate.promised
     if not victims:
-        return (0, -math.inf, 0, 0, -math.inf)
+        return (0, -math.inf, 0, 0, -math.inf, promised)
     highest = max(pod.priority for pod in victims)
     began = min(start_of(pod, now) for pod in victims if pod.priority == highest)
-    return candidate.violations, highest, sum(pod.priority + _OFFSET for pod in victims), len(victims), -began
+    weight = sum(pod.priority + _OFFSET for pod in victims)
+    return candidate.violations, highest, weight, len(victims), -began, promised
 
 
 def by_importance(pod: Pod, now: float) -> tuple[object, ...]:

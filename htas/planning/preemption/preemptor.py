@@ -18,6 +18,7 @@ from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.feasibility import inter_pod_affinity
 from htas.planning.opening import Opening
 from htas.planning.preemption.choice import Candidate, best, by_importance
+from htas.planning.preemption.giving_way import GivingWay
 from htas.planning.preemption.residents import Resident, Residents
 from htas.planning.simulation import Nominee, Simulation
 
@@ -92,6 +93,7 @@ class Preemptor:
         self._turn = crc32(str(snapshot.generation).encode())
         self.looks_left = MOST_LOOKS
         self._is_there = rows_there(opening, snapshot)
+        self._giving_way = GivingWay(self._sim, self._is_there)
         self._shortlists: dict[int, _Shortlist] = {}
         self._gone: list[tuple[Resident, int]] = []
         self._may_look = 0
@@ -163,7 +165,7 @@ class Preemptor:
         """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
         known = self._shortlists.get(id(cls))
         if known is None:
-            rows = self._residents.promising(cls, self._resolvable(cls))
+            rows = self._residents.promising(cls, self._resolvable(cls), self._giving_way.below(cls.priority))
             self.looks_left -= LEAST_LOOKS
             best_half = self._may_look // 2
             if len(rows) > self._may_look:
@@ -192,7 +194,9 @@ class Preemptor:
     def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
+        promised = len(self._lesser_nominees(row, cls.priority))
         with sim.fork(), self._without_lesser_nominees(cls, row):
+            self._giving_way.take_off(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
             if not self._sim.fits(cls, row):
@@ -202,8 +206,8 @@ class Preemptor:
             victims = [*broken, *self._not_reprieved(others, cls, row)]
         pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
         if self._must_keep_budgets:
-            return Candidate(row, pods) if self._may_all_leave(pods) else None
-        return Candidate(row, pods, len(broken))
+            return Candidate(row, pods, promised=promised) if self._may_all_leave(pods) else None
+        return Candidate(row, pods, len(broken), promised)
 
     def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
         """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""
@@ -221,7 +225,7 @@ class Preemptor:
     def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[None]:
         """Pods nominated to a row give way to a higher priority. To be used in a fork."""
         sim, nominees = self._sim, self._sim.nominees
-        lesser = [each for each in nominees if each.row == row and each.pod.priority < cls.priority]
+        lesser = self._lesser_nominees(row, cls.priority)
         if not lesser:
             yield
             return
@@ -232,6 +236,9 @@ class Preemptor:
             yield
         finally:
             sim.nominees = nominees
+
+    def _lesser_nominees(self, row: int, priority: int) -> list[Nominee]:
+        return [each for each in self._sim.nominees if each.row == row and each.pod.priority < priority]
 
     # Budgets.
 
@@ -265,15 +272,26 @@ class Preemptor:
             sim.unplace(resident.cls, row)
             self._gone.append((resident, row))
         self._residents.leave((*victims, *ending))
-        for nominee in [each for each in sim.nominees if each.row == row and each.pod.priority < pod.priority]:
-            sim.unplace(nominee.cls, row)
-            sim.nominees.remove(nominee)
-            self.displaced.append(nominee)
-        sim.keep_room(Nominee(pod, cls, row))
+        self._keep_room(Nominee(pod, cls, row))
         touched = self._spend(chosen.victims)
         for known in self._shortlists.values():
             known.is_used = True
             self._look_again(known, row, touched)
+
+    def _keep_room(self, nominee: Nominee) -> None:
+        """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more gives way."""
+        sim, row, priority = self._sim, nominee.row, nominee.pod.priority
+        lesser = sorted(self._lesser_nominees(row, priority), key=lambda each: -each.pod.priority)
+        for each in lesser:
+            sim.unplace(each.cls, row)
+            sim.nominees.remove(each)
+        sim.keep_room(nominee)
+        for each in lesser:
+            if sim.fits(each.cls, row):
+                sim.keep_room(each)
+            else:
+                self.displaced.append(each)
+        self._giving_way.give_way(row, priority)
 
     def _spend(self, victims: Sequence[Pod]) -> set[int]:
         """Spend the budgets of victims; returns which."""

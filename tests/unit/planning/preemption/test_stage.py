@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from htas.model.constraints import PodAffinityTerm
-from htas.model.nodes import ZONE_LABEL
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Promises
@@ -159,6 +159,67 @@ def test_a_cloud_that_is_away_is_waited_for_before_anybody_is_evicted(waited_s: 
     assert len(plan.preempt) == victims
 
 
+# What the plan has just placed.
+
+
+def told(plan: Plan) -> dict[str, str]:
+    return {item.pod[8:]: item.message for item in plan.unplaced}
+
+
+def test_room_that_was_left_goes_to_the_important_pod_before_a_second_one_leaves() -> None:
+    """A daemon died after the first of two evictions: that pod's replacement must not take the core it left."""
+    runs = [on("n", name, "1", since_s=at) for at, name in enumerate("abc")]
+    plan = planned(ONE, [*runs, incoming("2"), incoming("1", LOW, "replacement")])
+    assert preempted(plan) == {("a", "n", "p")}
+    assert bound(plan) == {}
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "replacement": Unplaced.GIVES_WAY}
+    assert told(plan)["replacement"] == "room that it fits goes to work of higher priority"
+
+
+def test_it_gives_way_even_where_nobody_who_runs_has_to_leave() -> None:
+    pods = [ending(on("n", "a", "3")), incoming("4"), incoming("1", LOW, "small")]
+    plan = planned(ONE, pods)
+    assert (preempted(plan), bound(plan)) == (set(), {})
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "small": Unplaced.GIVES_WAY}
+
+
+def test_what_still_fits_beside_it_is_bound() -> None:
+    pods = [on("n", "a", "2"), incoming("3"), *(incoming("1", LOW, name) for name in ("x", "y"))]
+    plan = planned(ONE, pods)
+    assert preempted(plan) == {("a", "n", "p")}
+    assert bound(plan) == {"x": "n"}
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "y": Unplaced.GIVES_WAY}
+
+
+def test_the_oldest_stay_where_some_of_a_kind_give_way() -> None:
+    nodes = [machine("m", "2"), machine("n", "4", labels={"big": "yes"})]
+    kind = [incoming("1", LOW, name, created_at=NOW - 100 + at) for at, name in enumerate("wxyz")]
+    big = incoming("4", constraints=constrained(node_selector=(("big", "yes"),)))
+    plan = planned(nodes, [on("n", "a", "2"), big, *kind])
+    assert preempted(plan) == {("a", "n", "p")}
+    assert bound(plan) == {"w": "m", "x": "m"}
+    assert {name for name, why in reasons(plan).items() if why is Unplaced.GIVES_WAY} == {"y", "z"}
+
+
+def test_work_of_its_own_priority_and_above_keeps_its_place() -> None:
+    pods = [on("n", "a", "2", MIDDLE), incoming("2", MIDDLE, "equal"), incoming("3", MIDDLE, "p")]
+    plan = planned(ONE, pods)
+    assert bound(plan) == {"equal": "n"}
+    assert not plan.preempt
+
+
+def test_of_two_nodes_that_cost_the_same_the_one_that_is_promised_to_nobody_is_taken() -> None:
+    """Its anti-affinity keeps the more important pod off every node until what ends there is gone."""
+    nodes = [machine("m"), machine("n")]
+    alone = constrained(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="a")),))
+    there = [ending(on(node.name, f"a-{node.name}", "3", labels={"app": "a"})) for node in nodes]
+    pods = [*there, nominated(incoming("4", MIDDLE), "m"), incoming("1", HIGH, "top", constraints=alone)]
+    assert told(planned(nodes, pods)) == {
+        "p": "nominated to m",
+        "top": "nominated to n: it waits for pods that end there",
+    }
+
+
 # Nominated pods.
 
 
@@ -191,6 +252,15 @@ def test_more_important_work_takes_its_room_while_the_victims_end() -> None:
     assert {item.pod: item.message for item in plan.unplaced} == {
         "default/top": "nominated to n: it waits for pods that end there",
         "default/p": "its room on n goes to work of higher priority",
+    }
+    assert reasons(plan)["p"] is Unplaced.GIVES_WAY
+
+
+def test_where_there_is_room_for_both_the_lesser_one_keeps_what_it_is_promised() -> None:
+    pods = [ending(on("n", "a")), nominated(incoming("2", MIDDLE), "n"), incoming("2", HIGH, "top")]
+    assert told(planned(ONE, pods)) == {
+        "top": "nominated to n: it waits for pods that end there",
+        "p": "nominated to n",
     }
 
 
