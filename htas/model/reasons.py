@@ -39,7 +39,7 @@ class Unplaced(StrEnum):
     NOMINATED = "NominatedByPreemption"
     """Work of lower priority is preempted for it on the node it is nominated to; it waits for that to leave."""
     GIVES_WAY = "GivesWayToHigherPriority"
-    """It has or would have room on a node, but others leave that node for more important work, which takes it too."""
+    """Others left a node for it, but more important work takes that room."""
 
 
 class Kept(StrEnum):

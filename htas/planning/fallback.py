@@ -16,7 +16,6 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Ints, PodClass
 from htas.planning.opening import Opening
 from htas.planning.preemption.preemptor import Preempted, Preemptor, could_hold, rows_there
-from htas.planning.simulation import pods_by_row
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
@@ -34,11 +33,19 @@ class FallingBack:
 
     unplaced: list[UnplacedPod]
     preempt: list[Preemption] = field(default_factory=list)
-    beneficiaries: set[str] = field(default_factory=set)
+    nominated: dict[str, str] = field(default_factory=dict)
+    """The node of each pod that room is made for, or that waits for what ends there anyway."""
+    displaced: frozenset[str] = frozenset()
+    """Nominated pods whose room goes to more important ones."""
     optimize: tuple[str, ...] = ()
     leaving: list[Pod] = field(default_factory=list)
     is_suggestion_in_the_way: bool = False
     """Moves for the edge's sake are under way, and are to be given up: with their room more may be done for it."""
+    is_lesser_work_in_the_way: bool = False
+    """Work that this plan has just placed holds room that somebody is preempted for: all is to be placed anew.
+
+    That somebody is the last one: whom else to preempt for depends on where that work goes now.
+    """
 
     @property
     def acts(self) -> bool:
@@ -56,12 +63,13 @@ def fall_back(
     if not _is_suggestion(snapshot):
         return _fall_back(opening, snapshot, policy, unplaced)
     nominees = list(opening.sim.nominees)
-    with opening.sim.fork():
+    with opening.sim.fork() as branch:
         result = _fall_back(opening, snapshot, policy, unplaced)
+        if not result.acts:
+            branch.commit()
+            return result
     opening.sim.nominees = nominees
-    if not result.acts:
-        return result
-    helped = result.beneficiaries | set(result.optimize)
+    helped = {*result.nominated, *result.optimize}
     told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
     return FallingBack(told, is_suggestion_in_the_way=True)
 
@@ -164,13 +172,13 @@ def _preempt(
     policy: Policy,
     waiting: _Waiting,
 ) -> None:
-    placed = _placed(opening)
     preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
     hopeless = _Hopeless()
     classes_left = {id(opening.book.class_of(pod)) for pod, _ in waiting}
     for pod, item in _in_turn(waiting, preemptor):
         cls = opening.book.class_of(pod)
-        if len(result.beneficiaries) == MOST_AT_ONCE or preemptor.looks_left <= 0:
+        is_enough = len(result.nominated) == MOST_AT_ONCE or preemptor.is_lesser_work_in_the_way
+        if is_enough or preemptor.looks_left <= 0:
             told[pod.key] = _also(item, "others are preempted for first")
             continue
         found = hopeless.why(cls) or preemptor.preempt(pod, len(classes_left))
@@ -187,14 +195,9 @@ def _preempt(
     for nominee in preemptor.displaced:
         pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
         told[pod.key] = UnplacedPod(pod.key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
-    for key in sorted(placed - _placed(opening)):
-        told[key] = UnplacedPod(key, Unplaced.GIVES_WAY, "room that it fits goes to work of higher priority")
+    result.displaced = frozenset(nominee.pod.key for nominee in preemptor.displaced)
+    result.is_lesser_work_in_the_way = preemptor.is_lesser_work_in_the_way
     preemptor.restore()
-
-
-def _placed(opening: Opening) -> set[str]:
-    """Waiting pods that the plan has a place for so far."""
-    return {pod.key for pods in pods_by_row(opening.sim.assignments()).values() for pod in pods}
 
 
 def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
@@ -231,7 +234,7 @@ class _Hopeless:
 
 def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:
     result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
-    result.beneficiaries.add(pod.key)
+    result.nominated[pod.key] = found.node
     result.leaving += found.victims
 
 

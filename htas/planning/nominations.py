@@ -8,6 +8,7 @@ nomination lapses where it would not fit even once everything that ends there is
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import replace
 
 from htas.model.pods import Pod
@@ -24,14 +25,15 @@ class Nominations:
     Until then none of them counts as present. `lapsed` are to be placed like other waiting pods.
     """
 
-    def __init__(self, opening: Opening, policy: Policy) -> None:
+    def __init__(self, opening: Opening, policy: Policy, preempted_for: Set[str] = frozenset()) -> None:
         self._opening = opening
+        self._preempted_for = preempted_for
         self._sim = sim = opening.sim
         self._scheduler = policy.scheduler_name
         nodes = sim.table.nodes
         there = [pool for pool in opening.placer.pools if nodes[pool.rows.start].name not in opening.coming]
         self._placer = Placer(policy, there)
-        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=_first)]
+        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=self._turn)]
         for nominee in found:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():
@@ -47,14 +49,24 @@ class Nominations:
         self._unsettled = self._held
 
     def settle(self, priority: float = -math.inf) -> None:
-        """Place those of at least a priority that fit, and keep room for the others."""
-        now = [nominee for nominee in self._unsettled if nominee.pod.priority >= priority]
+        """Place those of at least a priority that fit, and keep room for the others.
+
+        Those that this plan makes room for come after all others of their priority: what has found room keeps it.
+        """
+        last = (-priority, False) if priority > -math.inf else (math.inf, True)
+        now = [nominee for nominee in self._unsettled if self._turn(nominee.pod)[:2] <= last]
         self._unsettled = self._unsettled[len(now) :]
         for nominee in now:
             if self._is_ours(nominee) and self._fits(nominee):
                 self._sim.place(nominee.cls, nominee.row)
-            elif not self._is_ours(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
+            elif not self._may_go_elsewhere(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
                 self._sim.keep_room(nominee)
+
+    def _turn(self, pod: Pod) -> tuple[float, bool, float, str]:
+        return -pod.priority, pod.key in self._preempted_for, pod.created_at, pod.key
+
+    def _may_go_elsewhere(self, nominee: Nominee) -> bool:
+        return self._is_ours(nominee) and nominee.pod.key not in self._preempted_for
 
     def _nominee(self, pod: Pod) -> Nominee:
         # A class of its own: waiting pods of the same class are handed out in order, and this one is not among them.
@@ -86,7 +98,3 @@ class Nominations:
 def ends_soon(pod: Pod, now: float) -> bool:
     """Whether a pod on a node is on its way out, and its kubelet not silent about it."""
     return pod.node is not None and pod.is_terminating and not is_overdue(pod, now)
-
-
-def _first(pod: Pod) -> tuple[object, ...]:
-    return -pod.priority, pod.created_at, pod.key

@@ -12,6 +12,7 @@ from htas.model.policy import Policy
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.begun import as_begun, carried_over
 from htas.planning.buying import Buying, buy
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.edge.moving import Suggestion, suggest_moves
@@ -35,18 +36,36 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     carried on. Then: place what waits on what is there and what is coming (`place`); count what is about to free, and
     buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); move to the edge what is far
     from its users (`_suggest`); give back what is not worth its price (`_clean`); and write all of it down with its
-    reasons (`written`).
+    reasons (`written`). Where lesser work had just been given room that somebody is preempted for, all of that is done
+    once more, with the preemptions as begun (`as_begun`).
 
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
     """
+    made, falling_back = _planned(snapshot, policy, now, stages)
+    if falling_back.is_lesser_work_in_the_way:
+        made, _ = _planned(as_begun(snapshot, falling_back), policy, now, stages, falling_back)
+    return made
+
+
+def _planned(
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    stages: frozenset[Stage],
+    begun: FallingBack | None = None,
+) -> tuple[Plan, FallingBack]:
+    """One way through the stages. Who has `begun` to fall back does not do so again."""
     opening = open_simulation(snapshot, policy, now)
-    situation = Situation(opening, snapshot, policy, now)
+    situation = Situation(opening, snapshot, policy, now, frozenset(begun.nominated) if begun else frozenset())
     carried = carry_on(opening, snapshot, policy, now)
     demands = place(situation)
     placed_at_first = _keys(pods_by_row(opening.sim.assignments()))
     work_is_waiting = bool(demands) or bool(opening.sim.nominees)
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
-    falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
+    if begun is None:
+        falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
+    else:
+        falling_back = carried_over(begun, buying.unplaced, opening.sim.nominees)
     if falling_back.is_suggestion_in_the_way:
         carried = given_up(Cancelled.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(opening.sim.assignments())
@@ -64,8 +83,8 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     )
     made = written(situation, buying, falling_back, cleaning, placements, placed_at_first)
     if suggestion.shifts:
-        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.shifts))
-    return with_carrying(made, carried)
+        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.shifts)), falling_back
+    return with_carrying(made, carried), falling_back
 
 
 def _keys(placements: Placements) -> set[str]:

@@ -221,7 +221,7 @@ class Simulation:
     # Telling.
 
     def assignments(self, since: int = 0) -> Iterator[tuple[PodClass, int, int]]:
-        """(class, row, count) of the work placed since a mark in the log; a negative count was withdrawn again."""
+        """(class, row, count) of the work placed since a mark in the log."""
         for entry in self.log[since:]:
             if isinstance(entry, Change) and entry.is_work:
                 for row, count in zip(entry.rows.tolist(), entry.counts.tolist(), strict=True):
@@ -232,25 +232,9 @@ def pods_by_row(assignments: Iterable[tuple[PodClass, int, int]]) -> dict[int, l
     """Which waiting pods go to which row: members of a class are handed out in order; empty rows are left out."""
     taken: dict[int, int] = {}
     result: dict[int, list[Pod]] = {}
-    for cls, row, count in _net(list(assignments)):
+    for cls, row, count in assignments:
         start = taken.get(id(cls), 0)
         taken[id(cls)] = start + count
         if pods := cls.pods[start : start + count]:
             result.setdefault(row, []).extend(pods)
     return result
-
-
-def _net(assignments: Sequence[tuple[PodClass, int, int]]) -> Iterable[tuple[PodClass, int, int]]:
-    """Assignments less what was withdrawn, the last placed first, so that the others keep their order."""
-    withdrawn: dict[tuple[int, int], int] = {}
-    kept: list[tuple[PodClass, int, int]] = []
-    for cls, row, count in reversed(assignments):
-        key = id(cls), row
-        if count < 0:
-            withdrawn[key] = withdrawn.get(key, 0) - count
-            continue
-        taken_off = min(count, withdrawn.get(key, 0))
-        if taken_off:
-            withdrawn[key] -= taken_off
-        kept.append((cls, row, count - taken_off))
-    return reversed(kept)

@@ -17,3 +17,5 @@ class Situation:
     snapshot: ClusterSnapshot
     policy: Policy
     now: float
+    preempted_for: frozenset[str] = frozenset()
+    """Waiting pods that this plan has already made room for, by key: no other node has any for them."""

@@ -54,7 +54,7 @@ def written(
 def _unplaced(situation: Situation, falling_back: FallingBack) -> tuple[UnplacedPod, ...]:
     opening = situation.opening
     surplus = "its controller has all it wants; it will go"
-    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.beneficiaries]
+    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.nominated]
     unplaced = [
         *falling_back.unplaced,
         *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),

@@ -32,7 +32,7 @@ from tests.builders import (
 from tests.laws.strategies import policies, snapshots
 from tests.unit.planning.feasibility import reference
 
-LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 POLICY = make_policy()
 DETERMINISTIC = Budget(seconds=2.0, workers=1, is_deterministic=True)
 

@@ -48,7 +48,7 @@ class _Turns:
         opening, policy = situation.opening, situation.policy
         self._opening = opening
         self._near = PlacingNear(situation)
-        self._nominations = Nominations(opening, policy)
+        self._nominations = Nominations(opening, policy, situation.preempted_for)
         self._waiting = (*opening.waiting, *self._nominations.lapsed)
         self._overdue = situation.now - policy.max_wait_for_capacity_s
         self._classes = bundle(self._waiting, opening.book, self._overdue)

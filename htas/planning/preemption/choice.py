@@ -20,7 +20,7 @@ class Candidate:
     victims: tuple[Pod, ...]
     violations: int = 0
     promised: int = 0
-    """Pods of lower priority that are nominated to it: for them others have left already, in vain then."""
+    """Pods of lower priority that are nominated to it: others have left for them already."""
 
 
 def best(candidates: Iterable[Candidate], now: float) -> Candidate | None:

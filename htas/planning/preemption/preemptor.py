@@ -18,7 +18,7 @@ from htas.planning.cleaning.ledger import ledger_of
 from htas.planning.feasibility import inter_pod_affinity
 from htas.planning.opening import Opening
 from htas.planning.preemption.choice import Candidate, best, by_importance
-from htas.planning.preemption.giving_way import GivingWay
+from htas.planning.preemption.just_placed import JustPlaced
 from htas.planning.preemption.residents import Resident, Residents
 from htas.planning.simulation import Nominee, Simulation
 
@@ -93,13 +93,15 @@ class Preemptor:
         self._turn = crc32(str(snapshot.generation).encode())
         self.looks_left = MOST_LOOKS
         self._is_there = rows_there(opening, snapshot)
-        self._giving_way = GivingWay(self._sim, self._is_there)
+        self._just_placed = JustPlaced(self._sim, self._is_there)
         self._shortlists: dict[int, _Shortlist] = {}
         self._gone: list[tuple[Resident, int]] = []
         self._may_look = 0
         """Looks left of the share of the class at hand."""
         self.displaced: list[Nominee] = []
         """Nominated pods whose room went to work of higher priority."""
+        self.is_lesser_work_in_the_way = False
+        """Work that the plan has just placed was on a node that somebody is preempted for."""
 
     @property
     def has_much_left(self) -> bool:
@@ -165,7 +167,7 @@ class Preemptor:
         """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
         known = self._shortlists.get(id(cls))
         if known is None:
-            rows = self._residents.promising(cls, self._resolvable(cls), self._giving_way.below(cls.priority))
+            rows = self._residents.promising(cls, self._resolvable(cls), self._just_placed.below(cls.priority))
             self.looks_left -= LEAST_LOOKS
             best_half = self._may_look // 2
             if len(rows) > self._may_look:
@@ -196,7 +198,7 @@ class Preemptor:
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
         promised = len(self._lesser_nominees(row, cls.priority))
         with sim.fork(), self._without_lesser_nominees(cls, row):
-            self._giving_way.take_off(row, cls.priority)
+            self._just_placed.take_off(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
             if not self._sim.fits(cls, row):
@@ -279,8 +281,9 @@ class Preemptor:
             self._look_again(known, row, touched)
 
     def _keep_room(self, nominee: Nominee) -> None:
-        """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more gives way."""
+        """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
         sim, row, priority = self._sim, nominee.row, nominee.pod.priority
+        self.is_lesser_work_in_the_way |= self._just_placed.take_off(row, priority)
         lesser = sorted(self._lesser_nominees(row, priority), key=lambda each: -each.pod.priority)
         for each in lesser:
             sim.unplace(each.cls, row)
@@ -291,7 +294,6 @@ class Preemptor:
                 sim.keep_room(each)
             else:
                 self.displaced.append(each)
-        self._giving_way.give_way(row, priority)
 
     def _spend(self, victims: Sequence[Pod]) -> set[int]:
         """Spend the budgets of victims; returns which."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.model.constraints import PodAffinityTerm
+from htas.model.constraints import PodAffinityTerm, SpreadConstraint
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Promises
+from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import Search
 from htas.planning.fallback import MOST_AT_ONCE, circumstances
@@ -172,40 +173,81 @@ def test_room_that_was_left_goes_to_the_important_pod_before_a_second_one_leaves
     plan = planned(ONE, [*runs, incoming("2"), incoming("1", LOW, "replacement")])
     assert preempted(plan) == {("a", "n", "p")}
     assert bound(plan) == {}
-    assert reasons(plan) == {"p": Unplaced.NOMINATED, "replacement": Unplaced.GIVES_WAY}
-    assert told(plan)["replacement"] == "room that it fits goes to work of higher priority"
+    assert reasons(plan) == {"p": Unplaced.NOMINATED, "replacement": Unplaced.LIMIT_REACHED}
+    assert told(plan)["p"] == "nominated to n: default/a of lower priority leave for it"
 
 
-def test_it_gives_way_even_where_nobody_who_runs_has_to_leave() -> None:
-    pods = [ending(on("n", "a", "3")), incoming("4"), incoming("1", LOW, "small")]
-    plan = planned(ONE, pods)
+def test_room_is_kept_even_where_nobody_who_runs_has_to_leave() -> None:
+    plan = planned(ONE, [ending(on("n", "a", "3")), incoming("4"), incoming("1", LOW, "small")])
     assert (preempted(plan), bound(plan)) == (set(), {})
-    assert reasons(plan) == {"p": Unplaced.NOMINATED, "small": Unplaced.GIVES_WAY}
+    assert told(plan)["p"] == "nominated to n: it waits for pods that end there"
+    assert reasons(plan)["small"] is Unplaced.LIMIT_REACHED
 
 
-def test_what_still_fits_beside_it_is_bound() -> None:
-    pods = [on("n", "a", "2"), incoming("3"), *(incoming("1", LOW, name) for name in ("x", "y"))]
-    plan = planned(ONE, pods)
+def test_lesser_work_is_placed_elsewhere_then() -> None:
+    """It fits n best, and would hold a core that the important pod is to have."""
+    pods = [on("m", "keeper", "2", HIGH), ending(on("n", "a", "3")), incoming("4"), incoming("1", LOW, "small")]
+    assert bound(planned([machine("m"), machine("n")], pods)) == {"small": "m"}
+
+
+def test_what_still_fits_beside_it_is_bound_the_oldest_first() -> None:
+    kind = [incoming("1", LOW, name, created_at=NOW - 100 + at) for at, name in enumerate("xyz")]
+    plan = planned([machine("m", "1"), machine("n")], [on("n", "a", "2"), incoming("3"), *kind])
     assert preempted(plan) == {("a", "n", "p")}
-    assert bound(plan) == {"x": "n"}
-    assert reasons(plan) == {"p": Unplaced.NOMINATED, "y": Unplaced.GIVES_WAY}
+    assert bound(plan) == {"x": "m"}, "the others once it is seen what is left"
+    assert reasons(plan).keys() == {"p", "y", "z"}
 
 
-def test_the_oldest_stay_where_some_of_a_kind_give_way() -> None:
-    nodes = [machine("m", "2"), machine("n", "4", labels={"big": "yes"})]
-    kind = [incoming("1", LOW, name, created_at=NOW - 100 + at) for at, name in enumerate("wxyz")]
-    big = incoming("4", constraints=constrained(node_selector=(("big", "yes"),)))
-    plan = planned(nodes, [on("n", "a", "2"), big, *kind])
-    assert preempted(plan) == {("a", "n", "p")}
-    assert bound(plan) == {"w": "m", "x": "m"}
-    assert {name for name, why in reasons(plan).items() if why is Unplaced.GIVES_WAY} == {"y", "z"}
-
-
-def test_work_of_its_own_priority_and_above_keeps_its_place() -> None:
-    pods = [on("n", "a", "2", MIDDLE), incoming("2", MIDDLE, "equal"), incoming("3", MIDDLE, "p")]
-    plan = planned(ONE, pods)
+def test_work_of_its_own_priority_keeps_its_place() -> None:
+    plan = planned(ONE, [on("n", "a", "2"), incoming("2", MIDDLE, "equal"), incoming("3", MIDDLE, "p")])
     assert bound(plan) == {"equal": "n"}
     assert not plan.preempt
+
+
+def test_other_schedulers_place_their_work_whatever_is_promised() -> None:
+    theirs = incoming("1", LOW, "theirs", scheduler="default-scheduler", is_unschedulable=True)
+    plan = planned(ONE, [*(on("n", name, "1", since_s=60) for name in "abc"), incoming("2"), theirs])
+    assert len(plan.preempt) == 2
+    assert [item.pod for item in plan.nominate] == ["default/theirs"]
+
+
+def test_nobody_is_bound_beside_a_pod_that_is_placed_no_more() -> None:
+    """The guest wants a database in its zone; the one that would have come gives its room to the important pod."""
+    zone = {ZONE_LABEL: "z"}
+    nodes = [machine("m", "1", labels=zone), machine("n", "4", labels={**zone, "disk": "ssd"})]
+    near = constrained(affinity=(PodAffinityTerm(ZONE_LABEL, labels_are(app="db")),))
+    there = constrained(node_selector=(("disk", "ssd"),))
+    friend = incoming("1", MIDDLE, "friend", labels={"app": "db"}, constraints=there)
+    plan = planned(nodes, [on("n", "v", "3"), friend, incoming("1", LOW, "guest", constraints=near), incoming("4")])
+    assert preempted(plan) == {("v", "n", "p")}
+    assert bound(plan) == {}
+
+
+def test_spread_is_judged_by_who_comes() -> None:
+    """One pod may come to y; a second one would be two more than there are in x, whose room is promised."""
+    nodes = [machine("x", labels={ZONE_LABEL: "x"}), machine("y", labels={ZONE_LABEL: "y"})]
+    evenly = constrained(spread=(SpreadConstraint(ZONE_LABEL, 1, labels_are(app="web")),))
+    web = [incoming("1", LOW, f"w{i}", labels={"app": "web"}, constraints=evenly) for i in range(4)]
+    only_x = constrained(node_selector=((ZONE_LABEL, "x"),))
+    plan = planned(nodes, [on("x", "v", "2"), incoming("4", constraints=only_x), *web])
+    assert preempted(plan) == {("v", "x", "p")}
+    assert len(bound(plan)) == 1
+
+
+def test_a_nominee_keeps_its_room_before_work_that_was_only_just_placed() -> None:
+    theirs = nominated(incoming("1", MIDDLE, "theirs", scheduler="default-scheduler"), "n")
+    plan = planned(ONE, [on("n", "a", "2"), theirs, incoming("3"), incoming("1", LOW, "small")])
+    assert preempted(plan) == {("a", "n", "p")}
+    assert bound(plan) == {}
+    assert told(plan)["theirs"] == "nominated to n"
+
+
+def test_while_moves_for_the_edge_are_under_way_room_is_kept_too() -> None:
+    moves = OpenRearrangement(started_at=NOW - 1, priority=-(2**31), is_suggestion=True, starting=("zz",))
+    pods = [ending(on("n", "a", "3")), incoming("4"), incoming("1", LOW, "small")]
+    plan = planned(ONE, pods, rearrangement=moves)
+    assert bound(plan) == {}
+    assert sorted(item.pod for item in plan.unplaced) == ["default/p", "default/small"]
 
 
 def test_of_two_nodes_that_cost_the_same_the_one_that_is_promised_to_nobody_is_taken() -> None:
@@ -262,6 +304,16 @@ def test_where_there_is_room_for_both_the_lesser_one_keeps_what_it_is_promised()
         "top": "nominated to n: it waits for pods that end there",
         "p": "nominated to n",
     }
+
+
+def test_where_there_is_room_for_one_of_two_the_more_important_one_keeps_it() -> None:
+    pods = [
+        ending(on("n", "a")),
+        nominated(incoming("1", LOW, "low"), "n"),
+        nominated(incoming("1", MIDDLE, "mid"), "n"),
+    ]
+    plan = planned(ONE, [*pods, incoming("3", HIGH, "top")])
+    assert reasons(plan) == {"top": Unplaced.NOMINATED, "mid": Unplaced.NOMINATED, "low": Unplaced.GIVES_WAY}
 
 
 def test_it_is_bound_elsewhere_where_that_is_sooner() -> None:
