@@ -169,30 +169,55 @@ class _Steps:
             if step is not None and self._goes(each.held.slot, MigrationMethod(step.method), gaining):
                 self.steps.append(msgspec.structs.replace(step, is_detour=True))
                 return
-        come_back = [each.held.slot for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
+        come_back = [each for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
         if not come_back:
             self.is_stuck = self.current.is_suggestion
             return  # nobody would start them again: room may free yet, else time runs out
-        slot = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
-        if slot is not None:
-            first = self._step(slot, slot.node)
+        chosen = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
+        if chosen is not None:
+            first = self._step(chosen.held.slot, chosen.held.slot.node)
             evicted = msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True)
             self.steps.append(evicted)
 
-    def _may_be_down(self, slot: Slot, part: Component, gaining: Mapping[str, int]) -> bool:
+    def _may_be_down(self, each: Reservation, part: Component, gaining: Mapping[str, int]) -> bool:
         """Whether a pod may leave before its slot has room, and so be down until others have left.
 
         Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
         its service through, and of such circles one is broken at a time.
         """
+        slot = each.held.slot
         priority = gaining[slot.source or ""]
         if self.current.is_suggestion or not self.gates.asks(slot.pod, priority):
             return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT)
-        if any(each.source is not None and each.is_away for each in self.current.slots) or self._breaks_one():
+        if any(other.source is not None and other.is_away for other in self.current.slots) or self._breaks_one():
             return False
-        others = (each.held.slot for each in self.blocked if each.held.slot.source in part.nodes)
-        has_sibling = any(each.pod.uid != slot.pod.uid and each.pod.service == slot.pod.service for each in others)
+        if not self._opens_a_way(each):
+            return False
+        others = (other.held.slot for other in self.blocked if other.held.slot.source in part.nodes)
+        has_sibling = any(other.pod.uid != slot.pod.uid and other.pod.service == slot.pod.service for other in others)
         return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT, spare=int(has_sibling))
+
+    def _opens_a_way(self, first: Reservation) -> bool:
+        """Whether a pod's slot has room once it has left and others have moved one by one, each into its own slot.
+
+        Else two more would wait for each other in its way, and it would be down for as long as they do.
+        """
+        sim, left = self.opening.sim, [each for each in self.blocked if each is not first]
+        with sim.fork():
+            self._take_off(first)
+            while not first.fits(sim):
+                moving = next((each for each in left if each.fits(sim)), None)
+                if moving is None:
+                    return False
+                left.remove(moving)
+                moving.keep(sim)
+                self._take_off(moving)
+            return True
+
+    def _take_off(self, each: Reservation) -> None:
+        row = self.opening.sim.table.row_of.get(each.held.slot.source or "")
+        if row is not None:
+            self.opening.sim.unplace(each.cls, row)
 
     def _breaks_one(self) -> bool:
         return any(step.breaks_cycle for step in self.steps)
