@@ -173,7 +173,7 @@ TWO_CIRCLES = Case(
         "stays": (2, "n1", "n1"),
         "far": (3, "n2", "n2"),
         "to1": (1, "n2", "n1"),
-        "to1-too": (1, "n0", "n1"),
+        "too": (1, "n0", "n1"),
         "first": (4, None, "n0"),
         "second": (5, None, "n2"),
     },
