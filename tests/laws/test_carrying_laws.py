@@ -167,18 +167,18 @@ def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, take
 TWO_CIRCLES = Case(
     ["n0", "n1", "n2"],
     {
-        "small": (1, "n2", "n0"),
-        "left": (4, "n0", "n1"),
-        "right": (3, "n1", "n0"),
-        "stays": (2, "n1", "n1"),
-        "far": (3, "n2", "n2"),
-        "to1": (1, "n2", "n1"),
-        "too": (1, "n0", "n1"),
-        "first": (4, None, "n0"),
-        "second": (5, None, "n2"),
+        "p0": (1, "n2", "n0"),
+        "p1": (4, "n0", "n1"),
+        "p2": (3, "n1", "n0"),
+        "p3": (2, "n1", "n1"),
+        "p5": (3, "n2", "n2"),
+        "p4": (1, "n2", "n1"),
+        "p6": (1, "n0", "n1"),
+        "p7": (4, None, "n0"),
+        "p8": (5, None, "n2"),
     },
 )
-"""Were the small one to leave first, it would be down for good: two more wait for each other in its way."""
+"""Were p0 to leave first, it would be down for good: p1 and p2 wait for each other in its way."""
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
