@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from htas.execution import crash_points, preempting
+from htas.model.plan import Preemption, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
+from htas.model.reasons import Unplaced
 from htas.model.record import OutcomeStatus
 from htas.model.resources import Resources
 from htas.planning.planner import plan
@@ -129,6 +131,29 @@ def test_a_still_more_important_pod_takes_over_the_room_of_a_nominated_one() -> 
         4,
         2,
     )
+
+
+@pytest.mark.parametrize(
+    ("reason", "taken_back"),
+    [
+        pytest.param(Unplaced.NOMINATED, 0, id="there is room for both: it keeps its nomination"),
+        pytest.param(Unplaced.GIVES_WAY, 1, id="the plan has it give way: its nomination is taken back"),
+    ],
+)
+def test_a_nominee_loses_its_nomination_only_where_it_gives_way(reason: Unplaced, taken_back: int) -> None:
+    story = full(service("high", 1, at_s=120, priority=100), service("top", 1, at_s=121, priority=1000)).play(121)
+    story.world.advance_to(story.world.clock.now() + 0.1)
+    snapshot = story.daemon.observe()
+    [high], [top] = pods_of(story, "high"), pods_of(story, "top")
+    victim = next(pod for pod in pods_of(story, "lower") if pod.node == high.nominated_node and not pod.is_terminating)
+    decided = msgspec.structs.replace(
+        plan(snapshot, story.policy, snapshot.taken_at),
+        preempt=(Preemption(victim.key, victim.node or "", top.key),),
+        unplaced=(UnplacedPod(high.key, reason, ""),),
+    )
+    outcomes = story.daemon._preempting.carry_out(decided, snapshot)
+    assert sum(outcome.subject == high.key for outcome in outcomes) == taken_back
+    assert [pod.nominated_node for pod in pods_of(story, "high")] == [None if taken_back else victim.node]
 
 
 def test_victims_that_left_by_themselves_are_not_evicted_again() -> None:
