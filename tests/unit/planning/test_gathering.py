@@ -94,7 +94,9 @@ def test_only_who_finds_no_room_counts_for_the_oldest() -> None:
     "pod",
     [
         pytest.param(make_pod("pod", "500m", "1Gi", created_at=NOW - 1), id="a service"),
-        pytest.param(small("pod", 1, scheduler="default-scheduler", is_unschedulable=True), id="another scheduler's job"),
+        pytest.param(
+            small("pod", 1, scheduler="default-scheduler", is_unschedulable=True), id="another scheduler's job"
+        ),
     ],
 )
 @pytest.mark.parametrize("company", [pytest.param([], id="alone"), pytest.param([small("a", 1)], id="beside a job")])
@@ -120,9 +122,7 @@ def test_who_waits_for_room_about_to_free_waits_for_that_and_does_not_decide() -
 
 
 STEADY = tuple(
-    running(
-        make_job(f"came-{age}", 600, cpu="500m", memory="1Gi", created_at=NOW - age), "full", since_s=age - 1
-    )
+    running(make_job(f"came-{age}", 600, cpu="500m", memory="1Gi", created_at=NOW - age), "full", since_s=age - 1)
     for age in (10, 40, 70, 100)
 )
 """One job every half minute on a node that they fill: two more are expected."""
