@@ -146,4 +146,5 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         migration=settings.migration.model(directory.absolute()),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
+        gather_s=settings.gather_for,
     )

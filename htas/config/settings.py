@@ -81,8 +81,12 @@ class Configuration(Section):
     )
     look_ahead: Seconds = Field(
         default=120.0,
-        description="Room is kept and bought for as much batch work as came in this time, if it comes steadily; 2m, "
+        description="Room is kept and bought for half as much batch work as came in this time, if steadily; 2m, "
         "about a launch. 0s: only for work that waits.",
+    )
+    gather_for: Seconds = Field(
+        default=0.0,
+        description="Batch work without room waits so long for more to be bought with it. 0s: bought for at once.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

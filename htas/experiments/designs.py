@@ -189,6 +189,11 @@ def _without_look_ahead(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, look_ahead_s=0.0)
 
 
+def _without_gathering(policy: Policy) -> Policy:
+    """Batch work without room is bought for at once."""
+    return msgspec.structs.replace(policy, gather_s=0.0)
+
+
 def _with_consolidation(policy: Policy) -> Policy:
     """Sets of nodes are replaced by cheaper ones. Jobs of minutes: looked at every two, not every fifteen."""
     rules = Consolidation(enabled=True, after_s=120.0, cool_down_s=120.0)
@@ -211,6 +216,7 @@ _SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
     "no-rescheduling": ("without rescheduling", _without_rescheduling),
     "no-cleaner": ("without the cleaner", _without_cleaner),
     "no-look-ahead": ("without looking ahead", _without_look_ahead),
+    "no-gathering": ("without gathering", _without_gathering),
     "cheapest-mix": ("with the cheapest mix", with_cheapest_mix),
     "consolidation": ("with consolidation", _with_consolidation),
 }

@@ -288,10 +288,12 @@ class Policy(msgspec.Struct, frozen=True):
     Then it is also placed before batch pods that have waited less.
     """
     look_ahead_s: float = 120.0
-    """About as long as a machine takes to come. Room is kept and bought for as much batch work as came steadily in it.
+    """About as long as a machine takes to come. Room is kept and bought for half of the batch work that comes in it.
 
     Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
     """
+    gather_s: float = 0.0
+    """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
 
     def group(self, name: str | None) -> NodeGroup | None:
         for group in self.groups:  # asked for every node several times a plan: no generator

@@ -24,6 +24,8 @@ class Unplaced(StrEnum):
     """Every flavour that would hold it failed recently and is not asked for yet."""
     CAPACITY_FREES_SOON = "CapacityFreesSoon"
     """Batch nodes end their work before a purchase could arrive (the 0-bin, HTAS paper Algorithm 4)."""
+    GATHERING = "GatheringForPurchase"
+    """Batch work waits a moment for more of it to be bought with it."""
     SCHEDULING_GATED = "SchedulingGated"
     """It has scheduling gates: it does not count as waiting."""
     NOT_SUPPORTED = "NotSupported"

@@ -12,6 +12,7 @@ from htas.planning.classes import PodClass
 from htas.planning.feasibility.message import summary
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
+from htas.planning.scaling.gathering import gathering
 from htas.planning.scaling.look_ahead import Ahead, look_ahead
 from htas.planning.scaling.purchase import Bought, Purchase, explain_shortage, purchase
 from htas.planning.scaling.steady import steady_work
@@ -41,6 +42,8 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
         buying.unplaced = _not_due(situation, demands)
         return buying
     buying.unplaced = _patient(situation, ahead)
+    if not ahead.is_worth_buying:
+        buying.unplaced += _gathering(situation, demands)
     there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
@@ -69,11 +72,26 @@ def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:
     within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
     message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
     for wait in ahead.waits:
-        cls = wait.demand.cls
-        wait.demand.count -= wait.count
-        told += _told(_youngest(cls, wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
-        del cls.pods[len(cls.pods) - wait.count :]
+        told += _told(_youngest(wait.demand.cls, wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
+        _leave_out(wait.demand, wait.count)
     return told
+
+
+def _gathering(situation: Situation, demands: Sequence[Demand]) -> list[UnplacedPod]:
+    """Take those that wait for company out of their demands; they are told so."""
+    policy, told = situation.policy, list[UnplacedPod]()
+    message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
+    for demand in gathering(policy, demands, situation.now):
+        refusals = situation.opening.sim.diagnose(demand.cls)
+        told += _told(_youngest(demand.cls, demand.count), Unplaced.GATHERING, message, refusals)
+        _leave_out(demand, demand.count)
+    return told
+
+
+def _leave_out(demand: Demand, count: int) -> None:
+    """Take the youngest pods out of a demand and their class: this plan does no more for them."""
+    demand.count -= count
+    del demand.cls.pods[len(demand.cls.pods) - count :]
 
 
 def _not_due(situation: Situation, demands: Iterable[Demand]) -> list[UnplacedPod]:

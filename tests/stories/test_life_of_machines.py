@@ -10,7 +10,7 @@ import pytest
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
 from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod, NodeGroup, Timeouts
-from htas.model.reasons import Kept
+from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
 from htas.ports import CapacityError, TransientError
 from htas.profiler.accounts import nano_seconds
@@ -45,6 +45,26 @@ def test_a_pod_bought_for_is_not_bought_for_again() -> None:
     story = Story(None, job("one"), startup_s=300.0).play(250)
     assert story.verbs["launch", "done"] == 1
     assert [item.node for item in story.seen[-1].plan.nominate] == [story.store.claims()[0].id]
+
+
+@pytest.mark.parametrize(
+    ("gather_s", "together", "longest_s"),
+    [
+        pytest.param(0.0, [1, 1], 65, id="bought for at once: a machine for each"),
+        pytest.param(40.0, [2], 125, id="the first one waits for company: a machine for both"),
+    ],
+)
+def test_two_jobs_ten_seconds_apart_get_one_machine_together(
+    gather_s: float, together: list[int], longest_s: float
+) -> None:
+    """A machine takes a minute to come; who gathers for forty seconds is bought for by the first cycle after them."""
+    policy = make_policy([batch_group()], gather_s=gather_s)
+    story = Story(policy, job("first", 0, 300), job("second", 10, 300)).play(3600)
+    story.assert_over(2)
+    assert [len(launch.pods) for result in story.seen for launch in result.plan.launch] == together
+    assert max(story.world.ledger.waits_s) < longest_s
+    told = {item.reason for result in story.seen for item in result.plan.unplaced}
+    assert told == ({Unplaced.GATHERING} if gather_s else set())
 
 
 @pytest.mark.parametrize(

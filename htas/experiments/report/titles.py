@@ -30,6 +30,7 @@ PARTS: Mapping[str, str] = {
     "no-rescheduling": "no rescheduling",
     "no-cleaner": "no cleaner",
     "no-look-ahead": "no look-ahead",
+    "no-gathering": "no gathering",
     "cheapest-mix": "the cheapest mix instead of the greedy purchase",
     "consolidation": "consolidation as well",
 }

@@ -47,6 +47,11 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
     assert policy_of(tmp_path, text).run_lengths == RunLengths(300.0, False, 0.75, 5, 7.5)
 
 
+def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
+    assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
+
+
 def test_batch_groups_are_packed_by_time_bins_unless_told_otherwise(tmp_path: Path) -> None:
     batch = policy_of(tmp_path, group("workload: batch")).groups[0]
     assert (batch.workload, batch.packing.algorithm) == (Workload.BATCH, PackingAlgorithm.TIME_BIN_BFD)

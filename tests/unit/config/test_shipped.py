@@ -42,6 +42,7 @@ def test_the_papers_parameters() -> None:
     assert batch.cleaning.queue_empty_for_s == 0  # not the paper's example of five minutes: told in the file's head
     assert (batch.cleaning.migration, services.cleaning.enabled) == (MigrationMethod.CHECKPOINT, False)
     assert (services.min_nodes, batch.min_nodes) == (1, 1)
+    assert (policy.look_ahead_s, policy.gather_s) == (0, 0)  # what waits is bought for, by the next cycle
 
 
 def test_the_papers_prices() -> None:

@@ -67,8 +67,8 @@ def test_machines_are_bought_for_work_that_comes_steadily(
 
 
 def test_what_is_expected_fits_the_machines_bought_for_it() -> None:
-    """Four jobs of a quarter of m3.small: one of it, not four of the smallest."""
-    assert Counter(launch.flavour for launch in planned(came(STEADY)).launch) == {"m3.small": 1}
+    """Half of four jobs, each of half an m3.xsmall: one of it, not two of the smallest."""
+    assert Counter(launch.flavour for launch in planned(came(STEADY)).launch) == {"m3.xsmall": 1}
 
 
 def test_a_node_with_room_for_expected_work_is_kept_and_goes_when_none_comes_any_more() -> None:
