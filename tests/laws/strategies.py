@@ -100,5 +100,4 @@ def policies(draw: Any) -> Policy:
     way = {"autoscaling": draw(st.sampled_from(list(AutoscalingAlgorithm))), "mix_budget_s": 0.05}
     groups = [NodeGroup("services", Workload.SERVICE, cleaning=rules, **way), batch_group(cleaning=rules, **way)]
     flavours = [msgspec.structs.replace(f, zones=("x", "y"), labels={"disk": "ssd"}) for f in NECTAR]
-    gather_s = draw(st.sampled_from([0.0, 40.0]))
-    return make_policy(groups, flavours, limits=limits, gather_s=gather_s)
+    return make_policy(groups, flavours, limits=limits)
