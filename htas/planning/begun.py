@@ -15,6 +15,7 @@ import msgspec
 from htas.model.budgets import DisruptionBudget
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
+from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.fallback import FallingBack
 from htas.planning.simulation import Nominee
@@ -51,4 +52,22 @@ def carried_over(begun: FallingBack, unplaced: Sequence[UnplacedPod], nominees: 
         preempt=[item for item in begun.preempt if item.beneficiary in waiting],
         nominated={key: node for key, node in begun.nominated.items() if key in waiting},
         leaving=[],  # the snapshot has them on their way out
+        is_lesser_work_in_the_way=False,
+    )
+
+
+def gone_on(carried: FallingBack, more: FallingBack) -> FallingBack:
+    """Both together: what was carried over, and what was decided since for those who were left."""
+    told = {item.pod: item for item in carried.unplaced if item.pod in carried.nominated.keys() | carried.displaced}
+    unplaced = [
+        item if item.reason is Unplaced.NOMINATED else told.pop(item.pod, item)
+        for item in more.unplaced
+        if item.pod not in carried.nominated
+    ]
+    return replace(
+        more,
+        unplaced=[*unplaced, *(told[key] for key in sorted(carried.nominated))],
+        preempt=[*carried.preempt, *more.preempt],
+        nominated=carried.nominated | more.nominated,
+        displaced=carried.displaced | more.displaced,
     )

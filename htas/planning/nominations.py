@@ -33,7 +33,7 @@ class Nominations:
         nodes = sim.table.nodes
         there = [pool for pool in opening.placer.pools if nodes[pool.rows.start].name not in opening.coming]
         self._placer = Placer(policy, there)
-        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=self._turn)]
+        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=_first)]
         for nominee in found:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():
@@ -49,21 +49,14 @@ class Nominations:
         self._unsettled = self._held
 
     def settle(self, priority: float = -math.inf) -> None:
-        """Place those of at least a priority that fit, and keep room for the others.
-
-        Those that this plan makes room for come after all others of their priority: what has found room keeps it.
-        """
-        last = (-priority, False) if priority > -math.inf else (math.inf, True)
-        now = [nominee for nominee in self._unsettled if self._turn(nominee.pod)[:2] <= last]
+        """Place those of at least a priority that fit, and keep room for the others."""
+        now = [nominee for nominee in self._unsettled if nominee.pod.priority >= priority]
         self._unsettled = self._unsettled[len(now) :]
         for nominee in now:
             if self._is_ours(nominee) and self._fits(nominee):
                 self._sim.place(nominee.cls, nominee.row)
             elif not self._may_go_elsewhere(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
                 self._sim.keep_room(nominee)
-
-    def _turn(self, pod: Pod) -> tuple[float, bool, float, str]:
-        return -pod.priority, pod.key in self._preempted_for, pod.created_at, pod.key
 
     def _may_go_elsewhere(self, nominee: Nominee) -> bool:
         return self._is_ours(nominee) and nominee.pod.key not in self._preempted_for
@@ -98,3 +91,7 @@ class Nominations:
 def ends_soon(pod: Pod, now: float) -> bool:
     """Whether a pod on a node is on its way out, and its kubelet not silent about it."""
     return pod.node is not None and pod.is_terminating and not is_overdue(pod, now)
+
+
+def _first(pod: Pod) -> tuple[float, float, str]:
+    return -pod.priority, pod.created_at, pod.key

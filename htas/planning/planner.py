@@ -8,11 +8,11 @@ import msgspec
 
 from htas.model.plan import Carrying, Plan
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.begun import as_begun, carried_over
+from htas.planning.begun import as_begun, carried_over, gone_on
 from htas.planning.buying import Buying, buy
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.edge.moving import Suggestion, suggest_moves
@@ -28,6 +28,9 @@ from htas.planning.writing import Placements, written
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 """What decides: `plan`, or in an experiment somebody else's way of deciding."""
 
+MOST_TURNS = 3
+"""So often all is placed anew in one plan. What is in the way after that is left to the next plan."""
+
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
@@ -42,8 +45,11 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
     """
     made, falling_back = _planned(snapshot, policy, now, stages)
-    if falling_back.is_lesser_work_in_the_way:
-        made, _ = _planned(as_begun(snapshot, falling_back), policy, now, stages, falling_back)
+    for turn in range(1, MOST_TURNS + 1):
+        if not falling_back.is_lesser_work_in_the_way:
+            break
+        snapshot = as_begun(snapshot, falling_back)
+        made, falling_back = _planned(snapshot, policy, now, stages, falling_back, is_last=turn == MOST_TURNS)
     return made
 
 
@@ -53,8 +59,10 @@ def _planned(
     now: float,
     stages: frozenset[Stage],
     begun: FallingBack | None = None,
+    *,
+    is_last: bool = False,
 ) -> tuple[Plan, FallingBack]:
-    """One way through the stages. Who has `begun` to fall back does not do so again."""
+    """One way through the stages; `begun` is what the way before this one preempted. The last one preempts no more."""
     opening = open_simulation(snapshot, policy, now)
     situation = Situation(opening, snapshot, policy, now, frozenset(begun.nominated) if begun else frozenset())
     carried = carry_on(opening, snapshot, policy, now)
@@ -62,10 +70,7 @@ def _planned(
     placed_at_first = _keys(pods_by_row(opening.sim.assignments()))
     work_is_waiting = bool(demands) or bool(opening.sim.nominees)
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
-    if begun is None:
-        falling_back = fall_back(opening, snapshot, policy, buying.unplaced)
-    else:
-        falling_back = carried_over(begun, buying.unplaced, opening.sim.nominees)
+    falling_back = _fallen_back(situation, buying, begun, is_last=is_last)
     if falling_back.is_suggestion_in_the_way:
         carried = given_up(Cancelled.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(opening.sim.assignments())
@@ -85,6 +90,17 @@ def _planned(
     if suggestion.shifts:
         return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.shifts)), falling_back
     return with_carrying(made, carried), falling_back
+
+
+def _fallen_back(situation: Situation, buying: Buying, begun: FallingBack | None, *, is_last: bool) -> FallingBack:
+    """What is done for work that nothing can be bought for, beside what has begun."""
+    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
+    if begun is None:
+        return fall_back(opening, snapshot, policy, buying.unplaced)
+    carried = carried_over(begun, buying.unplaced, opening.sim.nominees)
+    if is_last or policy.fallback.mode is not FallbackMode.PREEMPT:  # the optimiser has been asked
+        return carried
+    return gone_on(carried, fall_back(opening, snapshot, policy, buying.unplaced))
 
 
 def _keys(placements: Placements) -> set[str]:

@@ -190,6 +190,18 @@ def test_lesser_work_is_placed_elsewhere_then() -> None:
     assert bound(planned([machine("m"), machine("n")], pods)) == {"small": "m"}
 
 
+def test_work_that_is_in_the_way_is_preempted_for_itself_where_it_is_the_more_important_one() -> None:
+    """The large pod waits for what ends on n; the one that fitted n leaves that to it, and takes the place of a lesser."""
+    nodes = [machine("m"), machine("n")]
+    runs = [on("m", "keeper", "2", HIGH + 1), on("m", "low", "2"), ending(on("n", "a", "3"))]
+    plan = planned(nodes, [*runs, incoming("4"), incoming("1", MIDDLE, "mid")])
+    assert preempted(plan) == {("low", "m", "mid")}
+    assert told(plan) == {
+        "p": "nominated to n: it waits for pods that end there",
+        "mid": "nominated to m: default/low of lower priority leave for it",
+    }
+
+
 def test_what_still_fits_beside_it_is_bound_the_oldest_first() -> None:
     kind = [incoming("1", LOW, name, created_at=NOW - 100 + at) for at, name in enumerate("xyz")]
     plan = planned([machine("m", "1"), machine("n")], [on("n", "a", "2"), incoming("3"), *kind])
