@@ -1,6 +1,6 @@
 """Preempting: a pod is nominated to a node, and those of lower priority that stand in its way there are evicted.
 
-Order: nomination written on the pod → victims evicted → lesser nominations on that node taken back. A crash in between
+Order: nomination written on the pod → victims evicted → nominations that give way there taken back. A crash in between
 leaves a nomination, which the next plan honours or finds lapsed; nothing needs a journal.
 """
 

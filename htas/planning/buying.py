@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Unplaced
-from htas.planning.classes import PodClass
 from htas.planning.feasibility.message import summary
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
@@ -53,7 +52,7 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
             reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
-            buying.unplaced += _told(_youngest(demand.cls, demand.count), reason, message, refusals)
+            buying.unplaced += _told(demand.youngest(demand.count), reason, message, refusals)
     return buying
 
 
@@ -72,8 +71,8 @@ def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:
     within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
     message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
     for wait in ahead.waits:
-        told += _told(_youngest(wait.demand.cls, wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
-        _leave_out(wait.demand, wait.count)
+        told += _told(wait.demand.youngest(wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
+        wait.demand.leave_out(wait.count)
     return told
 
 
@@ -83,15 +82,9 @@ def _gathering(situation: Situation, demands: Sequence[Demand]) -> list[Unplaced
     message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
     for demand in gathering(policy, demands, situation.now):
         refusals = situation.opening.sim.diagnose(demand.cls)
-        told += _told(_youngest(demand.cls, demand.count), Unplaced.GATHERING, message, refusals)
-        _leave_out(demand, demand.count)
+        told += _told(demand.youngest(demand.count), Unplaced.GATHERING, message, refusals)
+        demand.leave_out(demand.count)
     return told
-
-
-def _leave_out(demand: Demand, count: int) -> None:
-    """Take the youngest pods out of a demand and their class: this plan does no more for them."""
-    demand.count -= count
-    del demand.cls.pods[len(demand.cls.pods) - count :]
 
 
 def _not_due(situation: Situation, demands: Iterable[Demand]) -> list[UnplacedPod]:
@@ -99,13 +92,8 @@ def _not_due(situation: Situation, demands: Iterable[Demand]) -> list[UnplacedPo
     for demand in demands:
         refusals = sim.diagnose(demand.cls)
         message = f"waits for the next cycle; {summary(refusals, sim.open_rows())}"
-        told += _told(_youngest(demand.cls, demand.count), Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
+        told += _told(demand.youngest(demand.count), Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
     return told
-
-
-def _youngest(cls: PodClass, count: int) -> list[Pod]:
-    """The pods of a class that are left out: they are handed out oldest first."""
-    return cls.pods[len(cls.pods) - count :]
 
 
 def _told(pods: Iterable[Pod], reason: Unplaced, message: str, refusals: dict[str, int]) -> list[UnplacedPod]:

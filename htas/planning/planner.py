@@ -40,7 +40,7 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); move to the edge what is far
     from its users (`_suggest`); give back what is not worth its price (`_clean`); and write all of it down with its
     reasons (`written`). Where lesser work had just been given room that somebody is preempted for, all of that is done
-    once more, with the preemptions as begun (`as_begun`).
+    anew, with the preemptions as begun (`as_begun`).
 
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
     """

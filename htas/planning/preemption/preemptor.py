@@ -196,8 +196,7 @@ class Preemptor:
     def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
-        promised = len(self._lesser_nominees(row, cls.priority))
-        with sim.fork(), self._without_lesser_nominees(cls, row):
+        with sim.fork(), self._without_lesser_nominees(cls, row) as lesser:
             self._just_placed.take_off(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
@@ -208,8 +207,8 @@ class Preemptor:
             victims = [*broken, *self._not_reprieved(others, cls, row)]
         pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
         if self._must_keep_budgets:
-            return Candidate(row, pods, promised=promised) if self._may_all_leave(pods) else None
-        return Candidate(row, pods, len(broken), promised)
+            return Candidate(row, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
+        return Candidate(row, pods, len(broken), len(lesser))
 
     def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
         """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""
@@ -224,23 +223,23 @@ class Preemptor:
         return victims
 
     @contextmanager
-    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[None]:
-        """Pods nominated to a row give way to a higher priority. To be used in a fork."""
-        sim, nominees = self._sim, self._sim.nominees
-        lesser = self._lesser_nominees(row, cls.priority)
-        if not lesser:
-            yield
-            return
+    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[list[Nominee]]:
+        """Pods nominated to a row give way to a higher priority. To be used in a fork; gives who they are."""
+        nominees = self._sim.nominees
+        try:
+            yield self._take_off_nominees(row, cls.priority)
+        finally:
+            self._sim.nominees = nominees
+
+    def _take_off_nominees(self, row: int, priority: int) -> list[Nominee]:
+        """Promise a row no more to pods below a priority; returns them."""
+        sim = self._sim
+        lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
         for nominee in lesser:
             sim.unplace(nominee.cls, row)
-        sim.nominees = [each for each in nominees if each not in lesser]
-        try:
-            yield
-        finally:
-            sim.nominees = nominees
-
-    def _lesser_nominees(self, row: int, priority: int) -> list[Nominee]:
-        return [each for each in self._sim.nominees if each.row == row and each.pod.priority < priority]
+        if lesser:
+            sim.nominees = [each for each in sim.nominees if each not in lesser]
+        return lesser
 
     # Budgets.
 
@@ -284,12 +283,9 @@ class Preemptor:
         """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
         sim, row, priority = self._sim, nominee.row, nominee.pod.priority
         self.is_lesser_work_in_the_way |= self._just_placed.take_off(row, priority)
-        lesser = sorted(self._lesser_nominees(row, priority), key=lambda each: -each.pod.priority)
-        for each in lesser:
-            sim.unplace(each.cls, row)
-            sim.nominees.remove(each)
+        lesser = self._take_off_nominees(row, priority)
         sim.keep_room(nominee)
-        for each in lesser:
+        for each in sorted(lesser, key=lambda each: -each.pod.priority):
             if sim.fits(each.cls, row):
                 sim.keep_room(each)
             else:

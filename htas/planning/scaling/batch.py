@@ -78,6 +78,5 @@ def _ending_pods(sim: Simulation, policy: Policy, running: Mapping[int, Sequence
 
 
 def patient(sim: Simulation, policy: Policy, demand: Demand) -> int:
-    """The youngest pods of a demand that have not waited too long (the demand is the tail of its class)."""
-    tail = demand.cls.pods[len(demand.cls.pods) - demand.count :]
-    return sum(sim.now - pod.created_at < policy.max_wait_for_capacity_s for pod in tail)
+    """How many pods of a demand have not waited too long."""
+    return sum(sim.now - pod.created_at < policy.max_wait_for_capacity_s for pod in demand.youngest(demand.count))

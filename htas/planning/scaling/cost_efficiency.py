@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from htas.model.flavours import Catalogue
+from htas.model.pods import Pod
 from htas.planning.classes import CPU_ROW, MEMORY_ROW, PODS_ROW, PodClass
 from htas.planning.scaling.offers import Offer
 
@@ -21,10 +22,19 @@ SAMPLE = 256
 
 @dataclass(slots=True)
 class Demand:
-    """Pods of one class that still need a machine."""
+    """Pods of one class that still need a machine: the tail of its pods, which are handed out oldest first."""
 
     cls: PodClass
     count: int
+
+    def youngest(self, count: int) -> list[Pod]:
+        """So many of its pods."""
+        return self.cls.pods[len(self.cls.pods) - count :]
+
+    def leave_out(self, count: int) -> None:
+        """Take its youngest pods out of it and out of its class: a plan does no more for them."""
+        self.count -= count
+        del self.cls.pods[len(self.cls.pods) - count :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.planning.scaling.cost_efficiency import Demand
 
@@ -17,9 +17,5 @@ from htas.planning.scaling.cost_efficiency import Demand
 def gathering(policy: Policy, demands: Sequence[Demand], now: float) -> list[Demand]:
     """The batch demands that are not bought for yet: all of them, until the oldest of their pods has waited so long."""
     batch = [demand for demand in demands if demand.count and demand.cls.is_ours and demand.cls.kind is WorkKind.BATCH]
-    oldest = min((pod.created_at for demand in batch for pod in _left_out(demand)), default=now)
+    oldest = min((pod.created_at for demand in batch for pod in demand.youngest(demand.count)), default=now)
     return batch if now - oldest < policy.gather_s else []
-
-
-def _left_out(demand: Demand) -> Sequence[Pod]:
-    return demand.cls.pods[len(demand.cls.pods) - demand.count :]
