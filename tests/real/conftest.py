@@ -18,11 +18,21 @@ from htas.adapters.cassandra.settings import CassandraSettings
 from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
 from tests.real.moving import World
 from tools.testenv.cassandra import DATACENTER, PORT, Cassandra
+from tools.testenv.cluster import PATIENCE
 from tools.testenv.openstack import OpenStack
 from tools.testenv.real_nodes import REGISTRY, RealNodes
 
 Tell = Callable[[str], None]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "htas"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A story's time limit is as patient as its waits are."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            marker = item.get_closest_marker("timeout")
+            limit_s = marker.args[0] if marker is not None else float(item.config.getini("timeout"))
+            item.add_marker(pytest.mark.timeout(limit_s * PATIENCE), append=False)
 
 
 @pytest.fixture(scope="session")

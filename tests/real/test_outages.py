@@ -43,6 +43,10 @@ def bound(cluster: Cluster, start: str) -> int:
     return sum(bool(p["spec"].get("nodeName")) for p in cluster.pods() if p["metadata"]["name"].startswith(start))
 
 
+def is_open(cluster: Cluster, name: str) -> bool:
+    return any(node["metadata"]["name"] == name and not node["spec"].get("taints") for node in cluster.nodes())
+
+
 def all_is_given_back(cluster: Cluster) -> bool:
     return not cluster.nodes() and not cluster.items(CONFIG_MAPS, labelSelector="htas.io/simulated-machine")
 
@@ -57,6 +61,7 @@ def test_thirty_seconds_without_an_api_server(cluster: Cluster, tmp_path: Path, 
         cluster.create(job("before", "8s", count=3), deployment("web", 2))
         eventually(lambda: daemon.metric("htas_actions_total", verb="bind", status="done") == 5, 60, "work is bound")
         cluster.create(node("free"))  # for the work to come: KWOK and the controllers take up to a minute to recover
+        eventually(lambda: is_open(cluster, "free"), 30, "the node is open: the taint of its admission is gone")
         eventually(lambda: '"free"' in daemon.get("/snapshotz")[1], 20, "it knows the node")
         cluster.stop("kube-apiserver")
         time.sleep(OUTAGE_S)

@@ -27,14 +27,19 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 
+PATIENCE = 2.0
+"""How many times longer than a story states is waited before it fails: two cores carry two control planes, a cloud and a ring, and a
+cycle of an API server that starves took twice its usual time. A story that passes costs nothing by it."""
+
+
 def eventually(look: Callable[[], T], within_s: float, what: str) -> T:
-    """What `look` returns, as soon as it is true; fails after so long, saying what it last was."""
-    deadline = time.monotonic() + within_s
+    """What `look` returns, as soon as it is true; fails after so long (times `PATIENCE`), saying what it last was."""
+    deadline = time.monotonic() + within_s * PATIENCE
     while True:
         found = look()
         if found:
             return found
-        assert time.monotonic() < deadline, f"{what}: not within {within_s:g} s (last: {found!r})"
+        assert time.monotonic() < deadline, f"{what}: not within {within_s * PATIENCE:g} s (last: {found!r})"
         time.sleep(0.1)
 
 

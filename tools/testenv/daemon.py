@@ -37,7 +37,9 @@ class Htas:
     def __enter__(self) -> Htas:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is not None:  # what it said last is part of the failure
+            error.add_note(f"htas ({self.log.name}, exit {self.process.poll()}) said last:\n{self.tail()}")
         if self.process.poll() is None:
             self.kill()
 
