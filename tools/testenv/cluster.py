@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 PATIENCE = 2.0
-"""How many times longer than a story states is waited before it fails: two cores carry two control planes, a cloud and a ring, and a
-cycle of an API server that starves took twice its usual time. A story that passes costs nothing by it."""
+"""How many times longer than a story states is waited before it fails: two cores carry two control planes, a cloud and
+a ring, and what starves takes twice its usual time. A story that passes costs nothing by it."""
 
 
 def eventually(look: Callable[[], T], within_s: float, what: str) -> T:
