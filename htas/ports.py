@@ -215,6 +215,27 @@ class LeasePort(Protocol):
         ...
 
 
+class User(msgspec.Struct, frozen=True):
+    """Who shows a token, as the API server knows them."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class ReviewPort(Protocol):
+    """Who asks, and whether they may. Both raise TransientError or PermanentError where that cannot be found out."""
+
+    def user_of(self, token: str) -> User | None:
+        """Whose token this is; None: nobody's."""
+        ...
+
+    def may(self, user: User, verb: str, path: str) -> bool:
+        """Whether they may `get` or `post` a path of ours."""
+        ...
+
+
 class StorePort(Protocol):
     """What must outlive the process: the journal, which is waited for, and history, which may be lost."""
 

@@ -157,6 +157,7 @@ def migrate_pod(
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="The daemon that leads; else http.listen.")] = None,
     token_file: Annotated[Path | None, typer.Option("--token-file", help="Its token; else http.tokenFile.")] = None,
+    ca_file: Annotated[Path | None, typer.Option("--ca-file", help="Who signed its certificate, for https://.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Watch the move until it is over.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Even a pod that its owner wishes to stay.")] = False,
 ) -> None:
@@ -164,7 +165,7 @@ def migrate_pod(
     from htas.cli.migrate import asker_of, failed, line_of
 
     with told():
-        asker = asker_of(load_configuration(config), url, token_file)
+        asker = asker_of(load_configuration(config), url, token_file, ca_file)
         last = None
         for last in asker.move(name, to, method, watch=wait, force=force):
             typer.echo(line_of(last))

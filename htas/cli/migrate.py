@@ -34,6 +34,8 @@ class Asker:
     url: str
     token: str
     pause: Callable[[float], None] = time.sleep
+    ca_file: str | None = None
+    """Who has signed the daemon's certificate; None: an authority that this machine trusts."""
 
     def ask(self, pod: str, node: str, method: str | None, *, force: bool = False) -> Json:
         """Ask for a move; raises PermanentError with what the daemon says to it."""
@@ -71,14 +73,15 @@ class Asker:
 
     def _call(self, verb: str, path: str, body: Json | None) -> Json:
         try:
-            answer = urllib3.request(
-                verb,
-                self.url.rstrip("/") + path,
-                headers={"Authorization": f"Bearer {self.token}"},
-                body=json.dumps(body) if body is not None else None,
-                timeout=TIMEOUT_S,
-                retries=False,
-            )
+            with urllib3.PoolManager(ca_certs=self.ca_file) as pool:
+                answer = pool.request(
+                    verb,
+                    self.url.rstrip("/") + path,
+                    headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+                    body=json.dumps(body) if body is not None else None,
+                    timeout=TIMEOUT_S,
+                    retries=False,
+                )
         except urllib3.exceptions.HTTPError as error:
             raise TransientError(f"{self.url}: no daemon answers: {error}; is it --url?") from error
         if answer.status >= 300:
@@ -92,7 +95,7 @@ class Asker:
         return said
 
 
-def asker_of(loaded: Loaded, url: str | None, token_file: Path | None) -> Asker:
+def asker_of(loaded: Loaded, url: str | None, token_file: Path | None, ca_file: Path | None = None) -> Asker:
     """How to reach the configured daemon; raises InputError where that is not known."""
     http = loaded.settings.http
     if url is None:
@@ -100,7 +103,8 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None) -> Asker:
             raise InputError("--url: http.listen is not configured; name the daemon, as in http://127.0.0.1:8080")
         host, port = http.address
         host = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "https" if http.tls.cert_file is not None else "http"
+        url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     if not url.startswith(("http://", "https://")):
         raise InputError(f"--url: {url!r} is no http://HOST:PORT")
     if token_file is None:
@@ -108,7 +112,7 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None) -> Asker:
             raise InputError("--token-file: http.tokenFile is not configured; name a file with the daemon's token")
         token_file = loaded.directory / http.token_file
     try:
-        return Asker(url, read_token(token_file))
+        return Asker(url, read_token(token_file), ca_file=str(ca_file) if ca_file is not None else None)
     except PermanentError as error:
         raise InputError(f"--token-file: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 from pathlib import Path
 from threading import Event
@@ -15,8 +16,20 @@ from htas.sandbox.server import WorldServer
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
+MOST_FILES = 65_536
+"""What a daemon asks for: login shells and many container runtimes start processes with 1,024."""
+
+
+def _raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def run_daemon(loaded: Loaded, for_s: float | None) -> None:
     """Run cycles until a signal; the cycle under way is finished first. SIGHUP: read the configuration again."""
+    _raise_file_limit()
     service = Service(loaded)
     for number in SIGNALS:
         signal.signal(number, lambda *_: service.stop())

@@ -90,11 +90,21 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
             least[key] += amount
     yield from unstated(document, methods)
     yield from _tokens_end_early(document)
+    yield from _nobody_to_ask(document)
     if limits is not None:
         if limits.max_nodes is not None and smallest > limits.max_nodes:
             what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
             yield Problem(document.place(("limits", "maxNodes")), what)
         yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
+
+
+def _nobody_to_ask(document: Document) -> Iterator[Problem]:
+    """Tokens are the API server's, and the sandbox has none."""
+    provider, http = document.raw.get("provider"), document.raw.get("http")
+    is_sandbox = not isinstance(provider, dict) or "sandbox" in provider
+    if is_sandbox and isinstance(http, dict) and http.get("tokenReview") is True:
+        what = "needs an API server, which the sandbox has not; write http.tokenFile"
+        yield Problem(document.place(("http", "tokenReview")), what)
 
 
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:

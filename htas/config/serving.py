@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from htas.config.values import Section, Text, shown
+from htas.config.values import Section, Switch, Text, shown
 
 _LISTEN = re.compile(r"(?P<host>[A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")
 
@@ -21,6 +21,28 @@ def _listen(value: object) -> object:
     return value
 
 
+def _address(listen: str | None) -> tuple[str, int] | None:
+    if listen is None:
+        return None
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+class TlsSetting(Section):
+    """PEM files, beside the configuration unless absolute; read again when they change."""
+
+    cert_file: Text | None = Field(
+        default=None, description="The certificate, and those between it and its authority. null: HTTP is spoken."
+    )
+    key_file: Text | None = Field(default=None, description="Its private key. null: HTTP is spoken.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> TlsSetting:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("needs both certFile and keyFile, or neither")
+        return self
+
+
 class HttpSetting(Section):
     """Health, metrics, the last plan; moves and searches asked for, over HTTP."""
 
@@ -28,18 +50,36 @@ class HttpSetting(Section):
         default=None, description='Where to listen, such as "0.0.0.0:8080". null: nowhere.'
     )
 
+    health_listen: Annotated[str | None, BeforeValidator(_listen)] = Field(
+        default=None,
+        description="Where probes are answered as well, apart from all other requests. null: on `listen` alone.",
+    )
     token_file: Text | None = Field(
         default=None,
-        description="A token that those show who ask for moves or searches; beside this file. null: no move is taken.",
+        description="A token that those show who ask for more than health and metrics; beside this file. null: none.",
     )
+    token_review: Switch = Field(
+        default=False,
+        description="Whether tokens of the API server count, whose users may get or post the path (nonResourceURLs).",
+    )
+    tls: TlsSetting = Field(default=TlsSetting(), description="Serve `listen` by HTTPS.")
+
+    @field_validator("health_listen")
+    @classmethod
+    def _has_a_listener(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("listen") is None:
+            raise ValueError("has an effect with `http.listen` alone; write that or remove it")
+        return value
 
     @property
     def address(self) -> tuple[str, int] | None:
         """Host and port; an empty host is every address of the machine."""
-        if self.listen is None:
-            return None
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]") or "0.0.0.0", int(port)
+        return _address(self.listen)
+
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Likewise, of what answers probes alone."""
+        return _address(self.health_listen)
 
 
 class LoggingSetting(Section):

@@ -1,11 +1,27 @@
-"""Who may ask a daemon for something over HTTP, and how it says no."""
+"""Who may ask a daemon for something over HTTP, and how it says no.
+
+Health and metrics are open, as probes and Prometheus expect. Everything else shows what runs in every namespace, or
+changes it, and needs a token: that of `http.tokenFile`, or, with `http.tokenReview`, one that the API server knows and
+whose user may `get` or `post` the path (a `nonResourceURLs` rule), as kube-rbac-proxy decides.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
-from htas.ports import PermanentError
+from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
+
+OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
+"""What anybody may ask for who reaches the port."""
+READING = frozenset({"GET", "HEAD"})
 
 
 class RequestRefusedError(Exception):
@@ -15,12 +31,91 @@ class RequestRefusedError(Exception):
         super().__init__(why)
         self.status = status
 
+    def response(self) -> Response:
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        return PlainTextResponse(f"{self}\n", self.status, headers)
 
-def check_token(token_file: Path, authorization: str) -> None:
-    """Compare what was shown with the token, read anew so that a Secret may be replaced; raises RequestRefusedError."""
-    try:
-        token = read_token(token_file)
-    except PermanentError as error:
-        raise RequestRefusedError(500, f"http.tokenFile: {error}") from error
-    if not shows(authorization, token):
-        raise RequestRefusedError(401, "show the token of http.tokenFile (Authorization: Bearer …)")
+
+class NotConnectedYet:
+    """Implements ReviewPort for a daemon that is starting."""
+
+    def user_of(self, token: str) -> User | None:
+        raise TransientError("this daemon is starting; ask again in a moment")
+
+    def may(self, user: User, verb: str, path: str) -> bool:
+        raise TransientError("this daemon is starting; ask again in a moment")
+
+
+@dataclass(slots=True)
+class Gate:
+    """Decides who may ask. With neither a token nor a reviewer nobody may ask for more than what is open."""
+
+    token_file: Path | None = None
+    reviewer: ReviewPort | None = None
+
+    def check(self, authorization: str, method: str, path: str) -> None:
+        """Raises RequestRefusedError: 401 without a token that is known, 403 for one whose user may not."""
+        if self.token_file is None and self.reviewer is None:
+            raise RequestRefusedError(403, "this needs a token, and none is configured: set http.tokenFile")
+        if self.token_file is not None and self._shows_the_file(authorization, self.token_file):
+            return
+        if self.reviewer is None:
+            raise RequestRefusedError(401, "show the token of http.tokenFile (Authorization: Bearer …)")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise RequestRefusedError(401, "show a token that the API server knows (Authorization: Bearer …)")
+        self._review(self.reviewer, token.strip(), "get" if method in READING else method.lower(), path)
+
+    def _shows_the_file(self, authorization: str, token_file: Path) -> bool:
+        """The token is read anew each time, so that a Secret may be replaced."""
+        try:
+            return shows(authorization, read_token(token_file))
+        except PermanentError as error:
+            if self.reviewer is not None:
+                return False
+            raise RequestRefusedError(500, f"http.tokenFile: {error}") from error
+
+    def _review(self, reviewer: ReviewPort, token: str, verb: str, path: str) -> None:
+        try:
+            user = reviewer.user_of(token)
+            if user is None:
+                raise RequestRefusedError(401, "the API server does not know this token")
+            if not reviewer.may(user, verb, path):
+                raise RequestRefusedError(403, f"{user.name} may not {verb} {path}; grant it as a nonResourceURL")
+        except HTASError as error:
+            raise RequestRefusedError(503, f"the API server cannot be asked who you are: {error}") from error
+
+
+class Guarded:
+    """An application behind a gate (ASGI). Writes from a page of another origin, and forms, are refused first."""
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (scope["path"] not in OPEN or scope["method"] not in READING):
+            headers = Headers(scope=scope)
+            try:
+                if scope["method"] not in READING:
+                    refuse_a_page(headers)
+                    refuse_a_form(headers)
+                authorization = headers.get("authorization", "")
+                await run_in_threadpool(self._gate.check, authorization, scope["method"], scope["path"])
+            except RequestRefusedError as refused:
+                return await refused.response()(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+def refuse_a_page(headers: Headers) -> None:
+    """A browser names the page that a request comes from; raises RequestRefusedError where that is not ours."""
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != headers.get("host", ""):
+        raise RequestRefusedError(403, f"a page of {origin[:100]} may not ask; use curl or htas")
+
+
+def refuse_a_form(headers: Headers) -> None:
+    """What a form can send without asking first (CORS calls it simple) is no JSON; raises RequestRefusedError."""
+    kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RequestRefusedError(415, f"{kind[:100]} is not taken; send JSON (Content-Type: application/json)")

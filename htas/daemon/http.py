@@ -1,73 +1,102 @@
-"""The daemon over HTTP: probes, metrics, what it last saw and decided; moves and searches for those with the token."""
+"""The daemon over HTTP: probes and metrics for all; what it saw and decided, moves and searches with a token."""
 
 from __future__ import annotations
 
-import socket
+import asyncio
 from collections.abc import Callable
-from threading import Thread
+from dataclasses import dataclass
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from htas.daemon.asking import RequestRefusedError
+from htas.daemon.asking import Gate, Guarded, RequestRefusedError
 from htas.daemon.health import Health
+from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
 from htas.model.plan_document import plan_document
-from htas.ports import PermanentError
 
 PATHS = """/healthz    whether the daemon works, by its last success
 /readyz     whether it could act: every kind has been listed
 /metrics    Prometheus
+with a token (Authorization: Bearer …):
 /planz      the last plan (JSON)
 /snapshotz  what it was made from (JSON)
-/api/optimize     the last search for a better placement (JSON); POST, with the token, asks for one
-/api/migrate      POST {"pod": "namespace/name", "node": "name"}, with the token: move a pod
+/api/optimize     the last search for a better placement (JSON); POST asks for one
+/api/migrate      POST {"pod": "namespace/name", "node": "name"}: move a pod
 /api/migrate/ID   what became of it (JSON)
 """
 LONGEST_BODY = 65_536
+BODY_S = 10.0
+"""For the whole body of a request."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
+@dataclass(frozen=True, slots=True)
+class Desks:
+    """What the daemon tells of itself, and what it can be asked for."""
+
+    health: Health
+    metrics: Metrics
+    moves: MoveDesk
+    searches: SearchDesk
+
+
 class HttpServer:
-    """Serves in a thread of its own from `start` to `stop`. Raises PermanentError where it cannot listen."""
+    """Everything on one listener, and, where an address is given for it, health on another.
+
+    Raises PermanentError where it cannot listen, or where the certificate cannot be read.
+    """
 
     def __init__(
-        self, address: tuple[str, int], health: Health, metrics: Metrics, moves: MoveDesk, searches: SearchDesk
+        self,
+        address: tuple[str, int],
+        desks: Desks,
+        gate: Gate,
+        health_address: tuple[str, int] | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
-        self._socket = _listening(address)
-        self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(
-            application(health, metrics, moves, searches),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=2,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
+        main = Listener(address, Guarded(application(desks), gate), "http", certificate)
+        self._listeners = [main]
+        self.port = main.port
+        self.health_port: int | None = None
+        if health_address is not None:
+            probes = Listener(health_address, Starlette(routes=probe_routes(desks.health)), "health")
+            self._listeners.append(probes)
+            self.health_port = probes.port
 
     def start(self) -> None:
-        self._thread.start()
+        for listener in self._listeners:
+            listener.start()
 
     def stop(self) -> None:
-        self._server.should_exit = True
-        if self._thread.is_alive():
-            self._thread.join(5.0)
-        self._socket.close()
+        for listener in self._listeners:
+            listener.stop()
 
 
-def application(health: Health, metrics: Metrics, moves: MoveDesk, searches: SearchDesk) -> Starlette:
-    """The routes, on what the daemon knows of itself."""
+def probe_routes(health: Health) -> list[Route]:
+    """Whether the daemon works, and whether it could act."""
 
     def verdict(complaint: str | None) -> Response:
         said = "\n".join(line for line in (complaint or "ok", health.remark()) if line)
         return PlainTextResponse(f"{said}\n", 200 if complaint is None else 503)
+
+    def works(_: Request) -> Response:
+        return verdict(health.complaint())
+
+    def is_ready(_: Request) -> Response:
+        return verdict(health.not_ready())
+
+    return [Route("/healthz", works), Route("/readyz", is_ready)]
+
+
+def application(desks: Desks) -> Starlette:
+    """The routes, on what the daemon knows of itself; who may ask is asked before (`Guarded`)."""
+    metrics, moves, searches = desks.metrics, desks.moves, desks.searches
 
     def document(form: str) -> Response:
         last = metrics.last
@@ -81,17 +110,13 @@ def application(health: Health, metrics: Metrics, moves: MoveDesk, searches: Sea
 
     async def ask(request: Request) -> Response:
         try:
-            moves.check(request.headers.get("authorization", ""))
             body = await _body(request)
         except RequestRefusedError as refused:
-            return _refusal(refused)
+            return refused.response()
         return _answered(202, lambda: moves.ask(body))
 
     def state(request: Request) -> Response:
         return _answered(200, lambda: moves.state(request.path_params["id"]))
-
-    def search(request: Request) -> Response:
-        return searches.post(request.headers.get("authorization", ""))
 
     def home(_: Request) -> Response:
         return PlainTextResponse(PATHS)
@@ -99,13 +124,12 @@ def application(health: Health, metrics: Metrics, moves: MoveDesk, searches: Sea
     return Starlette(
         routes=[
             route("/", home),
-            route("/healthz", lambda _: verdict(health.complaint())),
-            route("/readyz", lambda _: verdict(health.not_ready())),
+            *probe_routes(desks.health),
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),
             route("/snapshotz", lambda _: document("snapshot")),
             route(PATH, lambda _: searches.get()),
-            route(PATH, search, "POST"),
+            route(PATH, lambda _: searches.post(), "POST"),
             Route("/api/migrate", ask, methods=["POST"]),
             route("/api/migrate/{id}", state),
         ]
@@ -116,27 +140,18 @@ def _answered(status: int, act: Callable[[], dict[str, object]]) -> Response:
     try:
         return Response(msgspec.json.encode(act()), status, media_type="application/json")
     except RequestRefusedError as refused:
-        return _refusal(refused)
-
-
-def _refusal(refused: RequestRefusedError) -> Response:
-    return PlainTextResponse(f"{refused}\n", refused.status)
+        return refused.response()
 
 
 async def _body(request: Request) -> bytes:
     """What was sent, as far as a request for a move can be long; raises RequestRefusedError."""
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LONGEST_BODY:
-            raise RequestRefusedError(413, f"a request has at most {LONGEST_BODY} bytes")
-    return bytes(body)
-
-
-def _listening(address: tuple[str, int]) -> socket.socket:
-    host, port = address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise PermanentError(f"http.listen: {host}:{port}: {error.strerror}; name another port or address") from error
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > LONGEST_BODY:
+                    raise RequestRefusedError(413, f"a request has at most {LONGEST_BODY} bytes")
+    except TimeoutError:
+        raise RequestRefusedError(408, f"the body did not come within {BODY_S:g} s") from None
+    return bytes(body)

@@ -14,6 +14,7 @@ from htas.adapters.kubernetes.api import ApiServer, OnCall
 from htas.adapters.kubernetes.cluster import KubernetesCluster
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.kubernetes.resources import RESOURCES
+from htas.adapters.kubernetes.reviewing import KubernetesReviewer
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.config.openstack import OpenStackSetting
@@ -26,6 +27,10 @@ from htas.ports import StorePort
 
 LEASE_CALLS = 10.0
 """Calls a second that may go to the lease."""
+
+
+REVIEWS = 20.0
+"""Questions a second about those who ask over HTTP."""
 
 
 class WallClock:
@@ -58,6 +63,7 @@ class KubernetesWorld:
         self.api = ApiServer(access, RateLimit(setting.requests_per_second, setting.burst), hooks.on_call)
         # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
         self.lease_api = ApiServer(access, RateLimit(LEASE_CALLS, 10), hooks.on_call)
+        self.reviewer = KubernetesReviewer(ApiServer(access, RateLimit(REVIEWS, 20), hooks.on_call))
         self.namespace = setting.namespace or self.api.namespace
         self.clock = WallClock()
         self.cluster = KubernetesCluster(

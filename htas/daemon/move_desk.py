@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from htas.daemon.asking import RequestRefusedError, check_token
+from htas.daemon.asking import RequestRefusedError
 from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
@@ -28,19 +27,12 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(slots=True)
 class MoveDesk:
-    """Open while this daemon leads. Without a token no move is taken."""
+    """Open while this daemon leads. Who may ask has been asked before (`asking.Guarded`)."""
 
-    token_file: Path | None = None
     requests: RequestedMoves | None = None
 
-    def check(self, authorization: str) -> None:
-        """Whether who asks may; raises RequestRefusedError."""
-        if self.token_file is None:
-            raise RequestRefusedError(403, "no moves can be asked for: http.tokenFile is not set")
-        check_token(self.token_file, authorization)
-
     def ask(self, body: bytes) -> Json:
-        """Take a request of somebody whom `check` let pass; raises RequestRefusedError."""
+        """Take a request; raises RequestRefusedError."""
         requests = self._open()
         try:
             wish = msgspec.json.decode(body, type=Wish)

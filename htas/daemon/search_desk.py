@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import Lock
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.responses import PlainTextResponse, Response
 
-from htas.daemon.asking import RequestRefusedError, check_token
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchReport
@@ -27,11 +25,10 @@ PATH = "/api/optimize"
 class SearchDesk:
     """Answers for the daemon that leads; `open_for` says which one that is, None: nobody here.
 
-    Where there is a token, as moves need, those who ask for a search show it, too; anybody may look.
+    Who may ask has been asked before (`asking.Guarded`).
     """
 
-    def __init__(self, token_file: Path | None = None) -> None:
-        self._token_file = token_file
+    def __init__(self) -> None:
         self._lock = Lock()
         self._daemon: Daemon | None = None
 
@@ -39,15 +36,10 @@ class SearchDesk:
         with self._lock:
             self._daemon = daemon
 
-    def post(self, authorization: str = "") -> Response:
-        """202 with the search that will be made; 401 without the token, 409 while one is under way or with
-        fallback.mode off, 503 where another daemon leads.
+    def post(self) -> Response:
+        """202 with the search that will be made; 409 while one is under way or with fallback.mode off, 503 where
+        another daemon leads.
         """
-        try:
-            if self._token_file is not None:
-                check_token(self._token_file, authorization)
-        except RequestRefusedError as refused:
-            return PlainTextResponse(f"{refused}\n", refused.status)
         daemon = self._leader()
         if daemon is None:
             return PlainTextResponse("this daemon does not lead; ask the one that does\n", 503)

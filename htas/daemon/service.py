@@ -11,9 +11,11 @@ import structlog
 
 from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.config.loader import Loaded
+from htas.daemon.asking import Gate, NotConnectedYet
 from htas.daemon.cycle import Daemon
 from htas.daemon.health import Health
-from htas.daemon.http import HttpServer
+from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http_server import Certificate
 from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
@@ -38,6 +40,21 @@ LOOK_S = 0.05
 """Between looks at what is waited for."""
 
 
+def gate_of(loaded: Loaded) -> Gate:
+    """Who may ask this daemon, as configured."""
+    setting = loaded.settings.http
+    token_file = loaded.directory / setting.token_file if setting.token_file is not None else None
+    return Gate(token_file, NotConnectedYet() if setting.token_review else None)
+
+
+def certificate_of(loaded: Loaded) -> Certificate | None:
+    """The configured certificate, with its key; raises PermanentError where it cannot be read."""
+    tls = loaded.settings.http.tls
+    if tls.cert_file is None or tls.key_file is None:
+        return None
+    return Certificate(loaded.directory / tls.cert_file, loaded.directory / tls.key_file)
+
+
 class Service:
     """What `htas run` runs. `stop` and `reload` may be called from signal handlers."""
 
@@ -48,9 +65,8 @@ class Service:
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
-        token_file = loaded.settings.http.token_file
-        token = loaded.directory / token_file if token_file is not None else None
-        self._moves, self._searches = MoveDesk(token), SearchDesk(token)
+        self._gate = gate_of(loaded)
+        self._moves, self._searches = MoveDesk(), SearchDesk()
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -97,12 +113,15 @@ class Service:
 
     def _serve(self, stack: ExitStack) -> None:
         """Listen before anything else, so that probes are answered while the rest starts."""
-        address = self._loaded.settings.http.address
-        if address is not None:
-            server = HttpServer(address, self._health, self._metrics, self._moves, self._searches)
+        setting = self._loaded.settings.http
+        if setting.address is not None:
+            desks = Desks(self._health, self._metrics, self._moves, self._searches)
+            server = HttpServer(
+                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded)
+            )
             server.start()
             stack.callback(server.stop)
-            log.info("listens", host=address[0], port=server.port)
+            log.info("listens", host=setting.address[0], port=server.port, healthPort=server.health_port)
 
     def _run_on_kubernetes(self, stack: ExitStack) -> None:
         loaded = self._loaded
@@ -112,6 +131,8 @@ class Service:
         told = self._metrics
         world = KubernetesWorld(loaded, Hooks(told.called, told.called_cloud, told.restarted, told.dropped))
         stack.callback(world.close)
+        if loaded.settings.http.token_review:
+            self._gate.reviewer = world.reviewer
         world.watch()
         leadership = self._leadership(world)
         if leadership is not None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.real.conftest import Tell
 from tests.real.harness import BATCH, Cluster, Htas, Json, configuration, eventually, htas
@@ -16,12 +15,7 @@ from tests.real.work import job, node
 
 @pytest.fixture
 def config(cluster: Cluster, tmp_path: Path) -> Path:
-    (tmp_path / "token").write_text("let-me\n")
-    path = configuration(tmp_path, cluster.kubeconfig)
-    document = yaml.safe_load(path.read_text())
-    document["http"]["tokenFile"] = "token"
-    path.write_text(yaml.safe_dump(document))
-    return path
+    return configuration(tmp_path, cluster.kubeconfig)
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 import urllib3
 
 from htas.cli.migrate import Asker, failed, line_of
+from htas.daemon.asking import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import HttpServer
+from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
@@ -181,12 +182,14 @@ class Desk:
 
     def __init__(self, story: Story, folder: Path) -> None:
         self.story = story
-        token = folder / "token"
-        token.write_text("let-me\n")
-        self.desk = MoveDesk(token, story.daemon.requested_moves)
+        token_file = folder / "token"
+        token_file.write_text("let-me\n")
+        self.desk = MoveDesk(story.daemon.requested_moves)
+        self.gate = Gate(token_file)
         self.metrics = Metrics()
         story.daemon.listeners.append(self.metrics.observe)
-        self.server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, self.desk, SearchDesk())
+        desks = Desks(Health(Cycles()), self.metrics, self.desk, SearchDesk())
+        self.server = HttpServer(("127.0.0.1", 0), desks, self.gate)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"
 
@@ -314,8 +317,8 @@ def test_a_daemon_that_does_not_lead_sends_people_away(counter: Desk) -> None:
 
 
 def test_without_a_token_nothing_can_be_asked_for(counter: Desk) -> None:
-    counter.desk.token_file = None
-    with pytest.raises(PermanentError, match=r"http\.tokenFile is not set"):
+    counter.gate.token_file = None
+    with pytest.raises(PermanentError, match=r"none is configured: set http\.tokenFile"):
         counter.asker().ask("a-1", "x", None)
 
 

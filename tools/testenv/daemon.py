@@ -18,6 +18,7 @@ import yaml
 from tools.testenv.cluster import ROOT, Json, eventually
 
 HTAS = Path(sys.executable).with_name("htas")
+TOKEN = "let-me"
 FLAVOURS = ROOT / "config" / "flavours" / "nectar.yaml"
 
 
@@ -74,9 +75,10 @@ class Htas:
         return "\n".join(self.log.read_text().splitlines()[-15:])
 
     def get(self, path: str) -> tuple[int, str]:
-        """Ask its HTTP server."""
+        """Ask its HTTP server, with the token that its configuration names."""
         listens = self.says("listens")
-        answer = urllib3.request("GET", f"http://{listens['host']}:{listens['port']}{path}", timeout=10.0)
+        url = f"http://{listens['host']}:{listens['port']}{path}"
+        answer = urllib3.request("GET", url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10.0)
         return answer.status, answer.data.decode()
 
     def metric(self, name: str, **labels: str) -> float:
@@ -120,7 +122,7 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
         "provider": {"kwok": {"startupDelay": "2s"}},
         "kubernetes": {"kubeconfig": str(kubeconfig)},
         "leaderElection": {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "500ms"},
-        "http": {"listen": f"127.0.0.1:{_free_port()}"},
+        "http": {"listen": f"127.0.0.1:{_free_port()}", "tokenFile": "token"},
         "logging": {"format": "json"},
         "store": {"sqlite": {"path": f"{name}.db"}},
         "cycles": {
@@ -137,6 +139,7 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
             {"name": "batch", "workload": "batch", "cleaning": cleaning},
         ],
     }
+    (directory / "token").write_text(f"{TOKEN}\n")
     path = directory / f"{name}.yaml"
     path.write_text(yaml.safe_dump(document | changes, sort_keys=False))
     return path

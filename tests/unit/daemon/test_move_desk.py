@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from htas.daemon.asking import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, HttpServer
+from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
@@ -29,7 +30,9 @@ def token_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def port(token_file: Path) -> Iterator[int]:
     """Of a daemon that does not lead: whom it listens to is answered with 503."""
-    server = HttpServer(("127.0.0.1", 0), Health(Cycles()), Metrics(), MoveDesk(token_file), SearchDesk())
+    server = HttpServer(
+        ("127.0.0.1", 0), Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk()), Gate(token_file)
+    )
     server.start()
     yield server.port
     server.stop()

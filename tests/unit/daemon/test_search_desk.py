@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import urllib3
 
+from htas.daemon.asking import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import HttpServer
+from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
@@ -24,13 +25,15 @@ Answer = tuple[int, dict[str, object] | str]
 class Asked:
     """The server of a daemon, which leads once `desk` is open for it."""
 
-    def __init__(self, token_file: Path | None = None) -> None:
-        self.desk = SearchDesk(token_file)
+    def __init__(self, token_file: Path) -> None:
+        token_file.write_text("let-me\n")
+        self.desk = SearchDesk()
         self.metrics = Metrics()
-        self._server = HttpServer(("127.0.0.1", 0), Health(Cycles()), self.metrics, MoveDesk(), self.desk)
+        desks = Desks(Health(Cycles()), self.metrics, MoveDesk(), self.desk)
+        self._server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
         self._server.start()
 
-    def __call__(self, method: str, token: str = "") -> Answer:
+    def __call__(self, method: str, token: str = "let-me") -> Answer:
         url = f"http://127.0.0.1:{self._server.port}{PATH}"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = urllib3.request(method, url, headers=headers, timeout=10.0)
@@ -48,8 +51,8 @@ class Asked:
 
 
 @pytest.fixture
-def ask() -> Iterator[Asked]:
-    asked = Asked()
+def ask(tmp_path: Path) -> Iterator[Asked]:
+    asked = Asked(tmp_path / "token")
     yield asked
     asked.stop()
 
@@ -59,18 +62,13 @@ def test_only_the_daemon_that_leads_is_asked(ask: Asked) -> None:
     assert ask("GET")[0] == 503
 
 
-def test_where_moves_need_a_token_so_do_searches_but_looking_does_not(tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("let-me\n")
-    ask = Asked(token)
+def test_those_who_ask_and_those_who_look_show_the_token(ask: Asked) -> None:
     ask.open_for(Full(nodes("a"), {"one-1": "a"}, [web("one", 2000)], None))
-    try:
-        assert ask("POST") == (401, "show the token of http.tokenFile (Authorization: Bearer …)\n")
-        assert ask("POST", "another")[0] == 401
-        assert ask("GET")[0] == 404
-        assert ask("POST", "let-me")[0] == 202
-    finally:
-        ask.stop()
+    assert ask("POST", "") == (401, "show the token of http.tokenFile (Authorization: Bearer …)\n")
+    assert ask("POST", "another")[0] == 401
+    assert ask("GET", "")[0] == 401
+    assert ask("GET")[0] == 404
+    assert ask("POST")[0] == 202
 
 
 def test_a_search_is_asked_for_made_and_told(ask: Asked) -> None:

@@ -15,8 +15,9 @@ import yaml
 
 from htas.config.loader import Loaded, load_configuration
 from htas.config.serving import LoggingSetting
+from htas.daemon.asking import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import HttpServer
+from htas.daemon.http import Desks, HttpServer
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
@@ -84,13 +85,16 @@ Get = Callable[[str], tuple[int, str]]
 
 
 @pytest.fixture
-def get(health: Health, metrics: Metrics) -> Iterator[Get]:
-    """Asks the daemon's server."""
-    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk(), SearchDesk())
+def get(health: Health, metrics: Metrics, tmp_path: Path) -> Iterator[Get]:
+    """Asks the daemon's server, with its token."""
+    token_file = tmp_path / "token"
+    token_file.write_text("let-me\n")
+    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate(token_file))
     server.start()
 
     def asked(path: str) -> tuple[int, str]:
-        answer = urllib3.request("GET", f"http://127.0.0.1:{server.port}{path}", timeout=10.0)
+        url = f"http://127.0.0.1:{server.port}{path}"
+        answer = urllib3.request("GET", url, headers={"Authorization": "Bearer let-me"}, timeout=10.0)
         return answer.status, answer.data.decode()
 
     yield asked
@@ -125,12 +129,12 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
 
 
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
-    server = HttpServer(("127.0.0.1", 0), health, metrics, MoveDesk(), SearchDesk())
+    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate())
     server.start()
     url = f"http://127.0.0.1:{server.port}/healthz"
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", server.port), health, metrics, MoveDesk(), SearchDesk())
+        HttpServer(("127.0.0.1", server.port), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate())
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)

@@ -1,0 +1,225 @@
+"""One listener: how long a client may take, how many there may be, and its certificate.
+
+A client that sends half a request, or reads its answer a byte at a time, costs a descriptor and a few kilobytes. So
+every step has a deadline, and of all connections the oldest without a whole request goes when a new one comes: a
+probe, which sends its request at once, is answered while thousands dawdle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from htas.ports import PermanentError
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients of one listener may take, in seconds and in numbers."""
+
+    connections: int = 128
+    """At once: far below the 1,024 descriptors that a process commonly has."""
+    request_s: float = 10.0
+    """For the TLS handshake, and for a request from its first byte to the end of its head."""
+    answer_s: float = 60.0
+    """From there until the answer has been taken: a snapshot of 50,000 pods is some 30 MB."""
+
+
+LIMITS = Limits()
+
+
+class Listener:
+    """Serves an application in a thread of its own from `start` to `stop`.
+
+    Raises PermanentError where it cannot listen, or where the certificate cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        app: ASGIApp,
+        name: str,
+        certificate: Certificate | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._socket = _listening(address)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            http=partial(PunctualProtocol, limits),  # type: ignore[arg-type] # uvicorn calls it, as it does a class
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        config.load()
+        config.ssl = certificate.context if certificate is not None else None
+        self._server = uvicorn.Server(config)
+        self._limits = limits
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._server.server_state.connections)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(5.0)
+        self._socket.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=partial(_Loop, self._limits.request_s)) as runner:
+            runner.run(self._server.serve([self._socket]))
+
+
+class PunctualProtocol(H11Protocol):
+    """HTTP/1.1 with deadlines; uvicorn itself ends only connections that idle after an answer."""
+
+    def __init__(self, limits: Limits, **options: Any) -> None:
+        super().__init__(**options)
+        self._limits = limits
+        self._deadline: asyncio.TimerHandle | None = None
+        self.since = self.loop.time()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in H11Protocol
+        _make_room(self.connections, self._limits.connections)
+        super().connection_made(transport)
+        self._within(self._limits.request_s)
+        if len(self.connections) > self._limits.connections:
+            self._abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._within(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        was = self.cycle
+        super().data_received(data)
+        if self.cycle is not was:
+            self._within(self._limits.answer_s)
+        elif self._deadline is None:  # the first bytes of another request
+            self._within(self._limits.request_s)
+
+    def on_response_complete(self) -> None:
+        was = self.cycle
+        if not self.transport.get_write_buffer_size():  # else it is written, but not taken yet
+            self._within(None)
+        super().on_response_complete()  # may begin with the next request, sent before this was answered
+        if self.cycle is not was:
+            self._within(self._limits.answer_s)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no whole head of a request has come that is not answered yet."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def drop(self) -> None:
+        """End it for a newer one."""
+        self.connections.discard(self)
+        self._abort()
+
+    def _within(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(seconds, self._is_late) if seconds is not None else None
+
+    def _is_late(self) -> None:
+        """An answer that was taken in the meantime leaves the connection to uvicorn's limit on idling."""
+        is_answered = self.cycle is not None and self.waits and not self.transport.get_write_buffer_size()
+        if is_answered and not self.conn.trailing_data[0]:
+            self._deadline = None
+        else:
+            self._abort()
+
+    def _abort(self) -> None:
+        self._deadline = None
+        self.transport.abort()
+
+
+def _make_room(connections: set[Any], most: int) -> None:
+    """Where there are as many as may be, the oldest that waits goes."""
+    if len(connections) >= most:
+        waiting = [each for each in connections if isinstance(each, PunctualProtocol) and each.waits]
+        if waiting:
+            min(waiting, key=lambda each: each.since).drop()
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """asyncio allows a minute for a TLS handshake, during which a connection counts for nobody."""
+
+    def __init__(self, handshake_s: float) -> None:
+        super().__init__()
+        self._handshake_s = handshake_s
+
+    async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:
+        if options.get("ssl") is not None:
+            options["ssl_handshake_timeout"] = self._handshake_s
+        return await super().create_server(*args, **options)
+
+
+class Certificate:
+    """A certificate and its key in PEM files, read again when they change: such are renewed every few weeks."""
+
+    def __init__(self, cert_file: Path, key_file: Path) -> None:
+        self._files = (cert_file, key_file)
+        self._stamp = self._look()
+        self.context = self._current = self._read()
+        self.context.sni_callback = self._renew
+
+    def _renew(self, connection: ssl.SSLObject, *_: object) -> None:
+        """At each handshake; one that cannot be read leaves the former in place."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._current = self._read()
+            except PermanentError as error:
+                log.error("the certificate was not renewed, the old one stays", why=str(error))
+        connection.context = self._current
+
+    def _look(self) -> list[tuple[int, int]]:
+        try:
+            return [(stat.st_mtime_ns, stat.st_ino) for stat in (file.stat() for file in self._files)]
+        except OSError:
+            return []
+
+    def _read(self) -> ssl.SSLContext:
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            made.load_cert_chain(*self._files)
+        except (OSError, ssl.SSLError) as error:
+            names = ", ".join(map(str, self._files))
+            raise PermanentError(
+                f"http.tls: {names}: {error.strerror or error}; name a certificate and its key"
+            ) from error
+        return made
+
+
+def _listening(address: tuple[str, int]) -> socket.socket:
+    host, port = address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PermanentError(f"http.listen: {host}:{port}: {error.strerror}; name another port or address") from error

@@ -1,0 +1,163 @@
+"""Clients that dawdle, crowds of them, and certificates that are renewed."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from http.client import HTTPResponse
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+import urllib3
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from htas.daemon.http_server import Certificate, Limits, Listener
+from htas.ports import PermanentError
+from tests.certificates import signed_for
+from tests.waiting import until
+
+LARGE = b"x" * 64_000_000
+
+
+def application() -> Starlette:
+    def small(_: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    def large(_: Request) -> Response:
+        return Response(LARGE)
+
+    return Starlette(routes=[Route("/", small), Route("/large", large)])
+
+
+@pytest.fixture
+def listeners() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def listening(listeners: ExitStack, limits: Limits, certificate: Certificate | None = None) -> Listener:
+    made = Listener(("127.0.0.1", 0), application(), "test", certificate, limits)
+    made.start()
+    listeners.callback(made.stop)
+    return made
+
+
+def connected(listeners: ExitStack, listener: Listener, sent: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", listener.port), timeout=10.0)
+    listeners.callback(connection.close)
+    connection.sendall(sent)
+    return connection
+
+
+def is_ended(connection: socket.socket) -> bool:
+    """Whether the other side ends it before our patience does: reads until it has."""
+    with suppress(ConnectionError):
+        while connection.recv(65536):
+            pass
+    return True
+
+
+GET = b"GET / HTTP/1.1\r\nHost: htas\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing at all"),
+        pytest.param(GET[:-2], id="half a head"),
+        pytest.param(GET + GET[:-2], id="half a head after a whole request"),
+    ],
+)
+def test_half_a_request_is_waited_for_so_long_and_no_longer(sent: bytes, listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits(request_s=0.2))
+    assert is_ended(connected(listeners, listener, sent))
+
+
+def test_an_answer_that_nobody_takes_is_given_up(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits(answer_s=0.2))
+    connection = connected(listeners, listener, GET.replace(b"/ ", b"/large "))
+    connection.recv(1)
+    until(lambda: listener.connections == 0)
+    read = 0
+    with suppress(ConnectionError):
+        while piece := connection.recv(1_000_000):
+            read += len(piece)
+    assert read < len(LARGE), "what the kernel held, and no more"
+
+
+def test_in_a_crowd_of_dawdlers_the_oldest_goes_and_a_probe_is_answered(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits(connections=8))
+    crowd = [connected(listeners, listener, GET[:-2]) for _ in range(20)]
+    assert all(is_ended(each) for each in crowd[:12])
+    assert urllib3.request("GET", f"http://127.0.0.1:{listener.port}/", timeout=10.0).data == b"ok"
+
+
+def test_requests_one_after_the_other_go_over_one_connection(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits())
+    connection = connected(listeners, listener)
+    for _ in range(3):
+        connection.sendall(GET)
+        answer = HTTPResponse(connection)
+        answer.begin()
+        assert answer.read() == b"ok"
+
+
+def test_requests_sent_at_once_are_answered_in_turn(listeners: ExitStack) -> None:
+    connection = connected(
+        listeners, listening(listeners, Limits()), GET + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    )
+    said = b""
+    while piece := connection.recv(65536):
+        said += piece
+    assert said.count(b"200 OK") == 2
+
+
+def written(folder: Path, name: str = "htas") -> tuple[Path, Path]:
+    key, made = signed_for(name, x509.IPAddress(ip_address("127.0.0.1")))
+    cert_file, key_file = folder / "tls.crt", folder / "tls.key"
+    cert_file.write_bytes(made.public_bytes(Encoding.PEM))
+    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return cert_file, key_file
+
+
+def test_a_renewed_certificate_is_shown_without_a_new_start(listeners: ExitStack, tmp_path: Path) -> None:
+    cert_file, key_file = written(tmp_path)
+    listener = listening(listeners, Limits(), Certificate(cert_file, key_file))
+
+    def ask() -> bytes:
+        with urllib3.PoolManager(ca_certs=str(cert_file)) as pool:
+            return pool.request("GET", f"https://127.0.0.1:{listener.port}/", timeout=10.0, retries=False).data
+
+    assert ask() == b"ok"
+    cert_file.unlink()
+    written(tmp_path, "renewed")
+    assert ask() == b"ok", "it is trusted by the new file alone"
+
+
+def test_a_certificate_that_is_broken_later_leaves_the_former(listeners: ExitStack, tmp_path: Path) -> None:
+    cert_file, key_file = written(tmp_path)
+    trusted = ssl.create_default_context(cadata=cert_file.read_text())
+    listener = listening(listeners, Limits(), Certificate(cert_file, key_file))
+    cert_file.write_text("half")
+    plain = socket.create_connection(("127.0.0.1", listener.port), timeout=10.0)
+    with trusted.wrap_socket(plain, server_hostname="127.0.0.1") as secure:
+        secure.sendall(GET)
+        assert secure.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_handshake_that_is_never_ended_is_not_waited_for(listeners: ExitStack, tmp_path: Path) -> None:
+    listener = listening(listeners, Limits(request_s=0.2), Certificate(*written(tmp_path)))
+    assert is_ended(connected(listeners, listener, b"\x16\x03\x01"))
+
+
+def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match=r"http\.tls: .*tls\.crt.*name a certificate and its key"):
+        Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")
