@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,6 +14,16 @@ from htas.model.snapshot import Problem
 
 Steps: TypeAlias = tuple[str | int, ...]
 """Where a value stands: the keys and positions that lead to it."""
+
+
+MOST_BYTES = 2**20
+"""As much as a ConfigMap holds: some 7,000 flavours."""
+MOST_VALUES = 200_000
+"""Twice what a file of that size can hold without aliases."""
+
+
+class _RefusedError(Exception):
+    """A file that is not read, and why."""
 
 
 class Document:
@@ -55,12 +66,17 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
     """Read a file; without a document where it is no mapping at all, else with the keys that are written twice."""
     file = str(path)
     try:
-        loader = _Loader(path.read_text(encoding="utf-8-sig"))
+        loader = _Loader(_text(path))
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             return None, [Problem(file, "is empty or no mapping; write keys and values, such as `cluster: demo`")]
+        if _written_out(root) > MOST_VALUES:
+            what = f"comes to more than {MOST_VALUES:,} values once its aliases are written out; write fewer"
+            return None, [Problem(file, what)]
         doubles = list(_doubles(root, file))
         return Document(file, root, loader.construct_document(root)), doubles
+    except _RefusedError as error:
+        return None, [Problem(file, str(error))]
     except OSError as error:
         return None, [Problem(file, f"cannot be read: {error.strerror}; check the path and its permissions")]
     except UnicodeDecodeError:
@@ -73,6 +89,48 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
         return None, [Problem(file, f"malformed YAML: {' '.join(str(error).split())}")]
     except RecursionError:
         return None, [Problem(file, "is nested too deeply to be a configuration")]
+
+
+def _text(path: Path) -> str:
+    """The file's text. Not of what never ends (a device) or waits for a writer (a FIFO)."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder, opening it tells
+        raise _RefusedError("is no file; name one")
+    if stat.S_ISREG(found.st_mode) and found.st_size > MOST_BYTES:
+        raise _RefusedError(f"has {found.st_size:,} bytes; a configuration or price file has at most {MOST_BYTES:,}")
+    with path.open("rb") as stream:
+        return stream.read(MOST_BYTES).decode("utf-8-sig")
+
+
+def _written_out(root: yaml.Node) -> int:
+    """How many values it comes to where each alias is written out; 30 lines of aliases to aliases come to billions.
+
+    More than MOST_VALUES where an alias is part of what it stands for.
+    """
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+    waiting: list[tuple[yaml.Node, bool]] = [(root, False)]
+    while waiting:
+        node, is_counted = waiting.pop()
+        parts = _parts(node)
+        if is_counted:
+            sizes[id(node)] = 1 + sum(sizes[id(part)] for part in parts)
+            open_nodes.discard(id(node))
+            if sizes[id(node)] > MOST_VALUES:
+                return sizes[id(node)]
+        elif id(node) in open_nodes:
+            return MOST_VALUES + 1
+        elif id(node) not in sizes:
+            open_nodes.add(id(node))
+            waiting.append((node, True))
+            waiting += [(part, False) for part in parts if id(part) not in sizes]
+    return sizes[id(root)]
+
+
+def _parts(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def key_text(steps: Steps) -> str:
