@@ -9,7 +9,10 @@ from htas.model.record import Outcome, OutcomeStatus
 from htas.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
-"""Between calls about one machine that fail: doubling, so that a delete that is refused for days costs six a minute."""
+"""Between calls about one machine that fail: doubling."""
+LONGEST_DELETE_PAUSE_S = 300.0
+"""The same for deletes: one that is refused for days costs twelve calls an hour. Once the cloud answers again after it
+was away, all are made at once (`resume`)."""
 
 
 class Pause(NamedTuple):
@@ -18,9 +21,9 @@ class Pause(NamedTuple):
     until: float
     length_s: float
 
-    def after(self, now: float) -> Pause:
+    def after(self, now: float, longest_s: float) -> Pause:
         """The next one, once a call has failed again."""
-        length_s = min(max(FIRST_PAUSE_S, 2 * self.length_s), LONGEST_PAUSE_S)
+        length_s = min(max(FIRST_PAUSE_S, 2 * self.length_s), longest_s)
         return Pause(now + length_s, length_s)
 
 
@@ -49,7 +52,7 @@ class CloudCalls:
         """Whom the cloud is being asked about at this moment."""
         return frozenset(self._under_way)
 
-    def begin(self, subject: str, call: Call) -> None:
+    def begin(self, subject: str, call: Call, longest_pause_s: float = LONGEST_PAUSE_S) -> None:
         """Make a call; not, where one about the same subject failed a moment ago.
 
         Without that pause a call refused at once would bring its answer, which brings a cycle, which would make the
@@ -64,7 +67,7 @@ class CloudCalls:
             try:
                 outcome = _guarded(subject, call)
                 if outcome.status is OutcomeStatus.FAILED:
-                    self._pauses[subject] = pause.after(self._clock.now())
+                    self._pauses[subject] = pause.after(self._clock.now(), longest_pause_s)
                 else:
                     self._pauses.pop(subject, None)
                 return outcome

@@ -13,7 +13,7 @@ import msgspec
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import Step, Then, in_state, next_step
-from htas.execution.cloud_calls import CloudCalls
+from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -106,7 +106,7 @@ class Machines:
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
             if first is not instance and not is_settled and instance.claim not in under_way:
-                self.cloud.begin(instance.id, partial(self._delete_double, instance))
+                self.cloud.begin(instance.id, partial(self._delete_double, instance), LONGEST_DELETE_PAUSE_S)
         return ours
 
     def _delete_double(self, instance: Instance) -> Outcome:
@@ -122,7 +122,7 @@ class Machines:
 
     def release(self, claim: NodeClaim) -> None:
         """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing."""
-        self.cloud.begin(claim.id, partial(self._delete, claim))
+        self.cloud.begin(claim.id, partial(self._delete, claim), LONGEST_DELETE_PAUSE_S)
 
     def _delete(self, claim: NodeClaim) -> Outcome:
         try:

@@ -9,10 +9,10 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
-from htas.model.policy import CleaningRules, EmptyRelease, MigrationMethod, NodeGroup, Timeouts
+from htas.model.policy import CleaningRules, EmptyRelease, Limits, MigrationMethod, NodeGroup, Timeouts
 from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
-from htas.ports import CapacityError, TransientError
+from htas.ports import CapacityError, PermanentError, TransientError
 from htas.profiler.accounts import nano_seconds
 from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
@@ -99,6 +99,23 @@ def test_quota_is_respected_and_used_when_it_grows() -> None:
     story.play(900)
     assert len(story.nodes) == 6
     story.play(3 * 3600).assert_over(6)
+
+
+def test_limits_hold_while_failed_machines_cannot_be_deleted() -> None:
+    """Three hours in which half of the machines fail to boot and no delete is granted: all of them are billed."""
+    limited = make_policy([batch_group()], limits=Limits(max_nodes=4), timeouts=Timeouts(backoff_initial_s=30))
+    arrivals = jobs(12, every_s=300, runs_s=3000, cpu_m=1500)
+    story = Story(limited, *arrivals, chances=Chances(boot_failure=0.5))
+    story.world.cloud.faults.refuse("delete", PermanentError("you may not"))
+    most = 0
+    for minute in range(180):
+        story.play(60 * minute)
+        most = max(most, len(story.world.cloud.instances()))
+    assert most == 4
+    assert story.world.cloud.faults.struck["delete"] < 4 * 60
+    assert Unplaced.LIMIT_REACHED in {item.reason for result in story.seen for item in result.plan.unplaced}
+    story.world.cloud.faults.refuse("delete", None)
+    story.play(24 * 3600).assert_over(12)
 
 
 def test_errors_of_every_call_are_survived() -> None:

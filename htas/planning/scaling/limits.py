@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from htas.model.claims import ClaimState
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Flavour
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL
@@ -189,10 +189,21 @@ def _of_flavour(name: str) -> Callable[[Offer], int]:
 
 
 def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:
-    """(group, flavour, zone) of every machine of ours that is there or on its way, each once."""
-    coming = [claim for claim in snapshot.claims if claim.is_coming]
-    coming_ids = {claim.id for claim in coming}
-    nodes = [node for node in snapshot.cluster.nodes if node.cluster == policy.cluster and node.claim not in coming_ids]
-    return [(claim.group, claim.flavour, claim.zone) for claim in coming] + [
+    """(group, flavour, zone) of every machine of ours that is there, on its way or may still be billed, each once.
+
+    A claim that failed, and one whose node is gone, count until the cloud no longer has their machine: where deletes
+    were refused, 18 machines were once billed under `maxNodes: 15`.
+    """
+    claims = [claim for claim in snapshot.claims if _may_have_a_machine(claim)]
+    ids = {claim.id for claim in claims}
+    nodes = [node for node in snapshot.cluster.nodes if node.cluster == policy.cluster and node.claim not in ids]
+    return [(claim.group, claim.flavour, claim.zone) for claim in claims] + [
         (node.group or "", node.flavour or "", node.labels.get(ZONE_LABEL)) for node in nodes
     ]
+
+
+def _may_have_a_machine(claim: NodeClaim) -> bool:
+    """A claim that the cloud refused has none, and had none."""
+    if claim.state is ClaimState.RELEASED:
+        return False
+    return claim.state is not ClaimState.FAILED or claim.instance is not None
