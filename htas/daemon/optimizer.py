@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 from contextlib import suppress
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 STARTING_S = 20.0
 """Beyond its budget a search may take so long: to load the solver (2 s on a quiet machine), read and answer."""
+
+
+MOST_BYTES = 4 * 2**30
+"""Of address space: 5,000 pods on 1,000 nodes take some 1.5 GiB of it, a GiB of that libraries and stacks. Beyond, the
+search fails, and neither the daemon nor the machine."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -104,11 +110,12 @@ class InlineOptimizer:
 class ProcessOptimizer:
     """Searches in a process that ends with its search, when its time is over, and when this process ends.
 
-    `starting_s` is what it may take beside its budget.
+    `starting_s` is what it may take beside its budget, `most_bytes` how much address space.
     """
 
-    def __init__(self, starting_s: float = STARTING_S) -> None:
+    def __init__(self, starting_s: float = STARTING_S, most_bytes: int = MOST_BYTES) -> None:
         self._starting_s = starting_s
+        self._most_bytes = most_bytes
         self._thread: Thread | None = None
         self._answer: Answer | None = None
         self._pid: int | None = None
@@ -151,7 +158,9 @@ class ProcessOptimizer:
     def _ask(self, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Rearrangement | None, str]:
         context = get_context("spawn")  # a fork would copy locks that other threads hold
         ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, os.getpid()), name="htas optimizer", daemon=True)
+        process = context.Process(
+            target=serve, args=(theirs, os.getpid(), self._most_bytes), name="htas optimizer", daemon=True
+        )
         process.start()
         self._pid = process.pid
         theirs.close()  # so that the end of the process is the end of the pipe
@@ -190,10 +199,11 @@ def _end_late(process: BaseProcess, is_late: Event) -> None:
     process.kill()
 
 
-def serve(connection: Connection, parent: int) -> None:
+def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     """The search's process: one question, one answer."""
     from htas.planning.priority import optimise
 
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer
     _end_with(parent)
     with suppress(OSError):  # where memory runs out, the kernel ends this process and not the daemon (Linux)
@@ -203,6 +213,8 @@ def serve(connection: Connection, parent: int) -> None:
     try:
         found = optimise(snapshot, policy, snapshot.taken_at, budget_of(policy), lambda: monotonic() - began)
         answer: tuple[Rearrangement | None, str] = (found, "")
+    except MemoryError:
+        answer = (None, f"the optimiser would need more than {most_bytes / 2**30:.3g} GiB")
     except Exception as error:
         answer = (None, f"the optimiser failed: {error!r}")
     connection.send_bytes(msgspec.json.encode(answer))

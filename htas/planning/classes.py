@@ -24,12 +24,31 @@ BASE_RESOURCES = (CPU, MEMORY, EPHEMERAL, PODS)
 CPU_ROW, MEMORY_ROW, EPHEMERAL_ROW, PODS_ROW = range(4)
 
 
-class ResourceAxis:
-    """The order of resources in every column: cpu, memory, ephemeral storage, pods, then extended ones by name."""
+MOST_UNOFFERED = 8
+"""Resources that pods ask for and nothing offers, with a column each: two dozen pods with hundreds of invented names
+once filled the memory, since the optimiser weighs each two resources against each other."""
+UNOFFERED = "resources that no node or flavour offers"
+"""The name of the one column for all of them, where there are more."""
 
-    def __init__(self, extended: Iterable[str]) -> None:
-        self.names: tuple[str, ...] = BASE_RESOURCES + tuple(sorted(set(extended)))
+
+class ResourceAxis:
+    """The order of resources in every column: cpu, memory, ephemeral storage, pods, then extended ones by name.
+
+    `offered` are those that some node or flavour has, `asked` those that pods ask for.
+    """
+
+    def __init__(self, offered: Iterable[str], asked: Iterable[str] = ()) -> None:
+        extended = set(offered)
+        unoffered = set(asked) - extended
+        self._others: frozenset[str] = frozenset()
+        if len(unoffered) > MOST_UNOFFERED:
+            self._others, unoffered = frozenset(unoffered), {UNOFFERED}
+        self.names: tuple[str, ...] = BASE_RESOURCES + tuple(sorted(extended | unoffered))
         self.index = {name: i for i, name in enumerate(self.names)}
+
+    def row(self, name: str) -> int:
+        """Where a resource stands; raises KeyError for one that the axis does not know."""
+        return self.index[UNOFFERED if name in self._others else name]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -39,7 +58,8 @@ class ResourceAxis:
         column = np.zeros(len(self.names), dtype=np.int64)
         column[:4] = (resources.cpu_m, resources.memory_bytes, resources.ephemeral_bytes, resources.pods)
         for name, amount in resources.extended:
-            column[self.index[name]] = amount
+            row = self.row(name)
+            column[row] = max(column[row], amount)
         return column
 
 

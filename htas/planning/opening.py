@@ -58,7 +58,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held))
-    axis = ResourceAxis(_extended_names(policy, nodes, pods) | _learned_names(snapshot))
+    axis = ResourceAxis(_offered_names(policy, nodes) | _learned_names(snapshot), _asked_names(pods))
     table = NodeTable(axis, nodes)
     tallies = Tallies(_namespaces(snapshot))
     for pod in pods:
@@ -147,11 +147,14 @@ def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
     return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
 
 
-def _extended_names(policy: Policy, nodes: Iterable[Node], pods: Iterable[Pod]) -> set[str]:
+def _offered_names(policy: Policy, nodes: Iterable[Node]) -> set[str]:
     amounts = {node.allocatable.extended for node in nodes}
     amounts |= {flavour.capacity.extended for flavour in policy.catalogue.flavours}
-    amounts |= {pod.requests.extended for pod in pods}
     return {name for extended in amounts for name, _ in extended}
+
+
+def _asked_names(pods: Iterable[Pod]) -> set[str]:
+    return {name for extended in {pod.requests.extended for pod in pods} for name, _ in extended}
 
 
 def _learned_names(snapshot: ClusterSnapshot) -> set[str]:

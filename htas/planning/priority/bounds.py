@@ -39,7 +39,7 @@ def most_by_room(requests: Ints, count: Ints, must: Bools, room: Ints, fits: Boo
 
 def _weights(resources: int) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """Single resources, and mixtures of each two of them."""
-    found = [np.eye(resources)[r] for r in range(resources)]
+    found = list(np.eye(resources))
     for one in range(resources):
         for other in range(one):
             for share in np.linspace(0.0, 1.0, _DIRECTIONS + 1)[1:-1]:

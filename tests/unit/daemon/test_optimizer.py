@@ -159,3 +159,13 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_a_search_that_wants_too_much_memory_comes_to_nothing_and_the_next_is_made(optimizer: ProcessOptimizer) -> None:
+    with closing(ProcessOptimizer(most_bytes=2**26)) as narrow:
+        narrow.begin(figure_1(), policy(budget_s=5.0))
+        answer = answered(narrow)
+    assert answer.found is None
+    assert "the optimiser" in answer.problem
+    optimizer.begin(figure_1(), policy(budget_s=5.0))
+    assert answered(optimizer).found is not None
