@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from htas.adapters.kubernetes import wire
+from htas.adapters.kubernetes.budget import within_budget
 from htas.adapters.kubernetes.constraints import constraints
 from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.obstacles import obstacles, only_read
@@ -106,7 +107,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         kind=_kind(labels, owner, spec, doubts),
         labels=labels,
         owner=owner,
-        constraints=constraints(raw),
+        constraints=within_budget(constraints(raw), is_placed=bool(spec.node_name)),
         scheduler=spec.scheduler_name,
         priority=priority.value,
         preempts=priority.preemption_policy != "Never",

@@ -1,0 +1,57 @@
+"""How much a pod may demand before HTAS refuses to place it.
+
+Kubernetes bounds an object by its bytes alone (1.5 MB): a pod may have 2,000 host ports or 800 spread constraints, and
+fifty such pods once held up everybody's plan for minutes. A pod beyond the bounds waits, with the reason; what runs
+already keeps all of its terms, since others must respect them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from htas.model.constraints import Constraints
+
+MOST = {
+    "host ports": 100,
+    "tolerations": 500,
+    "topology spread constraints": 20,
+    "terms of pod affinity and anti-affinity": 100,
+    "requirements of node affinity": 500,
+    "values in affinity and selectors": 10_000,
+    "volume claims": 500,
+}
+"""Far above what people write: an attach limit is 256 at most, a cluster of 5,000 nodes may be named one by one."""
+_TOLD = 3
+
+
+def within_budget(constraints: Constraints, *, is_placed: bool) -> Constraints:
+    """The constraints, or for a pod that waits and demands too much, the refusal alone."""
+    many = constraints.unsupported
+    if len(many) > _TOLD:
+        told = (*many[:_TOLD], f"{len(many) - _TOLD} things more that are not understood")
+        constraints = msgspec.structs.replace(constraints, unsupported=told)
+    if is_placed:
+        return constraints
+    beyond = tuple(
+        f"{count:,} {what}, more than {MOST[what]:,}" for what, count in _counts(constraints) if count > MOST[what]
+    )
+    return Constraints(unsupported=beyond) if beyond else constraints
+
+
+def _counts(constraints: Constraints) -> Iterator[tuple[str, int]]:
+    terms = constraints.node_affinity or ()
+    requirements = [each for term in terms for each in (*term.expressions, *term.fields)]
+    near = (*constraints.affinity, *constraints.anti_affinity)
+    selectors = [term.selector for term in near] + [term.namespace_selector for term in near]
+    selectors += [spread.selector for spread in constraints.spread]
+    chosen = [each for selector in selectors if selector is not None for each in selector.requirements]
+    yield "host ports", len(constraints.host_ports)
+    yield "tolerations", len(constraints.tolerations)
+    yield "topology spread constraints", len(constraints.spread)
+    yield "terms of pod affinity and anti-affinity", len(near)
+    yield "requirements of node affinity", len(requirements)
+    named = sum(len(term.namespaces) for term in near)
+    yield "values in affinity and selectors", named + sum(1 + len(each.values) for each in (*requirements, *chosen))
+    yield "volume claims", len(constraints.claims)
