@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from secrets import token_hex
@@ -10,6 +11,7 @@ from threading import Event, Lock, Thread, Timer
 import structlog
 
 from htas.adapters.kubernetes.lease import KubernetesLease
+from htas.adapters.owning import owned
 from htas.config.loader import Loaded
 from htas.daemon.asking import Gate, NotConnectedYet
 from htas.daemon.cycle import Daemon
@@ -55,6 +57,10 @@ def certificate_of(loaded: Loaded) -> Certificate | None:
     return Certificate(loaded.directory / tls.cert_file, loaded.directory / tls.key_file)
 
 
+PREDECESSOR_S = 5.0
+"""How long a process that is ending may still have the journal."""
+
+
 class Service:
     """What `htas run` runs. `stop` and `reload` may be called from signal handlers."""
 
@@ -89,6 +95,7 @@ class Service:
                 stack.callback(timer.cancel)
             set_up_logs(self._loaded.settings.logging)
             log.info("htas runs", cluster=self._loaded.policy.cluster, groups=len(self._loaded.policy.groups))
+            self._own_the_journal(stack)
             self._serve(stack)
             self._reloading.start()
             stack.callback(self._reloading.stop)
@@ -103,6 +110,15 @@ class Service:
             else:
                 self._run_on_kubernetes(stack)
         log.info("htas ended")
+
+    def _own_the_journal(self, stack: ExitStack) -> None:
+        """Where no lease keeps a second daemon from acting, only one may have the file; raises PermanentError."""
+        loaded = self._loaded
+        is_guarded = loaded.sandbox is None and loaded.settings.leader_election.enabled
+        if loaded.sqlite is not None and not is_guarded:
+            what = "end it, or name another store.sqlite.path"
+            what += "" if loaded.sandbox is not None else ", or set leaderElection.enabled: true"
+            stack.callback(os.close, owned(store_path(loaded), PREDECESSOR_S, what))
 
     def _begin_in_sandbox(self, daemon: Daemon, is_new: bool) -> None:
         store = daemon.ports.store

@@ -16,12 +16,12 @@ from typing import TypeVar
 import msgspec
 import structlog
 
+from htas.adapters.owning import owned
 from htas.adapters.write_behind.entries import Kind, body_of
 from htas.adapters.write_behind.history import HistoryShipper
 from htas.adapters.write_behind.journal import JournalShipper
 from htas.adapters.write_behind.local import LocalCopy
 from htas.adapters.write_behind.outbox import Outbox
-from htas.adapters.write_behind.owning import owned
 from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.state import Availability, Lane, StoreState
@@ -93,7 +93,7 @@ class WriteBehindStore:
         the remote journal is taken over once it answers. Raises PermanentError where another process has the file.
         """
         if self._lock is None:
-            self._lock = owned(self._path, self._timing.close_s)
+            self._lock = owned(self._path, self._timing.close_s, "end it, or name another store.cassandra.buffer.path")
             self._outbox.count_anew()
             self._journal.start()
             self._history.start()

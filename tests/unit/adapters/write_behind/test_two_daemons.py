@@ -208,7 +208,10 @@ def test_a_stand_by_writes_nothing(start: Start, line: Line, far: FarStore) -> N
 def test_two_processes_do_not_ship_from_one_buffer(start: Start, tmp_path: Path) -> None:
     first = start()
     second = start(leads=False)
-    with pytest.raises(PermanentError, match=r"mine\.db: another process of htas uses this buffer"):
+    with pytest.raises(
+        PermanentError,
+        match=r"mine\.db: process \d+ on .* uses it; end it, or name another store\.cassandra\.buffer\.path",
+    ):
         second.catch_up(10.0)
     first.close()
     assert second.catch_up(10.0)
