@@ -269,7 +269,7 @@ class Machines:
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
         else:
-            self._close_bill(claim)
+            self._close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
                 outcomes.append(Outcome("release", claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
@@ -310,10 +310,12 @@ class Machines:
         )
         return [Outcome("adopt", claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
-    def _close_bill(self, claim: NodeClaim) -> None:
+    def _close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
+        """End its bill, now unless the machine's end is known."""
+        at = ended_at if ended_at is not None else self._ports.clock.now()
         for bill in self._ports.store.bills(claim.created_at):
             if bill.claim == claim.id and bill.ended_at is None:
-                self._ports.store.put_bill(msgspec.structs.replace(bill, ended_at=self._ports.clock.now()))
+                self._ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
 
 
 UNREADY_SHARE, UNREADY_COUNT = 0.45, 3

@@ -41,6 +41,18 @@ def test_bills_agree_with_the_clouds_invoice() -> None:
     assert ours == story.world.ledger.nano_seconds(billing, now) > 0
 
 
+def test_a_machine_that_vanished_is_billed_until_it_went() -> None:
+    """The journal believes it after five minutes; the cloud stopped billing when the machine broke down."""
+    story = Story(None, job("long", runs_s=3000)).play(300)
+    story.world.cloud.vanish(story.world.cloud.instances()[0].id)
+    story.play(3 * 3600)
+    billing, now = story.policy.catalogue.billing, story.world.clock.now()
+    ours = sum(nano_seconds(bill, billing, now) for bill in story.store.bills())
+    invoice = story.world.ledger.nano_seconds(billing, now)
+    first, _ = sorted(story.store.bills(), key=lambda bill: bill.started_at)
+    assert invoice <= ours <= invoice + 60 * first.nanos_per_hour, "a minute more at most: when it was first missed"
+
+
 def test_a_pod_bought_for_is_not_bought_for_again() -> None:
     story = Story(None, job("one"), startup_s=300.0).play(250)
     assert story.verbs["launch", "done"] == 1
