@@ -108,6 +108,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     ended: tuple[Ended, ...] = ()
     """The pods that ended last, in that order (ENDED_KEPT at most): `pods` has none that ended."""
+    daemons: tuple[Pod, ...] | None = None
+    """For each DaemonSet the pod that its template makes, bound to no node. None: nobody has said which there are."""
 
 
 class Search(msgspec.Struct, frozen=True, omit_defaults=True):

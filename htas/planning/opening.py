@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 
 from htas.model.nodes import Node
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Phase, Pod, WorkKind
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import OpenRearrangement
+from htas.model.resources import Resources
 from htas.model.selectors import Operator
-from htas.model.snapshot import ClusterSnapshot
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import Ints, PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
@@ -57,7 +58,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     nodes, coming = _rows(snapshot, policy)
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
-    pods = (*snapshot.cluster.pods, *(each.example for each in held))
+    pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
     axis = ResourceAxis(_offered_names(policy, nodes) | _learned_names(snapshot), _asked_names(pods))
     table = NodeTable(axis, nodes)
     tallies = Tallies(_namespaces(snapshot))
@@ -66,7 +67,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     tallies.grow(table.free.shape[1])
     world = World(table, tallies, VolumeIndex(snapshot.cluster.volumes), policy)
     book = ClassBook(policy, axis, tallies)
-    sim = Simulation(world, now, _daemon_classes(pods, book))
+    sim = Simulation(world, now, _daemon_classes(snapshot.cluster, book))
     _close_rows(sim, snapshot, coming)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
     full = _full_controllers(pods)
@@ -175,6 +176,7 @@ def _sort_pods(
     """(pods with their row, pods to place, gated pods, pods nominated by a preemption); `seated` have slots."""
     placed: list[tuple[Pod, int]] = []
     waiting, gated, nominated = [], [], []
+    templates = {pod.uid: pod.requests for pod in snapshot.cluster.daemons or ()}
     for pod in snapshot.cluster.pods:
         node = pod.node or snapshot.expected_binds.get(pod.key)
         if node is not None:
@@ -183,7 +185,7 @@ def _sort_pods(
                 placed.append((pod, row))
         elif pod.is_daemon and not pod.is_terminating:
             pinned = table.row_of.get(_pinned_to(pod) or "")
-            if pinned is not None:
+            if pinned is not None and _asks_what_its_template_asks(pod, templates):
                 placed.append((pod, pinned))
         elif pod.is_terminating or pod.is_mirror:
             continue
@@ -257,15 +259,30 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
         np.subtract.at(sim.table.free.T, np.array(rows_together), np.array(together))
 
 
-def _daemon_classes(pods: Iterable[Pod], book: ClassBook) -> list[PodClass]:
-    """One class for each DaemonSet: its newest pod's, freed of the node that pod is pinned to."""
-    newest: dict[tuple[str, str], Pod] = {}
-    for pod in pods:
-        if pod.owner is not None and pod.is_daemon:
-            key = pod.namespace, pod.owner.name
-            if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
-                newest[key] = pod
-    return [book.class_of(_unpinned(newest[key])) for key in sorted(newest)]
+def _daemon_classes(view: ClusterView, book: ClassBook) -> list[PodClass]:
+    """One class for each DaemonSet, the most important first: what its template says a node will run.
+
+    Where nobody has said which DaemonSets there are (a dump without them), the newest of the pods that run speaks for
+    its DaemonSet; one that only waits may have been made by anybody, and asks for what it likes.
+    """
+    if view.daemons is not None:
+        examples = list(view.daemons)
+    else:
+        newest: dict[tuple[str, str], Pod] = {}
+        for pod in view.pods:
+            if pod.owner is not None and pod.is_daemon and pod.phase is Phase.RUNNING:
+                key = pod.namespace, pod.owner.name
+                if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
+                    newest[key] = pod
+        examples = [_unpinned(pod) for pod in newest.values()]
+    order = sorted(examples, key=lambda pod: (-pod.priority, pod.namespace, pod.owner.name if pod.owner else ""))
+    return [book.class_of(pod) for pod in order]
+
+
+def _asks_what_its_template_asks(pod: Pod, templates: Mapping[str, Resources]) -> bool:
+    """Whether a pod that waits for a node may be counted there: one that asks for more is not of its DaemonSet."""
+    meant = templates.get(pod.owner.uid) if pod.owner is not None else None
+    return meant is None or pod.requests.fits_in(meant)
 
 
 def _pinned_to(pod: Pod) -> str | None:

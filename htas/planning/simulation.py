@@ -181,6 +181,7 @@ class Simulation:
         """Put on rows the DaemonSet pods that would run there (of all DaemonSets, or of those given)."""
         for daemon in self.daemons if daemons is None else daemons:
             here = rows[self.allowed(daemon)[rows]]
+            here = here[fits(self.table.free[:, here], daemon)]  # one that does not fit will not run there either
             if len(here):
                 self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_work=False)
 

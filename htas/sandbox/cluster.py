@@ -18,7 +18,7 @@ from htas.ports import ConflictError, NotFoundError
 from htas.sandbox.budgets import BudgetBook
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.controllers import Controller
-from htas.sandbox.daemon_sets import daemon_pod, suits
+from htas.sandbox.daemon_sets import daemon_pod, suits, template_pod
 from htas.sandbox.faults import Faults
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.occupancy import Occupancy
@@ -77,6 +77,7 @@ class SandboxCluster:
                 budgets=self._budgets.statuses(),
                 namespaces=dict(sorted(self._namespaces.items())),
                 ended=tuple(self._ended),
+                daemons=tuple(template_pod(task) for task in self._daemons),
             )
         return self._view
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from htas.model.constraints import Effect, NodeSelectorTerm, Taint, Toleration
 from htas.model.nodes import Node
 from htas.model.pods import Owner, Phase, Pod
@@ -39,6 +41,12 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.operator in ("Equal", ""):
         return toleration.value == taint.value
     return toleration.operator == "Exists"
+
+
+def template_pod(task: Task) -> Pod:
+    """What a node that suits it will run of a DaemonSet."""
+    made = daemon_pod(task, "", 0, 0.0)
+    return msgspec.structs.replace(made, phase=Phase.PENDING, node=None, started_at=None)
 
 
 def daemon_pod(task: Task, node: str, serial: int, now: float) -> Pod:

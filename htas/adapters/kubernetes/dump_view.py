@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import objects, pods, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
 from htas.model.nodes import Node
@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, type[Any]]] = {
     "ReplicationController": ("", wire.Controller),
     "ReplicaSet": ("apps", wire.Controller),
     "StatefulSet": ("apps", wire.Controller),
+    "DaemonSet": ("apps", wire.DaemonSet),
     "Job": ("batch", wire.Controller),
     "PodDisruptionBudget": ("policy", wire.Budget),
     "PriorityClass": ("scheduling.k8s.io", wire.PriorityClass),
@@ -109,6 +110,7 @@ class ViewBuilder:
         return ClusterView(
             nodes=self._nodes(limits, problems),
             pods=self._pods(problems),
+            daemons=self._daemons(problems) if self._objects[daemon_sets.KIND] else None,
             budgets=self._each("PodDisruptionBudget", objects.budget, problems),
             namespaces={raw.metadata.name: objects.namespace_labels(raw) for raw in self._of("Namespace")},
             volumes=Volumes(
@@ -151,6 +153,18 @@ class ViewBuilder:
 
         return tuple(self._sharing(pod) for pod in self._each("Pod", translate, problems) if pod is not None)
 
+    def _daemon_sets(self) -> dict[tuple[str, str], str] | None:
+        found = {(namespace(raw.metadata), raw.metadata.name): raw.metadata.uid for raw in self._of(daemon_sets.KIND)}
+        return found or None
+
+    def _daemons(self, problems: list[Problem]) -> tuple[Pod, ...]:
+        around = self._surroundings()
+
+        def translate(raw: wire.DaemonSet, faults: Faults) -> Pod | None:
+            return pods.translate(daemon_sets.pod_of(raw), around, faults, [])
+
+        return tuple(pod for pod in self._each(daemon_sets.KIND, translate, problems) if pod is not None)
+
     def _surroundings(self) -> Surroundings:
         classes = list(self._of("PriorityClass"))
         priorities = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
@@ -168,6 +182,7 @@ class ViewBuilder:
                 for raw in self._of("Job")
                 if raw.spec.active_deadline_seconds is not None
             },
+            self._daemon_sets(),
         )
 
     def _sharing(self, pod: Pod) -> Pod:

@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import objects, pods, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
 from htas.adapters.kubernetes.objects import AttachLimits
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import Node
-from htas.model.pods import Pod
+from htas.model.pods import Owner, Pod
 from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended, Problem
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 
@@ -23,6 +23,8 @@ Key = tuple[str, str]
 """Namespace (empty: none) and name."""
 CONTROLLERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 
+LISTED = CONTROLLERS | {daemon_sets.KIND}
+"""Controllers whose pods are known by them, since they say something of their pods."""
 MOST_SHARED = 20_000
 """Distinct parts of pods remembered for sharing; 50,000 pods of 200 templates have fewer than 1,000."""
 
@@ -76,13 +78,16 @@ class LiveView:
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
         self._length_is_own: dict[Key, bool] = {}
         self._ended: dict[str, Ended] = {}
-        self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {})
+        self._daemons: Shelf[Pod] = Shelf()
+        self._daemon_sets: dict[Key, str] = {}
+        self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {}, self._daemon_sets)
         self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
             "Node": self._put_node,
             "Pod": self._put_pod,
             "PodDisruptionBudget": self._put_budget,
             "PriorityClass": self._put_priority_class,
             "CSINode": self._put_limits,
+            "DaemonSet": self._put_daemon_set,
             "Namespace": lambda key, raw, _: self._namespaces.put(key, (key[1], objects.namespace_labels(raw))),
             "PersistentVolume": lambda key, raw, faults: self._volumes.put(key, objects.volume(raw, faults)),
             "PersistentVolumeClaim": lambda key, raw, _: self._claims.put(key, objects.claim(raw)),
@@ -95,6 +100,7 @@ class LiveView:
             "PodDisruptionBudget": self._budgets.drop,
             "PriorityClass": self._drop_priority_class,
             "CSINode": lambda key: self._set_limits(key, ()),
+            "DaemonSet": self._drop_daemon_set,
             "Namespace": self._namespaces.drop,
             "PersistentVolume": self._volumes.drop,
             "PersistentVolumeClaim": self._claims.drop,
@@ -157,6 +163,7 @@ class LiveView:
                     volumes=Volumes(self._volumes.all(), self._claims.all(), self._storage_classes.all()),
                     problems=tuple(problem for told in self._problems.values() for problem in told),
                     ended=tuple(self._ended.values()),
+                    daemons=self._daemons.all(),
                 )
             return self._view
 
@@ -262,8 +269,8 @@ class LiveView:
         self._length_is_own[key] = pods.states_its_length(raw)
         if before is None or before.owner is not pod.owner:
             self._unlist(key, before)
-            if pod.owner is not None and pod.owner.kind in CONTROLLERS:
-                self._pods_of.setdefault((pod.owner.kind, key[0], pod.owner.name), set()).add(key)
+            if pod.owner is not None and _listed_kind(pod.owner) in LISTED:
+                self._pods_of.setdefault((_listed_kind(pod.owner), key[0], pod.owner.name), set()).add(key)
         if self._is_work(pod) and (before is None or before.uid != pod.uid or not self._is_work(before)):
             self._note_change()
         if before is not None and before.node is not None and before.uid != pod.uid:
@@ -290,7 +297,7 @@ class LiveView:
         """Take a pod off its controller's list."""
         if pod is None or pod.owner is None:
             return
-        controller = pod.owner.kind, key[0], pod.owner.name
+        controller = _listed_kind(pod.owner), key[0], pod.owner.name
         owned = self._pods_of.get(controller, set())
         owned.discard(key)
         if not owned:
@@ -352,6 +359,31 @@ class LiveView:
 
         return drop
 
+    def _put_daemon_set(self, key: Key, raw: wire.DaemonSet, faults: Faults) -> None:
+        self._know_daemon_set(key, raw.metadata.uid)
+        pod = pods.translate(daemon_sets.pod_of(raw), self._around, faults, [])
+        if pod is not None and not faults:
+            self._daemons.put(key, self._sharing(pod))
+
+    def _drop_daemon_set(self, key: Key) -> None:
+        """Gone, or not to be understood: its pods are nobody's until it is back."""
+        self._daemons.drop(key)
+        self._know_daemon_set(key, None)
+
+    def _know_daemon_set(self, key: Key, uid: str | None) -> None:
+        if self._daemon_sets.get(key) == uid:
+            return
+        if uid is None:
+            self._daemon_sets.pop(key, None)
+        else:
+            self._daemon_sets[key] = uid
+        for pod_key in self._pods_of.get((daemon_sets.KIND, *key), ()):
+            pod = self._pods.items[pod_key]
+            assert pod.owner is not None
+            kind = daemon_sets.KIND if pod.owner.uid == uid else daemon_sets.NONE_SUCH
+            changed = msgspec.structs.replace(pod, owner=msgspec.structs.replace(pod.owner, kind=kind))
+            self._pods.put(pod_key, self._sharing(changed))
+
     # The rest.
 
     def _put_budget(self, key: Key, raw: wire.Budget, faults: Faults) -> None:
@@ -372,6 +404,10 @@ class LiveView:
     def _note_priorities(self) -> None:
         """Pods that come later are judged by these; those there already have had theirs filled in by admission."""
         self._around = msgspec.structs.replace(self._around, **priorities_of(self._priority_classes.values()))
+
+
+def _listed_kind(owner: Owner) -> str:
+    return daemon_sets.KIND if owner.kind == daemon_sets.NONE_SUCH else owner.kind
 
 
 class _Named(msgspec.Struct):

@@ -12,6 +12,7 @@ import msgspec
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.budget import within_budget
 from htas.adapters.kubernetes.constraints import constraints
+from htas.adapters.kubernetes.daemon_sets import DaemonSets, kind_of
 from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.obstacles import obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
@@ -68,6 +69,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     default_priority: PriorityClass
     replicas: Mapping[tuple[str, str, str], int]
     deadlines_s: Mapping[tuple[str, str], float | None]
+    daemon_sets: DaemonSets | None = None
+    """None: it is not known which there are."""
 
 
 def namespace(meta: wire.Metadata) -> str:
@@ -171,7 +174,8 @@ def _owner(meta: wire.Metadata, around: Surroundings) -> Owner | None:
     if reference is None:
         return None
     wanted = around.replicas.get((reference.kind, namespace(meta), reference.name))
-    return Owner(reference.kind, reference.name, reference.uid, wanted)
+    kind = kind_of(reference, namespace(meta), around.daemon_sets)
+    return Owner(kind, reference.name, reference.uid, wanted)
 
 
 def _kind(labels: Mapping[str, str], owner: Owner | None, spec: wire.PodSpec, doubts: Faults) -> WorkKind:

@@ -38,6 +38,7 @@ RESOURCES = (
     Resource("ReplicationController", "", "v1", "replicationcontrollers", wire.Controller),
     Resource("ReplicaSet", "apps", "v1", "replicasets", wire.Controller),
     Resource("StatefulSet", "apps", "v1", "statefulsets", wire.Controller),
+    Resource("DaemonSet", "apps", "v1", "daemonsets", wire.DaemonSet),
     Resource("Job", "batch", "v1", "jobs", wire.Controller),
     Resource("Pod", "", "v1", "pods", wire.Pod),
 )

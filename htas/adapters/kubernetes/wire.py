@@ -22,6 +22,7 @@ class OwnerReference(Wire, frozen=True):
     name: str
     uid: str = ""
     controller: bool | None = None
+    api_version: str = ""
 
 
 class Metadata(Wire, frozen=True):
@@ -258,6 +259,20 @@ class Pod(Wire, frozen=True):
     metadata: Metadata
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class PodTemplate(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+
+
+class DaemonSetSpec(Wire, frozen=True):
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(Wire, frozen=True):
+    metadata: Metadata
+    spec: DaemonSetSpec = DaemonSetSpec()
 
 
 class BudgetSpec(Wire, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
-from htas.model.pods import MAY_MIGRATE, Owner, Pod, WorkKind
+from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.what_if.likeness import as_seen, offered_by
@@ -55,6 +55,10 @@ class Present:
         return self.prices[node.name] is not None
 
 
+STATIC = "static/"
+"""How the DaemonSets are named that stand for static pods; a slash is in no real name."""
+
+
 def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> Present:
     """A cluster as the what-if sees it, whoever bought its nodes.
 
@@ -76,6 +80,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
             view,
             nodes=adopted,
             pods=tuple(msgspec.structs.replace(pod, scheduler=policy.scheduler_name) for pod in movable),
+            daemons=None if view.daemons is None else (*view.daemons, *_static_templates(pods)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
@@ -129,11 +134,17 @@ def _static_as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> list[Pod
     counts = Counter(base for pod in pods if pod.node in names and (base := _static_base(pod)) is not None)
     on_all = {base for base, count in counts.items() if count == len(names)}
     return [
-        msgspec.structs.replace(pod, is_mirror=False, owner=Owner("DaemonSet", f"static/{base}"), constraints=ANYWHERE)
+        msgspec.structs.replace(pod, is_mirror=False, owner=Owner("DaemonSet", f"{STATIC}{base}"), constraints=ANYWHERE)
         if (base := _static_base(pod)) in on_all
         else pod
         for pod in pods
     ]
+
+
+def _static_templates(pods: Iterable[Pod]) -> list[Pod]:
+    """Of each static pod that counts as a DaemonSet's, what a new machine would run."""
+    found = {pod.owner.name: pod for pod in pods if pod.owner is not None and pod.owner.name.startswith(STATIC)}
+    return [msgspec.structs.replace(pod, node=None, phase=Phase.PENDING) for pod in found.values()]
 
 
 def _static_base(pod: Pod) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from htas.model.plan import Plan
-from htas.model.pods import Owner, Pod
+from htas.model.pods import Owner, Phase, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
@@ -74,22 +74,16 @@ def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
 
 def test_daemon_sets_take_their_share_of_new_machines() -> None:
     """1 GiB of a 1 GiB machine does not fit once the agent has its 64 MiB."""
-    agent = make_pod("agent", "50m", "64Mi", owner=Owner("DaemonSet", "agent"), node="n", scheduler="default-scheduler")
-    result = planned([agent, make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")])
+    result = planned(
+        [agent("agent", "50m", "n"), make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")]
+    )
     assert bought(result) == {"m3.xsmall": 1}
 
 
 def test_a_daemon_sets_own_node_pin_is_not_taken_for_a_wish() -> None:
     pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
-    agent = make_pod(
-        "agent",
-        "50m",
-        "64Mi",
-        owner=Owner("DaemonSet", "agent"),
-        node="n",
-        constraints=Constraints(node_affinity=(pin,)),
-    )
-    result = planned([agent, make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")])
+    pinned = agent("agent", "50m", "n", constraints=Constraints(node_affinity=(pin,)))
+    result = planned([pinned, make_pod("p", "100m", "1Gi")], nodes=[make_node("n", "100m", "100Mi")])
     assert bought(result) == {"m3.xsmall": 1}
 
 
@@ -362,9 +356,8 @@ def test_a_node_whose_devices_have_not_registered_teaches_nothing() -> None:
 
 
 def agent(name: str, cpu: str, node: str | None, **fields: Any) -> Pod:
-    return make_pod(
-        name, cpu, "64Mi", owner=Owner("DaemonSet", "agent"), scheduler="default-scheduler", node=node, **fields
-    )
+    owner, phase = Owner("DaemonSet", "agent"), Phase.PENDING if node is None else Phase.RUNNING
+    return make_pod(name, cpu, "64Mi", owner=owner, scheduler="default-scheduler", node=node, phase=phase, **fields)
 
 
 TWO_CORES = make_flavour("two", "2", "4Gi", "0.1")
@@ -385,6 +378,43 @@ def test_the_newest_daemon_pod_is_the_template(order: int) -> None:
     pods = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
     result = planned([*daemons[::order], *pods], make_policy(flavours=[TWO_CORES]), nodes=nodes)
     assert len(result.launch) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "machines"),
+    [
+        pytest.param("500m", "500m", 4, id="as its template says"),
+        pytest.param("500m", "1000", 4, id="a pod that asks for 1000 cores changes nothing"),
+        pytest.param("500m", "1800m", 4, id="a pod that asks for more than the template changes nothing"),
+        pytest.param("1000", "500m", 2, id="a template that fits no machine runs on none"),
+        pytest.param(None, "1800m", 2, id="no such DaemonSet"),
+    ],
+)
+def test_templates_say_what_a_new_machine_runs_and_no_pods_do(said: str | None, asked: str, machines: int) -> None:
+    """Four pods of a core each, on machines of two cores: two to a machine, or one beside half a core of an agent."""
+    forged = [agent(f"forged-{i}", asked, None) for i in range(3)]
+    known = () if said is None else (msgspec.structs.replace(agent("logs", said, None), uid=""),)
+    waiting = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
+    snapshot = make_snapshot([], [*forged, *waiting])
+    cluster = msgspec.structs.replace(snapshot.cluster, daemons=known)
+    snapshot = msgspec.structs.replace(snapshot, cluster=cluster)
+    assert len(plan(snapshot, make_policy(flavours=[TWO_CORES]), NOW).launch) == machines
+
+
+def test_where_no_daemon_sets_are_known_those_that_wait_speak_for_none() -> None:
+    waiting = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
+    result = planned([agent("forged", "1800m", None), *waiting], make_policy(flavours=[TWO_CORES]))
+    assert len(result.launch) == 2
+
+
+def test_a_pod_that_asks_for_more_than_its_template_takes_no_room_of_a_node() -> None:
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    forged = agent("a", "1000", None, constraints=Constraints(node_affinity=(pin,)))
+    forged = msgspec.structs.replace(forged, owner=Owner("DaemonSet", "agent", "real"))
+    snapshot = make_snapshot([make_node("n", "2")], [forged, make_pod("p", "1", "64Mi")])
+    known = msgspec.structs.replace(agent("agent", "100m", None), uid="real")
+    snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, daemons=(known,)))
+    assert [item.pod for item in plan(snapshot, make_policy(), NOW).bind] == ["default/p"]
 
 
 def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
