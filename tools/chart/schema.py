@@ -1,4 +1,4 @@
-"""values.schema.json: the chart's own values by hand, the configuration and the price file from the settings' models."""
+"""values.schema.json: the chart's own values by hand, configuration and price file from the settings' models."""
 
 from __future__ import annotations
 
