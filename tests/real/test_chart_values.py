@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from htas.config.loader import ConfigurationError, load_configuration
 from tests.real.harness import ROOT, Json
 from tests.real.test_chart import ACCOUNT, CHART, MOVING, ON_CASSANDRA, ON_OPENSTACK, SPACE, of_kind, rendered
 
@@ -341,6 +347,49 @@ def values_from(name: str) -> Json:
 @pytest.mark.parametrize("name", ["htas.yaml", "paper.yaml", "kwok.yaml", "openstack.yaml", "cassandra.yaml"])
 def test_every_key_that_is_documented_is_taken(name: str, helm: Path) -> None:
     assert refused(helm, values_from(name)) == ""
+
+
+WHOLE = values_from("htas.yaml")
+TEXTS = st.sampled_from(
+    [None, True, "x", "", "1Gi", "10s", "0.5", "7", "1h30m", "-1", "e1", "10", "evict", [], {}, ["*"], {"a": "b"}]
+)
+
+
+def places(value: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in items:
+        yield (*steps, step)
+        yield from places(inner, (*steps, step))
+
+
+def changed(values: Json, steps: tuple[str | int, ...], to: Any) -> Json:
+    copied = copy.deepcopy(values)
+    around: Any = copied
+    for step in steps[:-1]:
+        around = around[step]
+    around[steps[-1]] = to
+    return copied
+
+
+KEYS = sorted((p for p in places(WHOLE) if p[0] in ("config", "flavours") and len(p) > 2 and p[-1] != "kwok"), key=str)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(steps=st.sampled_from(KEYS), text=TEXTS)
+def test_the_schema_refuses_nothing_that_the_daemon_takes(steps: tuple[str | int, ...], text: Any, helm: Path) -> None:
+    """Text where a number belongs is taken by both, so that prices stay as they were written."""
+    values = changed(WHOLE, steps, text)
+    own = {"apiVersion": "htas.io/v1alpha1", "kind": "HTASConfiguration", "flavours": values["flavours"]}
+    provider = {key: value for key, value in values["config"]["provider"].items() if value is not None}
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "htas.yaml"
+        file.write_text(yaml.safe_dump(own | values["config"] | {"provider": provider}))
+        try:
+            load_configuration(file)
+        except ConfigurationError:
+            return
+    told = refused(helm, values)
+    assert "schema" not in told, told
 
 
 def test_prices_of_the_trace_are_taken(helm: Path) -> None:
