@@ -108,6 +108,13 @@ def test_the_notes_name_the_leader_and_the_lease_it_holds(helm: Path, tmp_path: 
     assert "go with it" in notes, "of a store that is not kept"
 
 
+def test_one_daemon_is_asked_by_its_workload(helm: Path, tmp_path: Path) -> None:
+    notes = notes_of(helm, tmp_path, "--set", "replicas=1,persistence.enabled=true,fullnameOverride=packer")
+    assert f"kubectl -n {SPACE} exec statefulset/packer -c htas -- htas cost" in notes
+    assert "LEADER" not in notes
+    assert "go with it" not in notes
+
+
 def container(items: list[Json]) -> Any:
     kind = "StatefulSet" if "StatefulSet" in kinds(items) else "Deployment"
     return pod_of(items, kind)["containers"][0]
@@ -240,6 +247,18 @@ def test_prometheus_is_told_how_to_scrape(helm: Path) -> None:
         "relabelings": relabelings,
         "metricRelabelings": relabelings,
     }
+
+
+def test_http_is_for_those_who_are_named(helm: Path) -> None:
+    assert "NetworkPolicy" not in kinds(rendered(helm))
+    prometheus = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    items = rendered(helm, {"networkPolicy": {"enabled": True, "from": [prometheus]}})
+    policy = of_kind(items, "NetworkPolicy")["spec"]
+    assert policy["podSelector"] == of_kind(items, "Deployment")["spec"]["selector"]
+    (port,) = pod_of(items)["containers"][0]["ports"]
+    assert policy["ingress"] == [{"from": [prometheus], "ports": [{"port": port["name"], "protocol": "TCP"}]}]
+    nobody = of_kind(rendered(helm, {"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]
+    assert (nobody["ingress"], nobody["policyTypes"]) == ([], ["Ingress"])
 
 
 # Rights.
