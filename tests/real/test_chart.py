@@ -56,6 +56,14 @@ MOVING: Json = {
     "openstack": ON_OPENSTACK["openstack"],
     "moves": {"sshSecret": "htas-ssh", "tokenSecret": "htas-token"},
 }
+WITH_ADDITIONS: Json = {
+    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+    "hostAliases": [{"ip": "192.0.2.10", "hostnames": ["keystone.example"]}],
+    "dnsPolicy": "None",
+    "dnsConfig": {"nameservers": ["192.0.2.53"]},
+    "image": {"digest": "sha256:" + "0" * 64},
+    "service": {"annotations": {"a": "b"}, "labels": {"c": "d"}},
+}
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
@@ -154,6 +162,7 @@ def space(cluster: Cluster) -> Iterator[str]:
         pytest.param(WITHOUT_KWOK, id="without"),
         pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
         pytest.param({"replicas": 1, "persistence": {"enabled": True}}, id="a store on a volume"),
+        pytest.param(WITH_ADDITIONS, id="with additions"),
         pytest.param(MOVING, id="moves by checkpoint"),
     ],
 )
