@@ -76,6 +76,16 @@ lock: ## renew the locks, for development and for the image, from pyproject.toml
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --constraint requirements.lock -o deploy/requirements.lock pyproject.toml
 
+.PHONY: chart
+chart: $(STAMP) ## renew the chart's schema and README from the code, and the plain manifests (needs Go, the first time)
+	$(BIN)/python -m tools.chart
+	HELM=$$(tools/testenv/helm-build.sh) deploy/render.sh
+
+.PHONY: dist
+dist: $(STAMP) ## a wheel and a source distribution in dist/
+	rm -rf dist
+	$(BIN)/hatchling build --directory dist
+
 .PHONY: clean
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis out dist

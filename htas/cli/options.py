@@ -7,4 +7,4 @@ from typing import Annotated
 
 import typer
 
-Config = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+Config = Annotated[Path, typer.Option("--config", "-c", envvar="HTAS_CONFIG", help="The configuration file.")]

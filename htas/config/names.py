@@ -9,10 +9,11 @@ import re
 
 from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SHORT_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+QUALIFIED_NAME = re.compile(rf"({_DOMAIN.pattern}/)?{NAME.pattern}")
+SHORT_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?")
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MAX_DOMAIN = 253
 _NAME_RULE = "up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
 
@@ -27,13 +28,13 @@ WRITTEN_BY_HTAS = {
 
 def checked_short_name(text: str) -> str:
     """The name of a cluster or group: 30 characters at most, so that cluster-group-digest stays below 63."""
-    if not _SHORT_LABEL.fullmatch(text):
+    if not SHORT_LABEL.fullmatch(text):
         raise ValueError(f"{text!r} is no name; write up to 30 of a-z 0-9 and -, not beginning or ending with -")
     return text
 
 
 def checked_namespace(text: str) -> str:
-    if not _NAMESPACE.fullmatch(text):
+    if not NAMESPACE.fullmatch(text):
         raise ValueError(f"{text!r} is no namespace; write up to 63 of a-z 0-9 and -, not beginning or ending with -")
     return text
 
@@ -45,7 +46,7 @@ def checked_qualified_name(text: str) -> str:
         raise ValueError(
             f"{text!r} is no key; what stands before / must be a domain in lower case, such as example.com"
         )
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ValueError(f"{text!r} is no key; write {_NAME_RULE}, after a domain and / if you wish")
     return text
 
@@ -61,14 +62,14 @@ def checked_node_key(text: str) -> str:
 
 def checked_label_value(text: str) -> str:
     """The value of a label; it may be empty."""
-    if text and not _NAME.fullmatch(text):
+    if text and not NAME.fullmatch(text):
         raise ValueError(f"{text!r} is no label value; write {_NAME_RULE}, or nothing")
     return text
 
 
 def checked_node_name(text: str) -> str:
     """A flavour or zone: nodes bear it as the value of a label."""
-    if not _NAME.fullmatch(text):
+    if not NAME.fullmatch(text):
         raise ValueError(f"{text!r} cannot be a label's value, as it must; write {_NAME_RULE}")
     return text
 

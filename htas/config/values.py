@@ -15,6 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from htas.config.names import (
+    NAME,
+    NAMESPACE,
+    QUALIFIED_NAME,
+    SHORT_LABEL,
     checked_extended_resource,
     checked_label_value,
     checked_namespace,
@@ -22,6 +26,7 @@ from htas.config.names import (
     checked_node_name,
     checked_short_name,
 )
+from htas.config.written import Written
 from htas.model.money import NANOS, PriceError, parse_price
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 
@@ -189,29 +194,34 @@ def _name(check: Callable[[str], str]) -> BeforeValidator:
     return BeforeValidator(lambda value: check(_text(value)))
 
 
-Seconds = Annotated[float, BeforeValidator(seconds)]
+_DURATION = Written(rf"({_PART.pattern})+")
+_AMOUNT = Written(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|[numkMGTPE]|[KMGTPE]i)?", "number", 0)
+_WHOLE = Written(_INTEGER.pattern, "integer")
+_NUMBER = Written(_DECIMAL.pattern, "number")
+
+Seconds = Annotated[float, BeforeValidator(seconds), _DURATION]
 """A duration, written as 200ms, 20s, 5m or 1h30m."""
-WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds)]
-Millicores = Annotated[int, BeforeValidator(_milli)]
+WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds), _DURATION]
+Millicores = Annotated[int, BeforeValidator(_milli), _AMOUNT]
 """Cores, written as a Kubernetes quantity: 2 or 1500m."""
-Units = Annotated[int, BeforeValidator(_units)]
+Units = Annotated[int, BeforeValidator(_units), _AMOUNT]
 """Bytes, written as a Kubernetes quantity: 8Gi."""
-WholeUnits = Annotated[int, BeforeValidator(_whole_units)]
+WholeUnits = Annotated[int, BeforeValidator(_whole_units), _AMOUNT]
 """A count of an extended resource."""
-Nanos = Annotated[int, BeforeValidator(_nanos)]
+Nanos = Annotated[int, BeforeValidator(_nanos), Written(_DECIMAL.pattern.removeprefix("[+-]?"), "number", 0)]
 """A price an hour, kept in billionths."""
-Integer = Annotated[int, BeforeValidator(_whole)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
-Share = Annotated[float, BeforeValidator(_real), Field(ge=0, le=1)]
-Real = Annotated[float, BeforeValidator(_real), Field(allow_inf_nan=False)]
+Integer = Annotated[int, BeforeValidator(_whole), _WHOLE]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=0), _WHOLE]
+Share = Annotated[float, BeforeValidator(_real), Field(ge=0, le=1), _NUMBER]
+Real = Annotated[float, BeforeValidator(_real), Field(allow_inf_nan=False), _NUMBER]
 Switch = Annotated[bool, BeforeValidator(_switch)]
-Text = Annotated[str, BeforeValidator(_nonempty)]
+Text = Annotated[str, BeforeValidator(_nonempty), Written(r".*\S.*")]
 Source = Annotated[str | list[Any] | dict[str, Any], BeforeValidator(_path_or_content)]
 """The path of a file, or what would stand in it."""
-Name = Annotated[str, _name(checked_short_name)]
-Namespace = Annotated[str, _name(checked_namespace)]
-NodeKey = Annotated[str, _name(checked_node_key)]
-LabelValue = Annotated[str, _name(checked_label_value)]
-NodeName = Annotated[str, _name(checked_node_name)]
-ExtendedResource = Annotated[str, _name(checked_extended_resource)]
+Name = Annotated[str, _name(checked_short_name), Written(SHORT_LABEL.pattern)]
+Namespace = Annotated[str, _name(checked_namespace), Written(NAMESPACE.pattern)]
+NodeKey = Annotated[str, _name(checked_node_key), Written(QUALIFIED_NAME.pattern)]
+LabelValue = Annotated[str, _name(checked_label_value), Written(rf"({NAME.pattern})?")]
+NodeName = Annotated[str, _name(checked_node_name), Written(NAME.pattern)]
+ExtendedResource = Annotated[str, _name(checked_extended_resource), Written(QUALIFIED_NAME.pattern)]
 Labels = dict[NodeKey, LabelValue]

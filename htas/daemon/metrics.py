@@ -94,6 +94,8 @@ class Metrics:
         )
         self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
         self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
+        for result in ("adopted", "refused"):
+            self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
     @property
     def last(self) -> CycleResult | None:

@@ -56,6 +56,14 @@ MOVING: Json = {
     "openstack": ON_OPENSTACK["openstack"],
     "moves": {"sshSecret": "htas-ssh", "tokenSecret": "htas-token"},
 }
+WITH_ADDITIONS: Json = {
+    "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {}}]},
+    "hostAliases": [{"ip": "192.0.2.10", "hostnames": ["keystone.example"]}],
+    "dnsPolicy": "None",
+    "dnsConfig": {"nameservers": ["192.0.2.53"]},
+    "image": {"digest": "sha256:" + "0" * 64},
+    "service": {"annotations": {"a": "b"}, "labels": {"c": "d"}},
+}
 WITHOUT_KWOK = {"config": {"provider": {"kwok": None, "sandbox": {"workload": "none"}}}}
 
 
@@ -91,7 +99,7 @@ ODD: list[Any] = [
     pytest.param(MOVING, id="moves by the kubelet's checkpoints"),
     pytest.param({"store": {"sqlite": {"retention": {"cycles": "2d"}}}}, id="another retention"),
     pytest.param(
-        {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"x": "y"}},
+        {"serviceAccount": {"name": "mine", "annotations": {"a": "b"}}, "nodeSelector": {"pool": "system"}},
         id="another account",
     ),
 ]
@@ -153,6 +161,8 @@ def space(cluster: Cluster) -> Iterator[str]:
         pytest.param({}, id="with KWOK"),
         pytest.param(WITHOUT_KWOK, id="without"),
         pytest.param(ON_CASSANDRA, id="a store in Cassandra"),
+        pytest.param({"replicas": 1, "persistence": {"enabled": True}}, id="a store on a volume"),
+        pytest.param(WITH_ADDITIONS, id="with additions"),
         pytest.param(MOVING, id="moves by checkpoint"),
     ],
 )
@@ -172,7 +182,8 @@ IN_ITS_SPACE = (
     "update leases.coordination.k8s.io/htas-main",
     "patch configmaps/htas-main-status",
 )
-WITH_KWOK = ("create nodes", "create pods", "delete pods", "patch pods")
+WITH_KWOK = ("create nodes",)
+WITH_MOVES = ("create pods", "delete pods", "patch pods")
 NEVER = (
     "get secrets", "list secrets", "create deployments.apps", "delete jobs.batch", "create pods/exec", "patch nodes/status",
     "create clusterroles.rbac.authorization.k8s.io", "escalate clusterroles.rbac.authorization.k8s.io", "impersonate users",
@@ -194,7 +205,7 @@ def test_its_account_may_do_what_it_must_and_no_more(is_kwok: bool, helm: Path, 
             assert can(cluster, right, "default"), right
         for right in IN_ITS_SPACE:
             assert can(cluster, right, SPACE), right
-        for right in (*NEVER, *ELSEWHERE_NEVER, *(() if is_kwok else WITH_KWOK)):
+        for right in (*NEVER, *ELSEWHERE_NEVER, *WITH_MOVES, *(() if is_kwok else WITH_KWOK)):
             assert not can(cluster, right, "default"), right
         if not is_kwok:
             assert not can(cluster, "get configmaps", SPACE)
@@ -202,7 +213,7 @@ def test_its_account_may_do_what_it_must_and_no_more(is_kwok: bool, helm: Path, 
 
 
 def test_moves_need_checkpoints_and_twins_and_no_way_into_the_nodes(helm: Path, cluster: Cluster, space: str) -> None:
-    moving = ("create nodes/checkpoint", "create pods", "patch pods", "delete pods")
+    moving = ("create nodes/checkpoint", *WITH_MOVES)
     with applied_rights(cluster, rendered(helm, MOVING)):
         for right in (*ALWAYS, *moving):
             assert can(cluster, right, "default"), right
@@ -348,7 +359,7 @@ def test_tokens_for_new_machines_are_made_in_one_place_and_read_in_none(
             assert not can(cluster, right, "kube-system"), right
         for namespace in ("default", SPACE):
             assert not can(cluster, "create secrets", namespace)
-        for right in (*NEVER, *WITH_KWOK):
+        for right in (*NEVER, *WITH_KWOK, *WITH_MOVES):
             assert not can(cluster, right, "default"), right
 
 
@@ -384,7 +395,8 @@ def test_the_daemon_works_with_the_charts_rights_alone(
     helm: Path, cluster: Cluster, space: str, tmp_path: Path
 ) -> None:
     """Buying, binding, moving, evicting, releasing, leading, telling: with a token of the account, nothing is forbidden."""
-    values = {"config": {"cluster": "trial"}}
+    moving = [{"name": "batch", "workload": "batch", "cleaning": {"migration": "checkpoint"}}]
+    values = {"config": {"cluster": "trial", "nodeGroups": moving}}
     with applied_rights(cluster, rendered(helm, values)):
         kubeconfig = account_kubeconfig(cluster, tmp_path)
         config = configuration(tmp_path, kubeconfig, kubernetes={"kubeconfig": str(kubeconfig), "namespace": SPACE})

@@ -1,16 +1,25 @@
-{{- define "htas.name" -}}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{- end }}
-{{- define "htas.account" -}}{{ .Values.serviceAccount.name | default (include "htas.name" .) }}{{- end }}
+{{- define "htas.name" -}}{{ .Values.fullnameOverride | default .Release.Name | trunc 50 | trimSuffix "-" }}{{- end }}
+{{- define "htas.app" -}}{{ .Values.nameOverride | default .Chart.Name | trunc 50 | trimSuffix "-" }}{{- end }}
+{{- define "htas.account" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "htas.name" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+{{- define "htas.image" -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}
 {{- define "htas.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "htas.app" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "htas.labels" -}}
 {{ include "htas.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- /* Roles of the whole cluster have names of the whole cluster. */ -}}
 {{- define "htas.clusterName" -}}{{ printf "%s-%s" .Release.Namespace (include "htas.name" .) | trunc 63 | trimSuffix "-" }}{{- end }}
+{{- /* Whether daemons have volumes: then they are a StatefulSet, which also ends the old daemon before the new one begins. */ -}}
+{{- define "htas.kind" -}}{{ ternary "StatefulSet" "Deployment" .Values.persistence.enabled }}{{- end }}
 
 {{/* The keys of store.cassandra: those given, and where the chart puts the buffer and what comes from Secrets. */}}
 {{- define "htas.cassandra" -}}
@@ -21,7 +30,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{/* Which methods that make twins pods are moved by, as JSON: any of them, and the kubelet's checkpoints. That of a group, and
-     one that is set up: moves under way are finished when the groups have gone back to evict. */}}
+     one that is set up: moves under way are finished when the groups have gone back to evict. `replace`, and `checkpoint` with
+     KWOK, need no setting up: of them a group's word alone is known. */}}
 {{- define "htas.moves" -}}
 {{- $methods := list }}
 {{- range .Values.config.nodeGroups }}{{ $methods = append $methods (toString (.cleaning).migration) }}{{ end }}
@@ -30,7 +40,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $keys := or .Values.moves.sshSecret .Values.moves.agentSecret ($migration.scp).identityFile ($migration.registry).agentTokenFile }}
 {{- $command := or (has "command" $methods) ($migration.commands).checkpoint }}
 {{- $kubelet := or $asked (not (empty $keys)) }}
-{{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command)) (has "replace" $methods)) "asked" $asked "keys" (not (empty $keys)) | toJson }}
+{{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command)) (has "replace" $methods) (has "checkpoint" $methods)) "asked" $asked "keys" (not (empty $keys)) | toJson }}
 {{- end }}
 
 {{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}
