@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import re
 import shutil
@@ -255,10 +256,43 @@ def test_http_is_for_those_who_are_named(helm: Path) -> None:
     items = rendered(helm, {"networkPolicy": {"enabled": True, "from": [prometheus]}})
     policy = of_kind(items, "NetworkPolicy")["spec"]
     assert policy["podSelector"] == of_kind(items, "Deployment")["spec"]["selector"]
-    (port,) = pod_of(items)["containers"][0]["ports"]
-    assert policy["ingress"] == [{"from": [prometheus], "ports": [{"port": port["name"], "protocol": "TCP"}]}]
+    ports = {port["name"]: port["containerPort"] for port in pod_of(items)["containers"][0]["ports"]}
+    assert ports == {"http": 8080, "health": 8081}
+    assert policy["ingress"] == [{"from": [prometheus], "ports": [{"port": "http", "protocol": "TCP"}]}]
     nobody = of_kind(rendered(helm, {"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]
     assert (nobody["ingress"], nobody["policyTypes"]) == ([], ["Ingress"])
+
+
+def configured(items: list[Json]) -> Json:
+    """The daemon's `http` section."""
+    found: Json = yaml.safe_load(of_kind(items, "ConfigMap")["data"]["htas.yaml"])["http"]
+    return found
+
+
+def test_probes_have_a_port_of_their_own(helm: Path) -> None:
+    items = rendered(helm)
+    assert configured(items) == {"listen": "0.0.0.0:8080", "healthListen": "0.0.0.0:8081"}
+    (container,) = pod_of(items)["containers"]
+    probes = [container[probe]["httpGet"]["port"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
+    assert probes == ["health"] * 3
+
+
+def test_the_chart_makes_a_token_and_serves_by_https_where_asked_to(helm: Path) -> None:
+    items = rendered(helm, {"http": {"createToken": True, "tlsSecret": "web", "tokenReview": True}})
+    secret = of_kind(items, "Secret")
+    assert len(base64.b64decode(secret["data"]["token"])) == 48
+    mounts = {mount["name"]: mount["mountPath"] for mount in pod_of(items)["containers"][0]["volumeMounts"]}
+    volumes = {volume["name"]: volume.get("secret", {}).get("secretName") for volume in pod_of(items)["volumes"]}
+    assert volumes["moves-token"] == secret["metadata"]["name"]
+    assert volumes["http-tls"] == "web"
+    http = configured(items)
+    assert http["tokenFile"] == f"{mounts['moves-token']}/token"
+    assert http["tls"] == {"certFile": f"{mounts['http-tls']}/tls.crt", "keyFile": f"{mounts['http-tls']}/tls.key"}
+    assert http["tokenReview"] is True
+    granted = {resource for rule in of_kind(items, "ClusterRole")["rules"] for resource in rule["resources"]}
+    assert {"tokenreviews", "subjectaccessreviews"} <= granted
+    own = rendered(helm, {"http": {"createToken": True}, "moves": {"tokenSecret": "mine"}})
+    assert "Secret" not in kinds(own)
 
 
 # Rights.

@@ -58,3 +58,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- $config | toYaml }}
 {{- end }}
+
+{{/* The Secret with the token that those show who ask over HTTP; empty: there is none. */}}
+{{- define "htas.token" -}}
+{{- if .Values.moves.tokenSecret }}{{ .Values.moves.tokenSecret }}{{ else if .Values.http.createToken }}{{ include "htas.name" . }}-token{{ end }}
+{{- end -}}
