@@ -10,6 +10,7 @@ import msgspec
 from htas.model.constraints import UNCONSTRAINED, Constraints
 from htas.model.edge import DEFAULT_TARGET
 from htas.model.migrations import Refusal
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.resources import Resources
 
 
@@ -136,8 +137,6 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
 SHARED_VOLUMES = "htas.io/migrate-shared-volumes"
 """The annotation by which a pod that writes to a shared volume says that it may be moved all the same: "true"."""
 MAY_MIGRATE = "htas.io/migrate"

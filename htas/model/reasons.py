@@ -50,6 +50,8 @@ class Kept(StrEnum):
     NOT_AUTOSCALED = "NotAutoscaled"
     """It belongs to no node group of HTAS."""
     SCALE_DOWN_DISABLED = "ScaleDownDisabledAnnotation"
+    DO_NOT_DISRUPT = "DoNotDisrupt"
+    """The node is annotated `do-not-disrupt`, HTAS's or Karpenter's."""
     NOT_READY = "NotReady"
     CLOUD_UNREACHABLE = "CloudUnreachable"
     """The cloud does not answer: its machine could not be given back."""

@@ -115,8 +115,9 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
-    if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-        return KeptNode(node.name, Kept.SCALE_DOWN_DISABLED, f"annotated {SCALE_DOWN_DISABLED}=true")
+    if node.held_by is not None:
+        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+        return KeptNode(node.name, reason, f"annotated {node.held_by}=true")
     if not candidate.group.is_elastic:
         return KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:

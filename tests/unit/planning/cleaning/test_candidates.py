@@ -10,7 +10,15 @@ import pytest
 
 from htas.model.claims import ClaimState
 from htas.model.flavours import Billing, Catalogue
-from htas.model.nodes import CLUSTER_LABEL, DRAINING_TAINT, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import (
+    CLUSTER_LABEL,
+    DO_NOT_DISRUPT,
+    DRAINING_TAINT,
+    GROUP_LABEL,
+    KARPENTER_DO_NOT_DISRUPT,
+    SCALE_DOWN_DISABLED,
+    Node,
+)
 from htas.model.plan import KeptNode, Removing
 from htas.model.pods import Owner, Pod
 from htas.model.policy import EmptyRelease, Policy
@@ -69,6 +77,14 @@ def test_daemons_do_not_make_a_node_used() -> None:
             owned_node("n1", annotations={SCALE_DOWN_DISABLED: "true"}),
             Kept.SCALE_DOWN_DISABLED,
             id="annotated to stay",
+        ),
+        pytest.param(
+            owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}), Kept.DO_NOT_DISRUPT, id="htas.io/do-not-disrupt"
+        ),
+        pytest.param(
+            owned_node("n1", annotations={KARPENTER_DO_NOT_DISRUPT: "true"}),
+            Kept.DO_NOT_DISRUPT,
+            id="karpenter.sh/do-not-disrupt",
         ),
         pytest.param(owned_node("n1", is_ready=False), Kept.NOT_READY, id="not Ready"),
         pytest.param(
