@@ -64,7 +64,7 @@ class Kept(StrEnum):
     NOT_UNDERUTILIZED_LONG_ENOUGH = "NotUnneededLongEnough"
     NOT_EMPTY_LONG_ENOUGH = "NotEmptyLongEnough"
     QUEUE_NOT_EMPTY = "QueueNotEmpty"
-    """Work waited within the last while: room is about to be needed."""
+    """Work that somebody may have room for waited within the last while: room is about to be needed."""
     PAID_UNTIL_PERIOD_ENDS = "PaidUntilBillingPeriodEnds"
     MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
