@@ -17,9 +17,9 @@ from htas.planning.buying import Buying, buy
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.edge.moving import Suggestion, suggest_moves
 from htas.planning.fallback import FallingBack, fall_back
+from htas.planning.hope import is_there_hope
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
-from htas.planning.hope import is_there_hope
 from htas.planning.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
 from htas.planning.simulation import pods_by_row
 from htas.planning.situation import Situation
