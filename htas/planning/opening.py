@@ -162,7 +162,11 @@ def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) ->
     """Rows that take no pods: nodes that are not Ready or are being emptied."""
     draining = {drain.node for drain in snapshot.drains}
     for row, node in enumerate(sim.table.nodes):
-        if node.name not in coming and (not node.is_ready or node.is_draining or node.name in draining):
+        if node.name in coming:
+            continue
+        if node.name in draining:
+            sim.vacate(row)
+        elif not node.is_ready or node.is_draining:
             sim.close(row)
 
 

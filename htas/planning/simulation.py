@@ -167,6 +167,12 @@ class Simulation:
 
     def open(self, row: int) -> None:
         self.table.is_open[row] = True
+        self.table.is_leaving[row] = False
+
+    def vacate(self, row: int) -> None:
+        """Close a row as its node is when it is emptied, with the taint for that. `open` takes it back."""
+        self.close(row)
+        self.table.is_leaving[row] = True
 
     def add_nodes(self, nodes: Sequence[Node]) -> range:
         """Add machines with the DaemonSet pods that would run on them; returns their rows."""

@@ -126,7 +126,7 @@ class Rescheduler:
         row = sim.table.row_of[source]
         moves: list[Migration] = []
         with sim.fork() as branch, self._only_able(method, row):
-            sim.close(row)
+            sim.vacate(row)
             for pod in pods:
                 sim.unplace(self.book.class_of(pod), row)
             moved = [(pod, self.moved(pod, method)) for pod in pods]
