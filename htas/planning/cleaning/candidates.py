@@ -14,7 +14,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cleaning.utilization import is_empty, utilization
+from htas.planning.cleaning.utilization import gpus_of, is_empty, utilization
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     if candidate.is_empty:
         return _emptiness_keeps(candidate, question)
     name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
-    used = f"utilisation {percent(candidate.utilization)}"
+    used = f"utilisation {percent(candidate.utilization)}{_of_gpus(candidate.node)}"
     if candidate.utilization > rules.utilization_threshold:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
     failed = question.failed.get(name)
@@ -163,6 +163,11 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
     return None
+
+
+def _of_gpus(node: Node) -> str:
+    gpus = gpus_of(node)
+    return f" of {', '.join(gpus)}" if gpus else ""
 
 
 def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | None:

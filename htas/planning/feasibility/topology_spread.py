@@ -3,9 +3,9 @@
 Source: kube-scheduler v1.36, plugins/podtopologyspread. For a constraint over domains (values of a topology key on
 eligible nodes): pods in the node's domain, plus one if the pod selects itself, less the smallest domain's, must not
 exceed maxSkew. Fewer domains than minDomains: the smallest counts as 0. Not eligible are nodes that miss any of the
-pod's topology keys, or that its node affinity (policy Honor, the default) or taints (policy Honor) exclude: so are nodes
-being emptied, which bear a taint. Under Ignore nodes that take no pods now stay eligible, as they do there. Default constraints of a cluster are
-ScheduleAnyway, so they filter nothing.
+pod's topology keys, or that its node affinity (policy Honor, the default) or taints (policy Honor) exclude, such as the
+taint of a node being emptied. With taints ignored, nodes that take no pods now stay eligible, as they do there. Default
+constraints of a cluster are ScheduleAnyway, so they filter nothing.
 """
 
 from __future__ import annotations
