@@ -182,7 +182,7 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif pod.is_daemon and not pod.is_terminating:
+        elif pod.is_daemon and not pod.is_terminating and not _is_ours_to_bind(pod, policy):
             pinned = table.row_of.get(_pinned_to(pod) or "")
             if pinned is not None:
                 placed.append((pod, pinned))
@@ -198,6 +198,11 @@ def _sort_pods(
         elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)
+
+
+def _is_ours_to_bind(pod: Pod, policy: Policy) -> bool:
+    """A daemon pod of a custom controller with our scheduler's name: nobody else would bind it."""
+    return pod.scheduler == policy.scheduler_name and (pod.owner is None or pod.owner.kind != "DaemonSet")
 
 
 def _count_running(
@@ -248,7 +253,7 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
     together: list[Ints] = []
     rows_together: list[int] = []
     for cls, rows in rows_of:
-        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic:
+        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic and not any(cls.assumed):
             together += [cls.requests] * len(rows)
             rows_together += rows
             continue

@@ -198,6 +198,8 @@ class Simulation:
         else:
             for resource in cls.needs:
                 self.table.free[resource, rows] -= cls.requests[resource] * counts
+        if any(cls.assumed):
+            self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self.world.tallies.add(cls, row, count)

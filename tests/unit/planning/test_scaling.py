@@ -11,7 +11,7 @@ import pytest
 from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from htas.model.plan import Plan
-from htas.model.pods import Owner, Pod
+from htas.model.pods import DAEMONSET_POD, Owner, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
@@ -394,6 +394,59 @@ def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
         [waiting, make_pod("p", "2", "1Gi")], make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "2")]
     )
     assert result.bind == ()
+
+
+def test_the_pods_of_a_custom_daemon_set_take_their_share_of_new_machines_and_are_not_bought_for() -> None:
+    """Half a core of each machine goes to the agent; the agent that waits is its own controller's and scheduler's care."""
+    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner("AdvancedDaemonSet", "agent")}
+    there = running(make_pod("a1", "500m", scheduler="default-scheduler", **mark), "n")
+    waits = make_pod("a2", "1", scheduler="default-scheduler", is_unschedulable=True, **mark)
+    pods = [there, waits, *(make_pod(f"p{i}", "1", "64Mi") for i in range(2))]
+    result = planned(pods, make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "500m")])
+    assert [len(launch.pods) for launch in result.launch] == [1, 1]
+
+
+def test_a_custom_daemon_pod_of_our_scheduler_is_bound_like_any_other() -> None:
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner("AdvancedDaemonSet", "agent")}
+    waits = make_pod("a", constraints=Constraints(node_affinity=(pin,)), **mark)
+    result = planned([waits], make_policy(flavours=[TWO_CORES]), nodes=[make_node("n"), make_node("m")])
+    assert [(bind.pod, bind.node) for bind in result.bind] == [("default/a", "n")]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "why"),
+    [
+        pytest.param(
+            Constraints(node_selector=(("disk", "tape"),)),
+            "every one refuses it: node(s) didn't match Pod's node affinity/selector",
+            id="its selector",
+        ),
+        pytest.param(
+            Constraints(claims=("gone",)),
+            'every one refuses it: persistentvolumeclaim "gone" not found',
+            id="its volume",
+        ),
+        pytest.param(
+            Constraints(spread=(SpreadConstraint(ZONE, 1, labels_are(app="web")),)),
+            "a new two would not let it in either: node(s) didn't match pod topology spread constraints "
+            "(missing required label)",
+            id="its spread, over zones that no machine is in",
+        ),
+        pytest.param(
+            Constraints(affinity=(PodAffinityTerm(HOST, labels_are(app="db")),)),
+            "a new two would not let it in either: node(s) didn't match pod affinity rules",
+            id="its affinity to who is nowhere",
+        ),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 9])
+def test_the_constraint_is_named_that_really_refuses(constraints: Constraints, why: str, most: int) -> None:
+    """Whether or not a limit would forbid another machine as well."""
+    policy = make_policy(flavours=[TWO_CORES], limits=Limits(max_nodes=most))
+    (waiting,) = planned([make_pod("p", "1", labels={"app": "web"}, constraints=constraints)], policy).unplaced
+    assert waiting.reason is Unplaced.NO_FLAVOUR_FITS
+    assert why in waiting.message
 
 
 def test_pods_that_keep_apart_get_small_machines() -> None:

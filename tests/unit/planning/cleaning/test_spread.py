@@ -13,7 +13,7 @@ from htas.model.reasons import Kept
 from htas.model.snapshot import Drain
 from htas.planning.planner import plan
 from tests.builders import NOW, labels_are, make_job, make_policy, make_snapshot, owned_node
-from tests.unit.planning.cleaning.world import cleaned, job_on, kept, moves, quiet_snapshot
+from tests.unit.planning.cleaning.world import cleaned, job_on, kept, message, moves, quiet_snapshot
 
 TOLERANT = (Toleration(DRAINING_TAINT.key, "Exists"),)
 
@@ -39,6 +39,8 @@ def test_a_pod_joins_its_like_where_its_own_node_is_no_domain_any_more(spread_ou
     assert moves(cleaning) == ([("one", "n1", "n2")] if goes else [])
     if not goes:
         assert kept(cleaning)["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
+        why = "fits on no other node: 1 node(s) didn't match pod topology spread constraints"
+        assert message(cleaning, "n1") == f"default/one (1000m cpu, 128 Mi memory) {why}"
 
 
 @pytest.mark.parametrize(("spread_out", "goes"), CASES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from htas.model.pods import Owner, Pod
+from htas.model.pods import DAEMONSET_POD, Owner, Pod
 from htas.model.policy import CleaningRules
 from htas.model.resources import Resources
 from htas.planning.cleaning.utilization import is_empty, utilization
@@ -100,6 +100,7 @@ def test_a_gpu_that_no_device_plugin_offers_yet_does_not_count() -> None:
     [
         pytest.param([], True, id="nothing at all"),
         pytest.param([daemon(), make_pod("mirror", is_mirror=True)], True, id="only what belongs to the node"),
+        pytest.param([make_pod(disruption={DAEMONSET_POD: "true"})], True, id="or says that it does"),
         pytest.param([daemon(), make_pod()], False, id="one pod that would have to move"),
         pytest.param([make_pod(deleted_at=NOW - 5)], False, id="a pod still within its grace period"),
         pytest.param([make_pod(deleted_at=NOW - 3600)], True, id="a pod that should be gone for an hour"),
