@@ -96,6 +96,14 @@ def test_a_placed_job_lifts_its_nodes_bin() -> None:
     assert set(bound(result).values()) == {"a"}
 
 
+def test_a_shorter_job_leaves_its_nodes_bin_where_a_longer_one_runs() -> None:
+    long, short = running(make_job("long", 600), "a", 0), make_job("short", 60)
+    sim = (opening := opened([owned_node("a", "batch")], [long, short])).sim
+    before = sim.bins(sim.all_rows).tolist()
+    sim.place(opening.book.class_of(short), 0)
+    assert sim.bins(sim.all_rows).tolist() == before == [sim.bin_of(600)]
+
+
 def test_work_goes_to_the_groups_that_take_it() -> None:
     nodes = [owned_node("s", "services"), owned_node("b", "batch"), make_node("fixed", "100m", "1Gi")]
     policy = make_policy([NodeGroup("services", Workload.SERVICE), batch_group()])

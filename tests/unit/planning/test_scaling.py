@@ -20,7 +20,9 @@ from htas.model.stages import Stage
 from htas.model.volumes import StorageClass, VolumeClaim, Volumes
 from htas.planning.planner import plan
 from htas.planning.scaling.bound import lower_bound_nanos
-from htas.planning.scaling.offers import claim_id
+from htas.planning.scaling.limits import Allowance
+from htas.planning.scaling.offers import claim_id, offers_of
+from htas.planning.scaling.trimming import Machine, drop_superfluous
 from tests.builders import (
     NECTAR,
     NOW,
@@ -33,6 +35,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    opened,
     owned_node,
     running,
 )
@@ -136,6 +139,41 @@ def test_limits_hold(limits: Limits, machines: int, word: str, scope: str) -> No
     assert len(result.launch) == machines
     assert {item.reason for item in result.unplaced} == {Unplaced.LIMIT_REACHED}
     assert word in result.unplaced[0].message
+
+
+@pytest.mark.parametrize(
+    ("instance", "machines"),
+    [
+        pytest.param(None, 0, id="nobody has answered for it: no usage shows it yet"),
+        pytest.param("vm-1", 1, id="the cloud counts it itself"),
+    ],
+)
+def test_a_machine_that_is_wanted_takes_its_share_of_the_quota(instance: str | None, machines: int) -> None:
+    """The cloud would grant one more; one of two pods has a machine on its way."""
+    wanted = NodeClaim("c1", "any", "one", ClaimState.WANTED, NOW - 5, NOW - 5, instance=instance)
+    policy = make_policy(flavours=[make_flavour("one", "1", "1Gi", "0.1")])
+    pods = [make_pod(f"p{i}", "1", "1Gi") for i in range(2)]
+    result = planned(pods, policy, claims=(wanted,), headroom=Headroom(instances=1))
+    assert len(result.launch) == machines
+    assert [item.reason for item in result.unplaced] == [Unplaced.QUOTA_REACHED] * (1 - machines)
+
+
+def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -> None:
+    """Two half-full ones become one, and what a limit allows is more by one."""
+    policy = make_policy(flavours=[make_flavour("two", "2", "4Gi", "0.1")], limits=Limits(max_nodes=2))
+    pod = make_pod("p", "1", "1Gi")
+    opening = opened([], [pod], policy)
+    sim, cls, snapshot = opening.sim, opening.book.class_of(pod), make_snapshot([], [pod])
+    (offer,) = offers_of(sim, policy, snapshot, [cls])
+    allowance = Allowance(policy, snapshot)
+    allowance.take(offer, 2)
+    rows = sim.add_nodes([offer.node(policy, name) for name in ("one", "other")])
+    for row in rows:
+        sim.place(cls, row)
+    machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
+    drop_superfluous(sim, machines, allowance)
+    assert sorted(len(machine.contents) for machine in machines) == [0, 1]
+    assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
 
 
 def test_under_a_limit_of_nodes_large_machines_are_bought() -> None:

@@ -150,6 +150,13 @@ def test_where_a_smaller_one_finds_no_way_a_larger_one_is_told_the_same() -> Non
     assert told["default/small"] == told["default/large"] != ""
 
 
+def test_where_a_larger_one_finds_no_way_a_smaller_one_may_find_one() -> None:
+    pods = [on("n", "a", "2"), on("n", "b", "2", HIGH), incoming("4", name="large", created_at=NOW - 60)]
+    plan = planned(ONE, [*pods, incoming("2", name="small")])
+    assert preempted(plan) == {("a", "n", "small")}
+    assert reasons(plan) == {"large": Unplaced.LIMIT_REACHED, "small": Unplaced.NOMINATED}
+
+
 @pytest.mark.parametrize(("waited_s", "victims"), [(299.0, 0), (300.0, 1)])
 def test_a_cloud_that_is_away_is_waited_for_before_anybody_is_evicted(waited_s: float, victims: int) -> None:
     how = make_policy(fallback=Fallback(mode=FallbackMode.PREEMPT))
@@ -348,6 +355,13 @@ def test_other_schedulers_nominations_are_kept() -> None:
     plan = planned(ONE, [theirs, incoming(priority=LOW, name="q")])
     assert bound(plan) == {}
     assert reasons(plan)["p"] is Unplaced.NOMINATED
+
+
+def test_they_are_not_promised_another_node_that_has_room() -> None:
+    """Their scheduler binds them where it nominated them: m is for whoever else fits there."""
+    theirs = nominated(incoming(scheduler="default-scheduler"), "n")
+    pods = [ending(on("n", "a")), theirs, incoming(priority=LOW, name="q")]
+    assert bound(planned([machine("n"), machine("m")], pods)) == {"q": "m"}
 
 
 def test_nobody_counts_on_the_company_of_a_pod_that_may_not_come() -> None:
