@@ -217,6 +217,15 @@ def test_what_still_fits_beside_it_is_bound_the_oldest_first() -> None:
     assert reasons(plan).keys() == {"p", "y", "z"}
 
 
+def test_who_is_preempted_for_takes_nobody_elses_room_when_all_is_placed_anew() -> None:
+    """The older one has m, and room is made on n for the other one, where the replacement had just been placed."""
+    pods = [on("n", "a", "2"), incoming("2", LOW, "replacement")]
+    important = [incoming(name="older", created_at=NOW - 60), incoming(name="newer")]
+    plan = planned([machine("n"), machine("m")], [*pods, *important])
+    assert preempted(plan) == {("a", "n", "newer")}
+    assert bound(plan) == {"older": "m"}
+
+
 def test_work_of_its_own_priority_keeps_its_place() -> None:
     plan = planned(ONE, [on("n", "a", "2"), incoming("2", MIDDLE, "equal"), incoming("3", MIDDLE, "p")])
     assert bound(plan) == {"equal": "n"}
