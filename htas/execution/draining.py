@@ -18,7 +18,7 @@ from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.migrations import Refusal
-from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import Node
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy, grace_of
@@ -153,8 +153,8 @@ class Draining:
         held = self._held(view.pods, drain.node)
         if not held:
             reached("drain.emptied")
-            if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-                return [self._undo(drain.node, claim, f"the node is annotated {SCALE_DOWN_DISABLED}")], []
+            if node.held_by is not None:
+                return [self._undo(drain.node, claim, f"the node is annotated {node.held_by}")], []
             if can_release:
                 self.machines.release(claim)
             return [], []
@@ -191,8 +191,10 @@ class Draining:
     def _promise(self, node: Node, view: ClusterView) -> str | None:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
         group = self.policy.group(node.group)
-        if group is None or node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            return f"the node is annotated {SCALE_DOWN_DISABLED}" if group is not None else "its group is gone"
+        if group is None:
+            return "its group is gone"
+        if node.held_by is not None:
+            return f"the node is annotated {node.held_by}"
         now = self.ports.clock.now()
         volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
         context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)

@@ -18,6 +18,10 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 
 DRAINING_TAINT = Taint("htas.io/draining", Effect.NO_SCHEDULE)
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
+KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+HOLDING = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
+"""Annotations that keep a node, with the value "true". Pods bear the last two as well."""
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +63,11 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     def machine(self) -> str:
         """The id of its machine: what stands last in `openstack:///ID`, `kwok://ID` or `openstack://REGION/ID`."""
         return self.provider_id.rpartition("/")[2]
+
+    @property
+    def held_by(self) -> str | None:
+        """The annotation that keeps the node from being emptied, given back or replaced; None: there is none."""
+        return next((key for key in HOLDING if self.annotations.get(key) == "true"), None)
 
     @property
     def is_draining(self) -> bool:

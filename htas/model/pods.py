@@ -10,6 +10,7 @@ import msgspec
 from htas.model.constraints import UNCONSTRAINED, Constraints
 from htas.model.edge import DEFAULT_TARGET
 from htas.model.migrations import Refusal
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.resources import Resources
 
 
@@ -127,7 +128,10 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_daemon(self) -> bool:
-        return self.owner is not None and self.owner.kind == "DaemonSet"
+        """Whether it belongs to its node and ends with it: a DaemonSet's, or of another controller that says so."""
+        return (self.owner is not None and self.owner.kind == "DaemonSet") or self.disruption.get(
+            DAEMONSET_POD
+        ) == "true"
 
     @property
     def is_terminating(self) -> bool:
@@ -135,9 +139,9 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DAEMONSET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+"""The annotation by which a custom controller's pod says that it is as a DaemonSet's: "true"."""
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-KARPENTER_DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-DO_NOT_DISRUPT = "htas.io/do-not-disrupt"
 SHARED_VOLUMES = "htas.io/migrate-shared-volumes"
 """The annotation by which a pod that writes to a shared volume says that it may be moved all the same: "true"."""
 MAY_MIGRATE = "htas.io/migrate"
@@ -149,5 +153,13 @@ TWIN_OF = "htas.io/twin-of"
 MOVING = "htas.io/moving"
 """The label of a pod that is being moved by way of a checkpoint, and of its twin, with the move's id."""
 DISRUPTION_ANNOTATIONS = frozenset(
-    {SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, KARPENTER_DO_NOT_DISRUPT, DO_NOT_DISRUPT, MAY_MIGRATE, SHARED_VOLUMES}
+    {
+        SAFE_TO_EVICT,
+        SAFE_LOCAL_VOLUMES,
+        DAEMONSET_POD,
+        KARPENTER_DO_NOT_DISRUPT,
+        DO_NOT_DISRUPT,
+        MAY_MIGRATE,
+        SHARED_VOLUMES,
+    }
 )

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import msgspec
 
-from htas.model.budgets import DisruptionBudget
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.fallback import FallingBack
 from htas.planning.simulation import Nominee
 
@@ -32,12 +32,8 @@ def as_begun(snapshot: ClusterSnapshot, begun: FallingBack) -> ClusterSnapshot:
             return msgspec.structs.replace(pod, nominated_node=begun.nominated[pod.key])
         return msgspec.structs.replace(pod, nominated_node=None) if pod.key in begun.displaced else pod
 
-    def spent(budget: DisruptionBudget) -> DisruptionBudget:
-        left = budget.disruptions_allowed - sum(budget.covers(pod) for pod in begun.leaving)
-        return msgspec.structs.replace(budget, disruptions_allowed=left)
-
     cluster = snapshot.cluster
-    pods, budgets = tuple(map(told, cluster.pods)), tuple(map(spent, cluster.budgets))
+    pods, budgets = tuple(map(told, cluster.pods)), BudgetLedger(cluster.budgets, begun.leaving).budgets
     return msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(cluster, pods=pods, budgets=budgets))
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import PackingAlgorithm, Policy
 from htas.model.resources import Resources
 from htas.planning.classes import Ints, PodClass, ResourceAxis
 from htas.planning.run_length import run_length_s
@@ -46,6 +46,7 @@ class ClassBook:
         self._classes: dict[tuple[object, ...], PodClass] = {}
         self._by_id: dict[int, PodClass] = {}
         self._kept: list[Pod] = []
+        self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
 
     def vector(self, requests: Resources) -> Ints:
         number = self._requests.number(requests)
@@ -82,6 +83,7 @@ class ClassBook:
             watches,
             holds,
             repelled_by,
+            assumed := self._assumed(pod),
         )
         found = self._classes.get(key)
         if found is None:
@@ -109,5 +111,12 @@ class ClassBook:
                     or constraints.claims
                     or repelled_by
                 ),
+                assumed=assumed,
             )
         return found
+
+    def _assumed(self, pod: Pod) -> tuple[int, int]:
+        if not self._is_scoring:
+            return 0, 0
+        cpu_m, memory_bytes = pod.requests.cpu_m, pod.requests.memory_bytes
+        return max(0, pod.scoring_cpu_m - cpu_m), max(0, pod.scoring_memory_bytes - memory_bytes)

@@ -87,6 +87,8 @@ class PodClass:
     static_key: object
     is_dynamic: bool
     pods: list[Pod] = field(default_factory=list)
+    assumed: tuple[int, int] = (0, 0)
+    """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
 
     @property
     def most_per_node(self) -> int | None:

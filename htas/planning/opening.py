@@ -166,7 +166,11 @@ def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) ->
     """Rows that take no pods: nodes that are not Ready or are being emptied."""
     draining = {drain.node for drain in snapshot.drains}
     for row, node in enumerate(sim.table.nodes):
-        if node.name not in coming and (not node.is_ready or node.is_draining or node.name in draining):
+        if node.name in coming:
+            continue
+        if node.name in draining:
+            sim.vacate(row)
+        elif not node.is_ready or node.is_draining:
             sim.close(row)
 
 
@@ -183,7 +187,7 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif pod.is_daemon and not pod.is_terminating:
+        elif pod.is_daemon and not pod.is_terminating and not _is_ours_to_bind(pod, policy):
             pinned = table.row_of.get(_pinned_to(pod) or "")
             if pinned is not None and _asks_what_its_template_asks(pod, templates):
                 placed.append((pod, pinned))
@@ -199,6 +203,11 @@ def _sort_pods(
         elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)
+
+
+def _is_ours_to_bind(pod: Pod, policy: Policy) -> bool:
+    """A daemon pod of a custom controller with our scheduler's name: nobody else would bind it."""
+    return pod.scheduler == policy.scheduler_name and (pod.owner is None or pod.owner.kind != "DaemonSet")
 
 
 def _count_running(
@@ -249,7 +258,7 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
     together: list[Ints] = []
     rows_together: list[int] = []
     for cls, rows in rows_of:
-        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic:
+        if len(rows) <= FEW and not cls.watches and not cls.is_dynamic and not any(cls.assumed):
             together += [cls.requests] * len(rows)
             rows_together += rows
             continue

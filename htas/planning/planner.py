@@ -17,10 +17,10 @@ from htas.planning.buying import Buying, buy
 from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.edge.moving import Suggestion, suggest_moves
 from htas.planning.fallback import FallingBack, fall_back
+from htas.planning.hope import is_there_hope
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
 from htas.planning.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
-from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.simulation import pods_by_row
 from htas.planning.situation import Situation
 from htas.planning.writing import Placements, written
@@ -68,7 +68,7 @@ def _planned(
     carried = carry_on(opening, snapshot, policy, now)
     demands = place(situation)
     placed_at_first = _keys(pods_by_row(opening.sim.assignments()))
-    work_is_waiting = bool(demands) or bool(opening.sim.nominees)
+    work_is_waiting = is_there_hope(situation, demands) or bool(opening.sim.nominees)
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
     falling_back = _fallen_back(situation, buying, begun, is_last=is_last)
     if falling_back.is_suggestion_in_the_way:
@@ -77,7 +77,6 @@ def _planned(
     suggestion = _suggest(situation, falling_back, placements, is_due=Stage.EDGE in stages)
     cleaning = _clean(
         situation,
-        demands,
         buying,
         falling_back,
         placements,
@@ -127,7 +126,6 @@ def _taken_away(
 
 def _clean(
     situation: Situation,
-    demands: Sequence[Demand],
     buying: Buying,
     falling_back: FallingBack,
     placements: dict[int, list[Pod]],
@@ -144,7 +142,7 @@ def _clean(
     needed |= buying.kept | suggestion.needed
     if opening.rearrangement is not None:
         needed |= opening.rearrangement.nodes
-    is_at_rest = not (demands or opening.coming or buying.bought or snapshot.moves or opening.sim.nominees)
+    is_at_rest = not (work_is_waiting or opening.coming or buying.bought or snapshot.moves or opening.sim.nominees)
     return clean(
         opening.sim,
         opening.book,

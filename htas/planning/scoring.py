@@ -25,8 +25,8 @@ MAX_SCORE = 100
 def node_scores(sim: Simulation, cls: PodClass, rows: Ints, scoring: Scoring) -> Ints:
     """Scores of rows for one more pod of a class.
 
-    CPU and memory count what kube-scheduler assumes of pods without requests (100m, 200 MiB a container) for the pod
-    at hand; for pods already placed HTAS counts their real requests.
+    Of cpu and memory what kube-scheduler assumes of pods without requests counts (100m, 200 MiB a container), for the
+    pod at hand and for those placed. An extended resource that the pod does not ask for counts nothing.
     """
     axis, table = sim.table.axis, sim.table
     requested, capacity, weights = [], [], []
@@ -36,7 +36,8 @@ def node_scores(sim: Simulation, cls: PodClass, rows: Ints, scoring: Scoring) ->
         if index is None or (name not in (CPU, MEMORY) and asked == 0):
             continue
         capacity.append(table.allocatable[index, rows])
-        requested.append(capacity[-1] - table.free[index, rows] + asked)
+        assumed = table.assumed[index, rows] if name in (CPU, MEMORY) else 0
+        requested.append(capacity[-1] - table.free[index, rows] + assumed + asked)
         weights.append(weight)
     if not weights:
         return np.zeros(len(rows), dtype=np.int64)
@@ -70,12 +71,11 @@ def _allocation_score(requested: Ints, capacity: Ints, weights: Sequence[int], s
 def ratio_score(requested: Ints, capacity: Ints, weights: Sequence[int], shape: Sequence[ShapePoint]) -> Ints:
     """RequestedToCapacityRatio over resources × nodes: the shape at each utilisation, weighted, rounded to nearest.
 
-    A resource that is over-asked or missing counts as full; one that scores 0 or less leaves both sums.
+    A resource that is over-asked counts as full; one that a node lacks, or that scores 0 or less, leaves both sums.
     """
-    over = (capacity == 0) | (requested > capacity)
-    utilization = np.where(over, MAX_SCORE, requested * MAX_SCORE // np.maximum(capacity, 1))
+    utilization = np.where(requested > capacity, MAX_SCORE, requested * MAX_SCORE // np.maximum(capacity, 1))
     scores = _shape(utilization, shape)
-    weight = np.where(scores > 0, np.array(weights)[:, None], 0)
+    weight = np.where((capacity > 0) & (scores > 0), np.array(weights)[:, None], 0)
     total, by = (scores * weight).sum(axis=0), np.maximum(weight.sum(axis=0), 1)
     return np.asarray((2 * total + by) // (2 * by))
 

@@ -167,6 +167,12 @@ class Simulation:
 
     def open(self, row: int) -> None:
         self.table.is_open[row] = True
+        self.table.is_leaving[row] = False
+
+    def vacate(self, row: int) -> None:
+        """Close a row as its node is when it is emptied, with the taint for that. `open` takes it back."""
+        self.close(row)
+        self.table.is_leaving[row] = True
 
     def add_nodes(self, nodes: Sequence[Node]) -> range:
         """Add machines with the DaemonSet pods that would run on them; returns their rows."""
@@ -193,6 +199,8 @@ class Simulation:
         else:
             for resource in cls.needs:
                 self.table.free[resource, rows] -= cls.requests[resource] * counts
+        if any(cls.assumed):
+            self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self.world.tallies.add(cls, row, count)

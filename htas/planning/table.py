@@ -42,6 +42,10 @@ class NodeTable:
         """When the longest batch pod of a row ends (0: there is none)."""
         self.is_open: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that take pods: not draining, not given up, not failing."""
+        self.assumed: Ints = np.zeros((2, 0), dtype=np.int64)
+        """Cpu and memory that scores count of pods placed beyond what these ask for."""
+        self.is_leaving: Bools = np.zeros(0, dtype=np.bool_)
+        """Rows that are being emptied, or would be: whether or not the node bears the taint for it yet."""
         self._labels: dict[str, LabelColumn] = {}
         self.append(nodes)
 
@@ -62,8 +66,10 @@ class NodeTable:
         self.nodes.extend(nodes)
         end = len(self.nodes)
         self.free[:, start:end] = self.allocatable[:, start:end]
+        self.assumed[:, start:end] = 0
         self.run_until[start:end] = 0.0
         self.is_open[start:end] = True
+        self.is_leaving[start:end] = False
         return range(start, end)
 
     def truncate(self, length: int) -> None:
@@ -82,8 +88,10 @@ class NodeTable:
         empty = np.zeros((len(self.axis), more), dtype=np.int64)
         self.allocatable = np.concatenate([self.allocatable, empty], axis=1)
         self.free = np.concatenate([self.free, empty], axis=1)
+        self.assumed = np.concatenate([self.assumed, empty[:2]], axis=1)
         self.run_until = np.concatenate([self.run_until, np.zeros(more)])
         self.is_open = np.concatenate([self.is_open, np.zeros(more, dtype=np.bool_)])
+        self.is_leaving = np.concatenate([self.is_leaving, np.zeros(more, dtype=np.bool_)])
 
     def label(self, key: str) -> LabelColumn:
         """A label's column over all rows, filled as far as rows exist."""

@@ -33,26 +33,40 @@ class BudgetBook:
             covered.discard(key)
 
     def statuses(self) -> tuple[DisruptionBudget, ...]:
-        """Every budget as the disruption controller would state it: healthy pods above the minimum."""
-        return tuple(
-            DisruptionBudget(budget.namespace, budget.name, budget.selector, self._allowed(budget, covered))
-            for budget, covered in self._covered
-        )
+        """Every budget as the disruption controller would state it."""
+        return tuple(self._status(budget, covered) for budget, covered in self._covered)
 
     def check_eviction(self, pod: Pod) -> None:
-        """Raise TransientError where the Eviction API would refuse. A pod that does not run yet needs no leave."""
-        if pod.phase is not Phase.RUNNING:
+        """Raise TransientError where the Eviction API would refuse.
+
+        A pod that has not started needs no leave, nor one that is not Ready while as many others are as its budget
+        asks for, or whose budget always allows it (Kubernetes v1.36, registry/core/pod/storage/eviction.go).
+        """
+        if pod.phase is Phase.PENDING or pod.is_terminating:
             return
-        for budget, covered in self._covered:
-            if pod.key in covered and self._allowed(budget, covered) < 1:
+        covering = [self._status(budget, covered) for budget, covered in self._covered if pod.key in covered]
+        if len(covering) > 1:
+            raise TransientError(f"{pod.key} has more than one PodDisruptionBudget; no such pod is evicted")
+        for budget in covering:
+            if pod.ready_since is None and (budget.always_allows_unready or budget.is_healthy):
+                continue
+            if budget.disruptions_allowed < 1:
                 name = f"{budget.namespace}/{budget.name}"
                 raise TransientError(f"disruption budget {name} allows no disruption", RETRY_AFTER_S)
 
-    def _allowed(self, budget: Budget, covered: set[str]) -> int:
-        """Pods on their way out count no more, so that each eviction spends the budget at once."""
+    def _status(self, budget: Budget, covered: set[str]) -> DisruptionBudget:
+        """Healthy are its Ready pods that are not on their way out, so that each eviction spends the budget at once."""
         pods = [self._pod(key) for key in covered]
-        healthy = sum(pod is not None and pod.phase is Phase.RUNNING and not pod.is_terminating for pod in pods)
-        return max(0, healthy - budget.min_available)
+        healthy = sum(pod is not None and pod.ready_since is not None and not pod.is_terminating for pod in pods)
+        return DisruptionBudget(
+            budget.namespace,
+            budget.name,
+            budget.selector,
+            max(0, healthy - budget.min_available),
+            healthy,
+            budget.min_available,
+            budget.always_allows_unready,
+        )
 
 
 def _covers(budget: Budget, pod: Pod) -> bool:

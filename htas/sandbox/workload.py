@@ -110,12 +110,13 @@ class HorizontalScaler(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A PodDisruptionBudget with minAvailable."""
+    """A PodDisruptionBudget with minAvailable; `always_allows_unready`: unhealthyPodEvictionPolicy is AlwaysAllow."""
 
     namespace: str
     name: str
     selector: LabelSelector
     min_available: int
+    always_allows_unready: bool = False
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from htas.model.edge import EdgePolicy, Tier
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Owner, Phase
+from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.pods import MAY_MIGRATE, Owner, Phase
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, Memory

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.model.constraints import UNCONSTRAINED
+from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.plan import Plan
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Pod
+from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot

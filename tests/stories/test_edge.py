@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from htas.model.edge import EdgePolicy, Tier
-from htas.model.nodes import GROUP_LABEL, Node
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Phase, Pod
+from htas.model.nodes import DO_NOT_DISRUPT, GROUP_LABEL, Node
+from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import CleaningRules, Limits, NodeGroup, Policy
 from htas.model.reasons import Cancelled, Kept
 from htas.model.resources import Resources

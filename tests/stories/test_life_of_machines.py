@@ -9,6 +9,7 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
 from htas.model.policy import CleaningRules, EmptyRelease, Limits, MigrationMethod, NodeGroup, Timeouts
 from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
@@ -369,6 +370,26 @@ def test_a_machine_whose_node_goes_while_it_drains_is_released() -> None:
     assert not story.world.cloud.instances()
     assert not story.store.claims()
     assert not story.store.drains()
+
+
+@pytest.mark.parametrize("annotation", [DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED])
+def test_a_node_annotated_to_stay_while_it_is_being_emptied_is_given_back_to_work(annotation: str) -> None:
+    story = Story(make_policy([cleaning()], PLAIN), *stragglers())
+    for _ in range(3):
+        story.world.cluster.faults.arrange("evict", TransientError("429: not now"))
+    while not story.store.drains() and story.world.clock.now() < story.start + 3000:
+        story.play(story.world.clock.now() - story.start + 5)
+    (name,) = (drain.node for drain in story.store.drains())
+    view = story.world.cluster.observe()
+    assert any(pod.node == name for pod in view.pods)
+    nodes = tuple(
+        msgspec.structs.replace(node, annotations={annotation: "true"}) if node.name == name else node
+        for node in view.nodes
+    )
+    changed = msgspec.structs.replace(view, nodes=nodes)
+    (outcome,) = story.daemon._draining.advance(changed, story.world.cloud.instances())
+    assert (outcome.verb, outcome.message) == ("undo-drain", f"the node is annotated {annotation}")
+    assert story.world.ledger.evictions == 0
 
 
 def test_promises_made_after_the_plan_hold() -> None:

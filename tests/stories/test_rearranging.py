@@ -303,6 +303,9 @@ def test_budgets_that_never_allow_it_cancel_the_rest() -> None:
     story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, told, budgets).play(400)
     assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.EVICTION_REFUSED]
     assert (story.world.ledger.evictions, story.pods("two")) == (0, {"two-1": "b"})
+    (failed,) = story.daemon._moves.failed(story.world.clock.now())
+    assert (failed.node, failed.pod, failed.of_drain) == ("b", "default/two-1", False)
+    assert failed.why == "default/two-1 could not leave b for 120 s"
 
 
 def stolen(story: Full, node: str, cpu: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.nodes import SCALE_DOWN_DISABLED
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
 from htas.model.policy import CleaningRules
 from htas.model.record import ProfileEvent, ProfileRow, Run
 from htas.model.snapshot import Drain
@@ -89,7 +90,8 @@ def test_a_record_that_cannot_be_written_stops_no_work_and_is_written_later() ->
     assert sorted(run.pod for run in disk.runs()) == ["one-1", "two-1"]
 
 
-def test_an_empty_node_that_may_not_go_is_kept_though_an_old_drain_says_otherwise() -> None:
+@pytest.mark.parametrize("annotation", [SCALE_DOWN_DISABLED, DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT])
+def test_an_empty_node_that_may_not_go_is_kept_though_an_old_drain_says_otherwise(annotation: str) -> None:
     """Such as one that another leader undid while it was cut off from the journal that both share."""
     for_ever = CleaningRules(empty_for_s=10**9, underutilized_for_s=10**9)
     story = Story(
@@ -98,7 +100,7 @@ def test_an_empty_node_that_may_not_go_is_kept_though_an_old_drain_says_otherwis
     (name,) = story.nodes
     cluster = story.world.cluster
     (node,) = cluster.observe().nodes
-    cluster.add_node(msgspec.structs.replace(node, annotations={SCALE_DOWN_DISABLED: "true"}))
+    cluster.add_node(msgspec.structs.replace(node, annotations={annotation: "true"}))
     (claim,) = story.store.claims()
     story.store.put_drain(Drain(name, claim.id, "Underutilized", story.world.clock.now()))
     story.play(900)

@@ -2,6 +2,7 @@
 
 Preferred terms, ScheduleAnyway and PreferNoSchedule only score and are passed over. What may forbid a node and is not
 understood ends up in `unsupported`: such a pod is refused with that reason, and keeps its room where it runs already.
+A toleration only allows more nodes: one that is not understood allows none, and forbids none either.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from htas.adapters.kubernetes import selectors, wire
 from htas.adapters.kubernetes.errors import Faults
 from htas.model.constraints import Constraints, Effect, HostPort, NodeSelectorTerm, Toleration
 
-_TOLERATION_OPERATORS = frozenset({"", "Equal", "Exists"})
+_TOLERATION_OPERATORS = frozenset({"", "Equal", "Exists", "Gt", "Lt"})
 _TOLERATION_EFFECTS = frozenset({"", *Effect})
 
 
@@ -22,14 +23,13 @@ def constraints(raw: wire.Pod) -> Constraints:
     spread, unknown = selectors.spread(spec.topology_spread_constraints, labels, "spec.topologySpreadConstraints", odd)
     if spec.resource_claims:
         unknown.append("dynamic resource allocation (resourceClaims)")
-    tolerations = _tolerations(spec, unknown)
     node_affinity = _node_affinity(affinity.node_affinity, odd)
     near = selectors.affinity_terms(affinity.pod_affinity, labels, "spec.affinity.podAffinity", odd)
     apart = selectors.affinity_terms(affinity.pod_anti_affinity, labels, "spec.affinity.podAntiAffinity", odd)
     return Constraints(
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
         node_affinity=node_affinity,
-        tolerations=tolerations,
+        tolerations=_tolerations(spec),
         host_ports=_host_ports(spec),
         spread=spread,
         affinity=near,
@@ -47,17 +47,12 @@ def _node_affinity(item: wire.NodeAffinity | None, odd: Faults) -> tuple[NodeSel
     return selectors.node_terms(required, path, odd)
 
 
-def _tolerations(spec: wire.PodSpec, unknown: list[str]) -> tuple[Toleration, ...]:
-    known: list[Toleration] = []
-    for item in spec.tolerations or ():
-        if item.operator not in _TOLERATION_OPERATORS:
-            unknown.append(f"toleration operator {item.operator}")
-        elif item.effect not in _TOLERATION_EFFECTS:
-            unknown.append(f"toleration effect {item.effect}")
-        else:
-            effect = Effect(item.effect) if item.effect else None
-            known.append(Toleration(item.key, item.operator or "Equal", item.value, effect))
-    return tuple(known)
+def _tolerations(spec: wire.PodSpec) -> tuple[Toleration, ...]:
+    return tuple(
+        Toleration(item.key, item.operator or "Equal", item.value, Effect(item.effect) if item.effect else None)
+        for item in spec.tolerations or ()
+        if item.operator in _TOLERATION_OPERATORS and item.effect in _TOLERATION_EFFECTS
+    )
 
 
 def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:

@@ -390,7 +390,9 @@ class LiveView:
         budget = objects.budget(raw, faults)
         before = self._budgets.items.get(key)
         self._budgets.put(key, budget)
-        if before is not None and budget.disruptions_allowed > before.disruptions_allowed:
+        if before is not None and (
+            budget.disruptions_allowed > before.disruptions_allowed or budget.is_healthy > before.is_healthy
+        ):
             self._note_change()
 
     def _put_priority_class(self, key: Key, raw: wire.PriorityClass, _: Faults) -> None:

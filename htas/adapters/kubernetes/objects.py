@@ -100,6 +100,9 @@ def budget(raw: wire.Budget, faults: Faults) -> DisruptionBudget:
         raw.metadata.name,
         selectors.selector(raw.spec.selector, "spec.selector", faults),
         raw.status.disruptions_allowed,
+        raw.status.current_healthy,
+        raw.status.desired_healthy,
+        raw.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
     )
 
 

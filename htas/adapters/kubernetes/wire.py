@@ -277,10 +277,13 @@ class DaemonSet(Wire, frozen=True):
 
 class BudgetSpec(Wire, frozen=True):
     selector: Selector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class BudgetStatus(Wire, frozen=True):
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
 
 
 class Budget(Wire, frozen=True):

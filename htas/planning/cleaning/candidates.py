@@ -14,7 +14,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cleaning.utilization import is_empty, utilization
+from htas.planning.cleaning.utilization import gpus_of, is_empty, utilization
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,9 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
         return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
-    if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-        return KeptNode(node.name, Kept.SCALE_DOWN_DISABLED, f"annotated {SCALE_DOWN_DISABLED}=true")
+    if node.held_by is not None:
+        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+        return KeptNode(node.name, reason, f"annotated {node.held_by}=true")
     if not candidate.group.is_elastic:
         return KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:
@@ -142,7 +143,7 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     if candidate.is_empty:
         return _emptiness_keeps(candidate, question)
     name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
-    used = f"utilisation {percent(candidate.utilization)}"
+    used = f"utilisation {percent(candidate.utilization)}{_of_gpus(candidate.node)}"
     if candidate.utilization > rules.utilization_threshold:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
     failed = question.failed.get(name)
@@ -162,6 +163,11 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
     return None
+
+
+def _of_gpus(node: Node) -> str:
+    gpus = gpus_of(node)
+    return f" of {', '.join(gpus)}" if gpus else ""
 
 
 def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | None:

@@ -249,10 +249,10 @@ class Consolidator:
 
 @contextmanager
 def _closed(rescheduler: Rescheduler, nodes: Iterable[Candidate]) -> Iterator[None]:
-    """Rows of nodes take no pods meanwhile."""
+    """Rows of nodes are emptied meanwhile and take no pods."""
     rows = [rescheduler.sim.table.row_of[candidate.node.name] for candidate in nodes]
     for row in rows:
-        rescheduler.sim.close(row)
+        rescheduler.sim.vacate(row)
     try:
         yield
     finally:

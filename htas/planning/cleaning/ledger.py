@@ -1,11 +1,18 @@
-"""The ledger of disruption budgets: spent by the simulation, so that one allowance is never used twice."""
+"""The ledger of disruption budgets: spent by the simulation, so that one allowance is never used twice.
+
+What it allows is what the Eviction API would (Kubernetes v1.36, registry/core/pod/storage/eviction.go). A pod that has
+not started, or ends already, needs no leave. Of one that is not Ready, nothing is spent where its budget says
+`AlwaysAllow`, or where as many others are Ready as the budget asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from htas.model.budgets import DisruptionBudget
-from htas.model.pods import Pod
+from htas.model.pods import Phase, Pod
 from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
 
@@ -19,14 +26,15 @@ class BudgetLedger:
 
     def __init__(self, budgets: Iterable[DisruptionBudget], leaving: Iterable[Pod] = ()) -> None:
         self._budgets = sorted(budgets, key=lambda budget: (budget.namespace, budget.name))
+        """As they would be once all that was spent has happened."""
+        self._allowed = [budget.disruptions_allowed for budget in self._budgets]
         self._by_label: dict[tuple[str, str, str], list[int]] = {}
         self._by_namespace: dict[str, list[int]] = {}
         for i, budget in enumerate(self._budgets):
             self._index(i, budget)
-        self._left = [budget.disruptions_allowed for budget in self._budgets]
+        self._spent: dict[str, list[int]] = {}
         for pod in leaving:
-            if not pod.is_terminating:
-                self.spend(pod)
+            self.spend(pod)
 
     def _index(self, number: int, budget: DisruptionBudget) -> None:
         """By one label that it asks for; those that ask for none by their namespace alone.
@@ -49,14 +57,46 @@ class BudgetLedger:
             found += self._by_label.get((pod.namespace, key, value), ())
         return sorted(number for number in found if self._budgets[number].covers(pod))
 
+    def charged(self, pod: Pod) -> list[int]:
+        """Numbers of the budgets that are spent if a pod is disrupted: not all that cover it."""
+        if pod.phase is Phase.PENDING or pod.is_terminating:
+            return []
+        covering = self.covering(pod)
+        if len(covering) == 1 and pod.ready_since is None:
+            budget = self._budgets[covering[0]]
+            if budget.always_allows_unready or budget.is_healthy:
+                return []
+        return covering
+
     def spend(self, pod: Pod) -> None:
         """Count one more disruption, whether or not it is allowed."""
-        for i in self.covering(pod):
-            self._left[i] -= 1
+        charged = self.charged(pod)
+        if charged:
+            self._spent[pod.key] = charged
+            self._count(charged, -1, is_ready=pod.ready_since is not None)
+
+    def refund(self, pods: Iterable[Pod]) -> None:
+        """Take back what was spent for pods that stay after all."""
+        for pod in pods:
+            self._count(self._spent.pop(pod.key, ()), 1, is_ready=pod.ready_since is not None)
+
+    def _count(self, charged: Iterable[int], sign: int, *, is_ready: bool) -> None:
+        for i in charged:
+            budget = self._budgets[i]
+            self._budgets[i] = msgspec.structs.replace(
+                budget,
+                disruptions_allowed=budget.disruptions_allowed + sign,
+                current_healthy=budget.current_healthy + sign * is_ready,
+            )
 
     def left(self, budget: int) -> int:
         """How many more disruptions a budget allows, by its number; below 0 where more than it allows were spent."""
-        return self._left[budget]
+        return self._budgets[budget].disruptions_allowed
+
+    @property
+    def budgets(self) -> tuple[DisruptionBudget, ...]:
+        """The budgets, by namespace and name, as they would be once all that was spent has happened."""
+        return tuple(self._budgets)
 
     def has_budget(self, pod: Pod) -> bool:
         """Whether some budget covers a pod at all."""
@@ -67,33 +107,24 @@ class BudgetLedger:
 
         The Eviction API refuses a pod that more than one budget covers, whatever they allow.
         """
-        covering = self.covering(pod)
-        names = ", ".join(f"{self._budgets[i].namespace}/{self._budgets[i].name}" for i in covering)
-        if len(covering) > 1:
-            return (
-                f"{pod.key} is covered by {len(covering)} disruption budgets ({names}); Kubernetes evicts no such pod"
-            )
-        if covering and self._left[covering[0]] < 1:
-            allowed = self._budgets[covering[0]].disruptions_allowed
-            return f"disruption budget {names} has none left of {max(allowed, 0)} disruptions for {pod.key}"
+        charged = self.charged(pod)
+        names = ", ".join(f"{self._budgets[i].namespace}/{self._budgets[i].name}" for i in charged)
+        if len(charged) > 1:
+            return f"{pod.key} is covered by {len(charged)} disruption budgets ({names}); Kubernetes evicts no such pod"
+        if charged and self.left(charged[0]) < 1:
+            allowed = max(self._allowed[charged[0]], 0)
+            return f"disruption budget {names} has none left of {allowed} disruptions for {pod.key}"
         return None
 
     def try_spend(self, pods: Sequence[Pod]) -> str | None:
         """Spend the disruption of all these pods, or of none: then why."""
-        before = list(self._left)
-        for pod in pods:
+        for i, pod in enumerate(pods):
             refusal = self.refusal(pod)
             if refusal is not None:
-                self._left = before
+                self.refund(pods[:i])
                 return refusal
             self.spend(pod)
         return None
-
-    def refund(self, pods: Iterable[Pod]) -> None:
-        """Take back what was spent for pods that stay after all."""
-        for pod in pods:
-            for i in self.covering(pod):
-                self._left[i] += 1
 
 
 def ledger_of(snapshot: ClusterSnapshot, leaving: Iterable[Pod] = ()) -> BudgetLedger:

@@ -24,6 +24,7 @@ from htas.planning.cleaning.candidates import Candidate, span
 from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.cleaning.movability import VolumeBook, method_for, source_refusal, target_refusal
+from htas.planning.cleaning.obstacles import obstacles
 from htas.planning.packing.placing import Placer
 from htas.planning.run_length import remaining_s
 from htas.planning.simulation import Simulation
@@ -126,17 +127,18 @@ class Rescheduler:
         row = sim.table.row_of[source]
         moves: list[Migration] = []
         with sim.fork() as branch, self._only_able(method, row):
-            sim.close(row)
+            sim.vacate(row)
             for pod in pods:
                 sim.unplace(self.book.class_of(pod), row)
             moved = [(pod, self.moved(pod, method)) for pod in pods]
             for pod, cls in sorted(moved, key=lambda item: _hardest_first(*item)):
                 target = self._target(cls)
                 if target is None:
-                    sim.open(row)
                     what = f"{pod.key} {_asks(pod)} fits on no other node"
                     if method is MigrationMethod.KUBELET_CHECKPOINT:
                         what += " that restores checkpoints (containerd 2.2 and 2.3 do)"
+                    what += f": {obstacles(sim, cls)}"
+                    sim.open(row)
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
                 moves.append(Migration(pod.key, source, target, method_for(pod, method).value))
             branch.commit()

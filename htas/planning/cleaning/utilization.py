@@ -1,4 +1,4 @@
-"""Utilisation as Cluster Autoscaler counts it: the greater of cpu and memory requests over allocatable.
+"""Utilisation as Cluster Autoscaler counts it: the greater of cpu and memory requests over allocatable, or the GPUs'.
 
 Source: Cluster Autoscaler, simulator/utilization/info.go. DaemonSet and mirror pods, if not to be counted, are
 taken off both sides; pods whose deletion is overdue ask for nothing any more.
@@ -12,27 +12,43 @@ from collections.abc import Iterable
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
+from htas.model.resources import CPU, MEMORY, Resources
 from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
+
+GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "microsoft.com/directx")
+"""What nodes offer their GPUs as (Cluster Autoscaler, utils/gpu/gpu.go)."""
 
 
 def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: float = -math.inf) -> float:
-    """From 0 (nothing runs) upwards; a node that offers no cpu or no memory counts as full.
+    """From 0 (nothing runs) upwards; a node that offers nothing of a resource beside its DaemonSet pods is full.
 
     A node of 4 cores with 1 core of work and 1 core of DaemonSet pods: 1 ÷ (4 - 1) = 33% without DaemonSet pods,
-    (1 + 1) ÷ 4 = 50% with them. Without `now` no deletion is overdue.
+    (1 + 1) ÷ 4 = 50% with them. Of a node with GPUs these alone count: one that is dear for its GPU is not in use while
+    nothing asks for that, however busy its cores are. Without `now` no deletion is overdue.
     """
-    offered_cpu_m, offered_bytes = node.allocatable.cpu_m, node.allocatable.memory_bytes
-    asked_cpu_m = asked_bytes = 0
+    asking: list[Resources] = []
+    taken_off: list[Resources] = []
     ignores_daemons, ignores_mirrors = rules.ignore_daemonset_utilization, rules.ignore_mirror_utilization
     for pod in pods:
-        requests = pod.requests
         if (ignores_daemons and pod.is_daemon) or (ignores_mirrors and pod.is_mirror):
-            offered_cpu_m -= requests.cpu_m
-            offered_bytes -= requests.memory_bytes
+            taken_off.append(pod.requests)
         elif not is_overdue(pod, now):
-            asked_cpu_m += requests.cpu_m
-            asked_bytes += requests.memory_bytes
-    return max(_share(asked_cpu_m, offered_cpu_m), _share(asked_bytes, offered_bytes))
+            asking.append(pod.requests)
+    resources = gpus_of(node) or (CPU, MEMORY)
+    return max(
+        _share(_sum(asking, name), _sum((node.allocatable,), name) - _sum(taken_off, name)) for name in resources
+    )
+
+
+def gpus_of(node: Node) -> tuple[str, ...]:
+    """The resources that a node offers its GPUs as; none: it has none."""
+    return tuple(name for name, amount in node.allocatable.extended if name in GPUS and amount > 0)
+
+
+def _sum(amounts: Iterable[Resources], name: str) -> int:
+    if name == CPU:
+        return sum(each.cpu_m for each in amounts)
+    return sum(each.memory_bytes if name == MEMORY else each.amount(name) for each in amounts)
 
 
 def _share(asked: int, offered: int) -> float:

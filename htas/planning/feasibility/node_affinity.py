@@ -64,10 +64,10 @@ def matching(table: NodeTable, cls: PodClass, rows: slice) -> Bools:
 
 
 def any_term(table: NodeTable, terms: Iterable[NodeSelectorTerm], rows: slice) -> Bools:
-    """Rows that some term accepts; an empty term accepts none."""
+    """Rows that some term accepts; an empty term accepts none, nor one with an expression that cannot be read."""
     ok = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for term in terms:
-        if not term.expressions and not term.fields:
+        if not (term.expressions or term.fields) or not all(each.is_valid for each in term.expressions):
             continue
         met = np.ones_like(ok)
         for requirement in term.expressions:

@@ -3,9 +3,9 @@
 Source: kube-scheduler v1.36, plugins/podtopologyspread. For a constraint over domains (values of a topology key on
 eligible nodes): pods in the node's domain, plus one if the pod selects itself, less the smallest domain's, must not
 exceed maxSkew. Fewer domains than minDomains: the smallest counts as 0. Not eligible are nodes that miss any of the
-pod's topology keys, or that its node affinity (policy Honor, the default) or taints (policy Honor) exclude. Nodes that
-take no pods now (cordoned, draining) stay eligible, as they do there. Default constraints of a cluster are
-ScheduleAnyway, so they filter nothing.
+pod's topology keys, or that its node affinity (policy Honor, the default) or taints (policy Honor) exclude, such as the
+taint of a node being emptied. With taints ignored, nodes that take no pods now stay eligible, as they do there. Default
+constraints of a cluster are ScheduleAnyway, so they filter nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.model.constraints import SpreadConstraint
+from htas.model.nodes import DRAINING_TAINT
 from htas.planning.classes import Bools, PodClass
 from htas.planning.feasibility import node_affinity, node_groups, taints
 from htas.planning.feasibility.world import Refusal, World, accepted
@@ -78,4 +79,7 @@ def _eligible(world: World, cls: PodClass, constraint: SpreadConstraint) -> Bool
             ok &= accepted(world, (taints.refuse,), cls, rows)
         return ok
 
-    return world.column(("spread", cls.static_key, policies), compute)
+    eligible = world.column(("spread", cls.static_key, policies), compute)
+    if constraint.honors_node_taints and taints.untolerated((DRAINING_TAINT,), cls.constraints.tolerations) is not None:
+        eligible = eligible & ~world.table.is_leaving[: len(world.table)]
+    return eligible

@@ -244,13 +244,17 @@ class Preemptor:
     # Budgets.
 
     def _by_violation(self, residents: Sequence[Resident]) -> tuple[list[Resident], list[Resident]]:
-        """Those whose leaving would break a budget if all before them left too, and the others."""
+        """Those whose leaving would break a budget if all before them left too, and the others.
+
+        kube-scheduler counts each pod that a budget covers; the Eviction API, which HTAS asks, lets some go freely.
+        """
+        spent_by = self._ledger.charged if self._must_keep_budgets else self._ledger.covering
         spent: dict[int, int] = {}
         violating: list[Resident] = []
         others: list[Resident] = []
         for resident in residents:
             breaks = False
-            for budget in self._ledger.covering(resident.pod):
+            for budget in spent_by(resident.pod):
                 spent[budget] = spent.get(budget, 0) + 1
                 breaks |= spent[budget] > self._ledger.left(budget)
             (violating if breaks else others).append(resident)

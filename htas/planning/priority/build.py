@@ -59,10 +59,7 @@ class _Builder:
         self._on_their_way |= {move.pod for move in snapshot.moves} | set(snapshot.expected_binds)
         leaving = [pod for pod in snapshot.cluster.pods if pod.key in self._on_their_way and pod.node is not None]
         self._ledger = BudgetLedger(self.budgets, leaving)
-        self.allowances = [
-            max(0, budget.disruptions_allowed - sum(budget.covers(pod) for pod in leaving if not pod.is_terminating))
-            for budget in self.budgets
-        ]
+        self.allowances = [max(0, budget.disruptions_allowed) for budget in self._ledger.budgets]
         self.settled: dict[int, int] = defaultdict(int)
         self.undecided: dict[int, int] = defaultdict(int)
 
@@ -112,11 +109,11 @@ class _Builder:
             return None
         move = self._disturbing.terms(pod, Disturbance.MOVE).leave
         evict = self._disturbing.terms(pod, Disturbance.EVICT).leave
-        covering = [i for i, budget in enumerate(self.budgets) if budget.covers(pod)]
-        if move is evict is Leave.NEVER or (covering and self._ledger.refusal(pod) is not None):
+        if move is evict is Leave.NEVER or self._ledger.refusal(pod) is not None:
             return None
+        charged = self._ledger.charged(pod)
         yields = move is not Leave.FOR_ANY or (is_served(pod) and pod.node in self._edge)
-        return _Terms(yields, move is Leave.NEVER, covering[0] if covering else -1)
+        return _Terms(yields, move is Leave.NEVER, charged[0] if charged else -1)
 
 
 def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:

@@ -17,6 +17,7 @@ from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.scaling.refusing import refused_by_all
 from htas.planning.scaling.rental import Rental
 from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
 from htas.planning.simulation import Simulation
@@ -214,7 +215,12 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {_closest(bought.offers, cls, sim.table.axis.names)}; {here}",
+            f"no flavour on offer would hold it: {_closest(sim, policy, bought.offers, cls)}; {here}",
+        )
+    if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
+        return (
+            Unplaced.NO_FLAVOUR_FITS,
+            f"a new {holding[0].flavour.name} would not let it in either: {refused}; {here}",
         )
     bounds = [bought.allowance.bound(offer) for offer in holding]
     open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
@@ -224,13 +230,14 @@ def explain_shortage(
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
 
 
-def _closest(offers: Sequence[Offer], cls: PodClass, names: Sequence[str]) -> str:
+def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
     """Which of the offers comes closest, and what it lacks."""
+    names = sim.table.axis.names
     usable = [offer for offer in offers if offer.takes[cls.static_key]]
     if not offers:
         return "the catalogue has none for its groups"
     if not usable:
-        return "its selectors, affinity or tolerations exclude every one"
+        return f"every one refuses it: {refused_by_all(sim, policy, offers, cls)}"
     largest = max(usable, key=lambda offer: (offer.free[:2].tolist(), offer.flavour.name))
     short = [
         f"{names[i]} ({cls.requests[i]} asked, {largest.free[i]} offered)"

@@ -10,7 +10,7 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
@@ -173,8 +173,8 @@ def _stays(node: Node, static: Sequence[str], policy: Policy) -> str | None:
         return "it is not Ready"
     if static:
         return f"static pod {min(static)} is defined on this machine alone"
-    if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-        return f"annotated {SCALE_DOWN_DISABLED}=true"
+    if node.held_by is not None:
+        return f"annotated {node.held_by}=true"
     return None
 
 

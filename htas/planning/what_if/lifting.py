@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from htas.model.pods import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import percent

@@ -67,6 +67,16 @@ SMALL_CLUSTERS: list[tuple[str, list[dict[str, Any]], tuple[str, str, str, str]]
         ("1.20", "0.40", "0.40", "0.40"),
     ),
     (
+        "a node that is not to be disrupted stays, and the others find room on it",
+        three_large_nodes(
+            {
+                **(calm := machine("calm", "large", "4", "8Gi")),
+                "metadata": {**calm["metadata"], "annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+            }
+        ),
+        ("1.60", "0.40", "0.40", "0.40"),
+    ),
+    (
         "a budget that lets none go holds all three nodes",
         three_large_nodes(
             named("PodDisruptionBudget", "none", spec={"selector": {}}, status={"disruptionsAllowed": 0})

@@ -9,7 +9,8 @@ import pytest
 from htas.execution.requested_moves import MoveRequest, judged
 from htas.model.budgets import DisruptionBudget
 from htas.model.migrations import Refusal
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
+from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
 from htas.model.policy import MigrationMethod
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.ports import MoveRefusedError

@@ -96,6 +96,14 @@ def test_a_placed_job_lifts_its_nodes_bin() -> None:
     assert set(bound(result).values()) == {"a"}
 
 
+def test_a_shorter_job_leaves_its_nodes_bin_where_a_longer_one_runs() -> None:
+    long, short = running(make_job("long", 600), "a", 0), make_job("short", 60)
+    sim = (opening := opened([owned_node("a", "batch")], [long, short])).sim
+    before = sim.bins(sim.all_rows).tolist()
+    sim.place(opening.book.class_of(short), 0)
+    assert sim.bins(sim.all_rows).tolist() == before == [sim.bin_of(600)]
+
+
 def test_work_goes_to_the_groups_that_take_it() -> None:
     nodes = [owned_node("s", "services"), owned_node("b", "batch"), make_node("fixed", "100m", "1Gi")]
     policy = make_policy([NodeGroup("services", Workload.SERVICE), batch_group()])
@@ -144,6 +152,42 @@ def test_shapes(shape: list[tuple[int, int]], utilization: int, want: int) -> No
 
 def scored(strategy: ScoringStrategy) -> Policy:
     return make_policy([NodeGroup("any", packing=Packing(PackingAlgorithm.SCORED, Scoring(strategy)))])
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("strategy", "want"),
+    [
+        pytest.param(ScoringStrategy.LEAST_ALLOCATED, 70, id="least: (80 + 60) / 2"),
+        pytest.param(ScoringStrategy.MOST_ALLOCATED, 30, id="most: (20 + 40) / 2"),
+    ],
+)
+def test_pods_without_requests_count_as_kube_scheduler_assumes_them(strategy: ScoringStrategy, want: int) -> None:
+    """One runs, another comes: 100m and 200 MiB each, of a core and 1000 MiB."""
+    fields = {"cpu": "0", "memory": "0", "scoring_cpu_m": 100, "scoring_memory_bytes": 200 * 2**20}
+    there, incoming = running(make_pod("there", **fields), "n"), make_pod("p", **fields)
+    opening = opened([make_node("n", "1", "1000Mi")], [there, incoming], scored(strategy))
+    cls = opening.book.class_of(incoming)
+    with opening.sim.fork():
+        opening.sim.place(cls, 0)
+        opening.sim.place(cls, 0)
+    assert node_scores(opening.sim, cls, np.array([0]), Scoring(strategy)).tolist() == [want]
+
+
+def test_pods_without_requests_are_told_apart_by_their_containers() -> None:
+    """Three containers count three times as much as one, though neither pod asks for anything."""
+    one, three = (make_pod(f"p{n}", "0", "0", scoring_cpu_m=100 * n, scoring_memory_bytes=GIB) for n in (1, 3))
+    opening = opened([make_node("n", "1", "8Gi")], [one, three], scored(ScoringStrategy.MOST_ALLOCATED))
+    assert opening.book.class_of(one) is not opening.book.class_of(three)
+
+
+def test_what_a_node_does_not_have_is_left_out_of_its_ratio() -> None:
+    """Half of its cpu is asked for, and it has no GPU: 50, not the mean of 50 and 100."""
+    shape = [ShapePoint(0, 0), ShapePoint(100, 100)]
+    requested, capacity = np.array([[2, 2], [1, 1]]), np.array([[4, 4], [0, 1]])
+    assert ratio_score(requested, capacity, [1, 1], shape).tolist() == [50, 75]
 
 
 def test_scored_placement_packs_or_spreads() -> None:

@@ -11,7 +11,7 @@ import pytest
 from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from htas.model.plan import Plan
-from htas.model.pods import Owner, Phase, Pod
+from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
@@ -20,7 +20,9 @@ from htas.model.stages import Stage
 from htas.model.volumes import StorageClass, VolumeClaim, Volumes
 from htas.planning.planner import plan
 from htas.planning.scaling.bound import lower_bound_nanos
-from htas.planning.scaling.offers import claim_id
+from htas.planning.scaling.limits import Allowance
+from htas.planning.scaling.offers import claim_id, offers_of
+from htas.planning.scaling.trimming import Machine, drop_superfluous
 from tests.builders import (
     NECTAR,
     NOW,
@@ -33,6 +35,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    opened,
     owned_node,
     running,
 )
@@ -130,6 +133,41 @@ def test_limits_hold(limits: Limits, machines: int, word: str, scope: str) -> No
     assert len(result.launch) == machines
     assert {item.reason for item in result.unplaced} == {Unplaced.LIMIT_REACHED}
     assert word in result.unplaced[0].message
+
+
+@pytest.mark.parametrize(
+    ("instance", "machines"),
+    [
+        pytest.param(None, 0, id="nobody has answered for it: no usage shows it yet"),
+        pytest.param("vm-1", 1, id="the cloud counts it itself"),
+    ],
+)
+def test_a_machine_that_is_wanted_takes_its_share_of_the_quota(instance: str | None, machines: int) -> None:
+    """The cloud would grant one more; one of two pods has a machine on its way."""
+    wanted = NodeClaim("c1", "any", "one", ClaimState.WANTED, NOW - 5, NOW - 5, instance=instance)
+    policy = make_policy(flavours=[make_flavour("one", "1", "1Gi", "0.1")])
+    pods = [make_pod(f"p{i}", "1", "1Gi") for i in range(2)]
+    result = planned(pods, policy, claims=(wanted,), headroom=Headroom(instances=1))
+    assert len(result.launch) == machines
+    assert [item.reason for item in result.unplaced] == [Unplaced.QUOTA_REACHED] * (1 - machines)
+
+
+def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -> None:
+    """Two half-full ones become one, and what a limit allows is more by one."""
+    policy = make_policy(flavours=[make_flavour("two", "2", "4Gi", "0.1")], limits=Limits(max_nodes=2))
+    pod = make_pod("p", "1", "1Gi")
+    opening = opened([], [pod], policy)
+    sim, cls, snapshot = opening.sim, opening.book.class_of(pod), make_snapshot([], [pod])
+    (offer,) = offers_of(sim, policy, snapshot, [cls])
+    allowance = Allowance(policy, snapshot)
+    allowance.take(offer, 2)
+    rows = sim.add_nodes([offer.node(policy, name) for name in ("one", "other")])
+    for row in rows:
+        sim.place(cls, row)
+    machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
+    drop_superfluous(sim, machines, allowance)
+    assert sorted(len(machine.contents) for machine in machines) == [0, 1]
+    assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
 
 
 def test_under_a_limit_of_nodes_large_machines_are_bought() -> None:
@@ -424,6 +462,59 @@ def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
         [waiting, make_pod("p", "2", "1Gi")], make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "2")]
     )
     assert result.bind == ()
+
+
+def test_the_pods_of_a_custom_daemon_set_take_their_share_of_new_machines_and_are_not_bought_for() -> None:
+    """Half a core of each machine goes to the agent; the agent that waits is its own controller's and scheduler's care."""
+    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner("AdvancedDaemonSet", "agent")}
+    there = running(make_pod("a1", "500m", scheduler="default-scheduler", **mark), "n")
+    waits = make_pod("a2", "1", scheduler="default-scheduler", is_unschedulable=True, **mark)
+    pods = [there, waits, *(make_pod(f"p{i}", "1", "64Mi") for i in range(2))]
+    result = planned(pods, make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "500m")])
+    assert [len(launch.pods) for launch in result.launch] == [1, 1]
+
+
+def test_a_custom_daemon_pod_of_our_scheduler_is_bound_like_any_other() -> None:
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner("AdvancedDaemonSet", "agent")}
+    waits = make_pod("a", constraints=Constraints(node_affinity=(pin,)), **mark)
+    result = planned([waits], make_policy(flavours=[TWO_CORES]), nodes=[make_node("n"), make_node("m")])
+    assert [(bind.pod, bind.node) for bind in result.bind] == [("default/a", "n")]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "why"),
+    [
+        pytest.param(
+            Constraints(node_selector=(("disk", "tape"),)),
+            "every one refuses it: node(s) didn't match Pod's node affinity/selector",
+            id="its selector",
+        ),
+        pytest.param(
+            Constraints(claims=("gone",)),
+            'every one refuses it: persistentvolumeclaim "gone" not found',
+            id="its volume",
+        ),
+        pytest.param(
+            Constraints(spread=(SpreadConstraint(ZONE, 1, labels_are(app="web")),)),
+            "a new two would not let it in either: node(s) didn't match pod topology spread constraints "
+            "(missing required label)",
+            id="its spread, over zones that no machine is in",
+        ),
+        pytest.param(
+            Constraints(affinity=(PodAffinityTerm(HOST, labels_are(app="db")),)),
+            "a new two would not let it in either: node(s) didn't match pod affinity rules",
+            id="its affinity to who is nowhere",
+        ),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 9])
+def test_the_constraint_is_named_that_really_refuses(constraints: Constraints, why: str, most: int) -> None:
+    """Whether or not a limit would forbid another machine as well."""
+    policy = make_policy(flavours=[TWO_CORES], limits=Limits(max_nodes=most))
+    (waiting,) = planned([make_pod("p", "1", labels={"app": "web"}, constraints=constraints)], policy).unplaced
+    assert waiting.reason is Unplaced.NO_FLAVOUR_FITS
+    assert why in waiting.message
 
 
 def test_pods_that_keep_apart_get_small_machines() -> None:

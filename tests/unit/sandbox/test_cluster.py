@@ -177,6 +177,39 @@ def test_a_pod_that_does_not_run_needs_no_budget() -> None:
     assert list(pods(world)) == ["web-2"]
 
 
+@pytest.mark.parametrize(
+    ("minimum", "always", "leaves"),
+    [
+        pytest.param(1, False, True, id="as many others are Ready as the budget asks for"),
+        pytest.param(2, False, False, id="the budget lacks a Ready pod already"),
+        pytest.param(2, True, True, id="unless it always allows those that are not Ready"),
+    ],
+)
+def test_a_pod_that_is_not_ready_leaves_as_the_eviction_api_has_it(minimum: int, always: bool, leaves: bool) -> None:
+    """web-1 is on a node that fell silent, web-2 is Ready: one is healthy, and none may go of `minimum` 1 or more."""
+    asked = msgspec.structs.replace(BUDGET, min_available=minimum, always_allows_unready=always)
+    world = world_of(web(2), budgets=[asked])
+    world.cluster.bind(pods(world)["web-1"], "a")
+    world.cluster.bind(pods(world)["web-2"], "b")
+    wait(world, 60)
+    world.cluster.set_ready("a", False)
+    status = world.cluster.observe().budgets[0]
+    assert (status.disruptions_allowed, status.current_healthy, status.desired_healthy) == (0, 1, minimum)
+    if leaves:
+        world.cluster.evict(pods(world)["web-1"])
+    else:
+        with pytest.raises(TransientError, match="allows no disruption"):
+            world.cluster.evict(pods(world)["web-1"])
+    with pytest.raises(TransientError, match="allows no disruption"):
+        world.cluster.evict(pods(world)["web-2"])
+
+
+def test_a_pod_under_two_budgets_is_never_evicted() -> None:
+    world = bind_all(world_of(web(3), budgets=[BUDGET, msgspec.structs.replace(BUDGET, name="again")]))
+    with pytest.raises(TransientError, match="more than one PodDisruptionBudget"):
+        world.cluster.evict(pods(world)["web-1"])
+
+
 def test_a_budget_covers_its_namespace_alone_also_what_was_there_before_it() -> None:
     theirs = Arrival(0.0, task("theirs", namespace="other", labels={"app": "web"}), ControllerKind.REPLICA_SET, 2)
     world = bind_all(world_of(web(2), theirs))

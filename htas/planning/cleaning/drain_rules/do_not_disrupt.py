@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from htas.model.pods import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, Pod
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
+from htas.model.pods import Pod
 from htas.model.reasons import Blocking
 from htas.planning.cleaning.drain_rules.rule import Context, Verdict
 

@@ -78,6 +78,24 @@ def test_tolerations(item: Manifest, want: Toleration) -> None:
     assert constraints_of(tolerations=[item]).tolerations == (want,)
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param({"key": "a", "operator": "Like"}, id="an unknown operator"),
+        pytest.param({"key": "a", "effect": "NoWay"}, id="an unknown effect"),
+    ],
+)
+def test_a_toleration_that_is_not_understood_allows_nothing_and_forbids_nothing(item: Manifest) -> None:
+    known = {"key": "b", "operator": "Exists"}
+    assert constraints_of(tolerations=[item, known]) == Constraints(tolerations=(Toleration("b", "Exists"),))
+
+
+def test_tolerations_may_compare() -> None:
+    item = {"key": "spot", "operator": "Gt", "value": "3", "effect": "NoSchedule"}
+    want = Toleration("spot", "Gt", "3", Effect.NO_SCHEDULE)
+    assert constraints_of(tolerations=[item]) == Constraints(tolerations=(want,))
+
+
 def test_host_ports_of_containers_and_sidecars() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 8081, "protocol": "UDP", "hostIP": "10.0.0.1"}]
     inits = [
@@ -155,8 +173,6 @@ ODD_SELECTOR = {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["
         pytest.param({"resourceClaims": [{"name": "gpu"}]}, "dynamic resource allocation (resourceClaims)", id="a DRA claim"),
         pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "Sometimes"}]}, "topology spread whenUnsatisfiable Sometimes", id="an unknown spread mode"),
         pytest.param({"topologySpreadConstraints": [{**SPREAD, "nodeTaintsPolicy": "Maybe"}]}, "topology spread policy Maybe", id="an unknown spread policy"),
-        pytest.param({"tolerations": [{"key": "a", "operator": "Like"}]}, "toleration operator Like", id="an unknown toleration operator"),
-        pytest.param({"tolerations": [{"key": "a", "effect": "NoWay"}]}, "toleration effect NoWay", id="an unknown taint effect"),
         pytest.param({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": ODD_TERM}}}}, f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].operator ('Near' is not one of", id="an unknown node selector operator"),
         pytest.param({"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "z", "labelSelector": ODD_SELECTOR}]}}}, f"spec.affinity.podAffinity.{REQUIRED}[0].labelSelector.matchExpressions[0].operator ('Gt' is not one of", id="a label selector that compares"),
         pytest.param({"topologySpreadConstraints": [{**SPREAD, "labelSelector": ODD_SELECTOR}]}, "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator ('Gt' is not one of", id="a spread selector that compares"),

@@ -116,6 +116,13 @@ def test_disruption_budgets(selector: Manifest | None, want: LabelSelector | Non
     assert view_of(made).budgets == (DisruptionBudget("default", "b", want, 2),)
 
 
+@pytest.mark.parametrize(("policy", "always"), [("AlwaysAllow", True), ("IfHealthyBudget", False), (None, False)])
+def test_a_budget_tells_how_healthy_it_is_and_whether_that_matters(policy: str | None, always: bool) -> None:
+    status = {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2}
+    made = manifest("PodDisruptionBudget", "b", spec={"unhealthyPodEvictionPolicy": policy}, status=status)
+    assert view_of(made).budgets == (DisruptionBudget("default", "b", None, 1, 3, 2, always),)
+
+
 def test_a_budget_without_status_allows_nothing() -> None:
     assert view_of(manifest("PodDisruptionBudget", "b", spec={})).budgets[0].disruptions_allowed == 0
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from htas.adapters.kubernetes.pods import duration_s
-from htas.model.pods import DO_NOT_DISRUPT, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
+from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.pods import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
 from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, pod, problems_of, read_pod, view_of
 
 

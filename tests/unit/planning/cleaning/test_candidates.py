@@ -10,11 +10,20 @@ import pytest
 
 from htas.model.claims import ClaimState
 from htas.model.flavours import Billing, Catalogue
-from htas.model.nodes import CLUSTER_LABEL, DRAINING_TAINT, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import (
+    CLUSTER_LABEL,
+    DO_NOT_DISRUPT,
+    DRAINING_TAINT,
+    GROUP_LABEL,
+    KARPENTER_DO_NOT_DISRUPT,
+    SCALE_DOWN_DISABLED,
+    Node,
+)
 from htas.model.plan import KeptNode, Removing
 from htas.model.pods import Owner, Pod
 from htas.model.policy import EmptyRelease, Policy
 from htas.model.reasons import Kept, Removal
+from htas.model.resources import Resources
 from htas.model.snapshot import Drain, Memory, Move
 from htas.planning.cleaning.cleaner import Cleaning
 from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
@@ -70,6 +79,14 @@ def test_daemons_do_not_make_a_node_used() -> None:
             Kept.SCALE_DOWN_DISABLED,
             id="annotated to stay",
         ),
+        pytest.param(
+            owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}), Kept.DO_NOT_DISRUPT, id="htas.io/do-not-disrupt"
+        ),
+        pytest.param(
+            owned_node("n1", annotations={KARPENTER_DO_NOT_DISRUPT: "true"}),
+            Kept.DO_NOT_DISRUPT,
+            id="karpenter.sh/do-not-disrupt",
+        ),
         pytest.param(owned_node("n1", is_ready=False), Kept.NOT_READY, id="not Ready"),
         pytest.param(
             owned_node("n1", taints=(DRAINING_TAINT,)), Kept.CURRENTLY_BEING_DELETED, id="tainted as draining"
@@ -102,6 +119,14 @@ def test_a_node_registered_under_another_name_than_its_claim_is_kept() -> None:
     node = msgspec.structs.replace(owned_node("n1"), name="vm-7.example.org")
     claim = msgspec.structs.replace(ready_claim(node), id="n1", state=ClaimState.REGISTERED)
     assert kept(cleaned(quiet_snapshot([node], claims=(claim,)))) == {"vm-7.example.org": Kept.NOT_READY}
+
+
+def test_a_node_with_a_gpu_is_judged_by_it_and_says_so() -> None:
+    """The job takes a quarter of the cores, and the one GPU."""
+    node = owned_node("n1", extended={"nvidia.com/gpu": 1})
+    job = job_on("n1", "train", requests=Resources.of({"cpu": 1000, "pods": 1, "nvidia.com/gpu": 1}))
+    cleaning = cleaned(quiet_snapshot([node, owned_node("n2")], [job]))
+    assert message(cleaning, "n1") == "utilisation 100% of nvidia.com/gpu > 50%"
 
 
 def test_without_a_claim_nothing_is_released() -> None:

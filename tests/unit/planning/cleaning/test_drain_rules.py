@@ -10,6 +10,7 @@ import pytest
 from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import Constraints
 from htas.model.pods import (
+    DAEMONSET_POD,
     DO_NOT_DISRUPT,
     KARPENTER_DO_NOT_DISRUPT,
     MAY_MIGRATE,
@@ -67,6 +68,7 @@ COVERED = {"labels": {"app": "x"}}
         ),
         pytest.param(job(namespace="kube-system", disruption=noted(safe="true")), id="safe-to-evict overrides: system"),
         pytest.param(job(disruption=noted(disrupt="false")), id="do-not-disrupt: false promises nothing"),
+        pytest.param(job(disruption={DAEMONSET_POD: "false"}), id="daemonset-pod: false is no daemon"),
         pytest.param(job(disruption=noted(karpenter="1m30s")), id="a protection of 90 s is over after 100 s"),
         pytest.param(job(scheduler="default-scheduler"), id="a pod of another scheduler may be evicted"),
     ],
@@ -80,6 +82,7 @@ def test_moves(pod: Pod) -> None:
     [
         pytest.param(service(is_mirror=True, owner=None), id="a mirror pod is the kubelet's own"),
         pytest.param(service(owner=Owner("DaemonSet", "logs")), id="a DaemonSet's pod"),
+        pytest.param(service(disruption={DAEMONSET_POD: "true"}), id="a custom controller's, annotated as one"),
         pytest.param(
             service(owner=Owner("DaemonSet", "logs"), disruption=noted(disrupt="true")),
             id="a DaemonSet's pod, whatever it promises",

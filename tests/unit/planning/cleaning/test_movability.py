@@ -230,9 +230,8 @@ def test_where_nothing_restores_the_node_is_kept_and_the_reason_says_so() -> Non
     nodes = [owned_node("n1", runtime=ABLE), owned_node("room", runtime=TOO_NEW, **STAYS)]
     cleaning = cleaned(quiet_snapshot(nodes, [job_on("n1", "a")]), CHECKPOINTED)
     assert kept(cleaning)["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
-    assert message(cleaning, "n1").endswith(
-        "fits on no other node that restores checkpoints (containerd 2.2 and 2.3 do)"
-    )
+    words = "fits on no other node that restores checkpoints (containerd 2.2 and 2.3 do): no other node takes pods now"
+    assert message(cleaning, "n1").endswith(words)
 
 
 def test_a_node_that_writes_no_checkpoints_is_kept_unless_it_is_empty() -> None:

@@ -70,7 +70,7 @@ def test_all_or_nothing() -> None:
     cleaning = cleaned(snapshot)
     assert not cleaning.migrate
     assert kept(cleaning)["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
-    assert "default/b (1000m cpu, 128 Mi memory) fits on no other node" in message(cleaning, "n1")
+    assert "default/b (1000m cpu, 128 Mi memory) fits on no other node: 1 Insufficient cpu" in message(cleaning, "n1")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,6 @@ def test_each_node_is_counted_by_the_first_filter_that_refuses_it() -> None:
 
 
 def test_what_is_not_understood_is_refused_everywhere_with_a_reason_for_each_feature() -> None:
-    incoming = pod(unsupported=("resourceClaims", "toleration operator Gt", "resourceClaims"))
-    reason = "resourceClaims is not supported by htas; toleration operator Gt is not supported by htas"
+    incoming = pod(unsupported=("resourceClaims", "topology spread policy Perhaps", "resourceClaims"))
+    reason = "resourceClaims is not supported by htas; topology spread policy Perhaps is not supported by htas"
     assert verdicts([make_node("a"), make_node("b")], incoming) == {"a": reason, "b": reason}

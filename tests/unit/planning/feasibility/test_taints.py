@@ -14,6 +14,7 @@ CORDONED = "node(s) were unschedulable"
 NO_SCHEDULE, NO_EXECUTE, PREFER = Effect.NO_SCHEDULE, Effect.NO_EXECUTE, Effect.PREFER_NO_SCHEDULE
 DEDICATED = Taint("dedicated", NO_SCHEDULE, "user1")
 FOO = Taint("foo", NO_SCHEDULE, "bar")
+SIZE_5 = Taint("size", NO_SCHEDULE, "5")
 
 
 @pytest.mark.parametrize(
@@ -49,9 +50,19 @@ FOO = Taint("foo", NO_SCHEDULE, "bar")
         pytest.param(
             (Taint("key", NO_SCHEDULE),), (Toleration("key", "Equal", ""),), True, id="a taint without a value"
         ),
+        pytest.param((SIZE_5,), (Toleration("size", "Gt", "3"),), True, id="Gt: the taint's value is greater"),
+        pytest.param((SIZE_5,), (Toleration("size", "Gt", "5"),), False, id="Gt is strict"),
+        pytest.param((SIZE_5,), (Toleration("size", "Gt", "12"),), False, id="Gt compares numbers, not text"),
+        pytest.param((SIZE_5,), (Toleration("size", "Lt", "12"),), True, id="Lt: it is less"),
+        pytest.param((SIZE_5,), (Toleration("size", "Lt", "5"),), False, id="Lt is strict"),
+        pytest.param((SIZE_5,), (Toleration("size", "Gt", "-3"),), True, id="Gt than a negative number"),
+        pytest.param((SIZE_5,), (Toleration("size", "Gt", "03"),), False, id="no number has leading zeros"),
+        pytest.param((SIZE_5,), (Toleration("size", "Lt", str(2**63)),), False, id="nor more than 64 bits"),
+        pytest.param((FOO,), (Toleration("foo", "Gt", "3"),), False, id="a taint whose value is no number"),
         pytest.param(
-            (Taint("size", NO_SCHEDULE, "5"),), (Toleration("size", "Gt", "3"),), False, id="not by comparison"
+            (SIZE_5,), (Toleration("size", "Gt", "9"), Toleration("size", "Exists")), True, id="another one suffices"
         ),
+        pytest.param((), (Toleration("size", "Gt", "9"),), True, id="a comparison is no wish: it forbids no node"),
     ],
 )
 def test_taints(on_node: tuple[Taint, ...], tolerations: tuple[Toleration, ...], fits: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from htas.model.budgets import DisruptionBudget
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
+from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Promises
 from htas.model.snapshot import ClusterView
 from htas.planning.disturbing import Disturbance, Disturbing, Leave

@@ -150,6 +150,13 @@ def test_where_a_smaller_one_finds_no_way_a_larger_one_is_told_the_same() -> Non
     assert told["default/small"] == told["default/large"] != ""
 
 
+def test_where_a_larger_one_finds_no_way_a_smaller_one_may_find_one() -> None:
+    pods = [on("n", "a", "2"), on("n", "b", "2", HIGH), incoming("4", name="large", created_at=NOW - 60)]
+    plan = planned(ONE, [*pods, incoming("2", name="small")])
+    assert preempted(plan) == {("a", "n", "small")}
+    assert reasons(plan) == {"large": Unplaced.LIMIT_REACHED, "small": Unplaced.NOMINATED}
+
+
 @pytest.mark.parametrize(("waited_s", "victims"), [(299.0, 0), (300.0, 1)])
 def test_a_cloud_that_is_away_is_waited_for_before_anybody_is_evicted(waited_s: float, victims: int) -> None:
     how = make_policy(fallback=Fallback(mode=FallbackMode.PREEMPT))
@@ -208,6 +215,15 @@ def test_what_still_fits_beside_it_is_bound_the_oldest_first() -> None:
     assert preempted(plan) == {("a", "n", "p")}
     assert bound(plan) == {"x": "m"}, "the others once it is seen what is left"
     assert reasons(plan).keys() == {"p", "y", "z"}
+
+
+def test_who_is_preempted_for_takes_nobody_elses_room_when_all_is_placed_anew() -> None:
+    """The older one has m, and room is made on n for the other one, where the replacement had just been placed."""
+    pods = [on("n", "a", "2"), incoming("2", LOW, "replacement")]
+    important = [incoming(name="older", created_at=NOW - 60), incoming(name="newer")]
+    plan = planned([machine("n"), machine("m")], [*pods, *important])
+    assert preempted(plan) == {("a", "n", "newer")}
+    assert bound(plan) == {"older": "m"}
 
 
 def test_work_of_its_own_priority_keeps_its_place() -> None:
@@ -348,6 +364,13 @@ def test_other_schedulers_nominations_are_kept() -> None:
     plan = planned(ONE, [theirs, incoming(priority=LOW, name="q")])
     assert bound(plan) == {}
     assert reasons(plan)["p"] is Unplaced.NOMINATED
+
+
+def test_they_are_not_promised_another_node_that_has_room() -> None:
+    """Their scheduler binds them where it nominated them: m is for whoever else fits there."""
+    theirs = nominated(incoming(scheduler="default-scheduler"), "n")
+    pods = [ending(on("n", "a")), theirs, incoming(priority=LOW, name="q")]
+    assert bound(planned([machine("n"), machine("m")], pods)) == {"q": "m"}
 
 
 def test_nobody_counts_on_the_company_of_a_pod_that_may_not_come() -> None:

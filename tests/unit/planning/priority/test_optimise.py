@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
-from htas.model.nodes import Node
-from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, Owner, Pod
+from htas.model.nodes import DO_NOT_DISRUPT, Node
+from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.planning.priority import Budget, optimise

@@ -1,0 +1,48 @@
+"""A node being emptied: who leaves first, and what puts an end to it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from htas.model.claims import ClaimState
+from htas.model.nodes import DRAINING_TAINT
+from htas.model.pods import Pod
+from htas.model.record import Outcome
+from htas.model.snapshot import Drain, Move
+from tests.builders import make_job, make_policy, owned_node, ready_claim, running
+from tests.stories.play import Story
+
+JOB = running(make_job("job"), "n1")
+AGENT = running(make_job("agent", priority=2_000_000_000), "n1")
+
+
+def advanced(story: Story, *pods: Pod, planned: tuple[Pod, ...]) -> list[Outcome]:
+    """One step of a drain of n1 whose plan has `planned` leave for n2, with these pods there."""
+    cluster, now = story.world.cluster, story.world.clock.now()
+    leaving, target = owned_node("n1", taints=(DRAINING_TAINT,), is_unschedulable=True), owned_node("n2")
+    for node in (leaving, target):
+        cluster.add_node(node)
+    for pod in pods:
+        cluster.add_pod(pod)
+    story.store.put_claim(msgspec.structs.replace(ready_claim(leaving), state=ClaimState.DRAINING))
+    moves = tuple(Move(pod.key, "n1", "n2", "evict", now) for pod in planned)
+    story.store.put_drain(Drain("n1", "n1", "Underutilized", now, moves))
+    return story.daemon._draining.advance(cluster.observe(), ())
+
+
+def evicted(outcomes: list[Outcome]) -> list[str]:
+    return [outcome.subject for outcome in outcomes if outcome.verb == "evict"]
+
+
+def test_system_critical_pods_leave_when_the_others_have_left() -> None:
+    assert evicted(advanced(Story(make_policy()), JOB, AGENT, planned=(JOB, AGENT))) == [JOB.key]
+    assert evicted(advanced(Story(make_policy()), AGENT, planned=(JOB, AGENT))) == [AGENT.key]
+
+
+def test_a_stranger_that_came_since_ends_the_drain_and_nobody_leaves() -> None:
+    story = Story(make_policy())
+    outcomes = advanced(story, JOB, AGENT, planned=(JOB,))
+    assert [(outcome.verb, outcome.message) for outcome in outcomes] == [
+        ("undo-drain", f"{AGENT.key} came to the node since")
+    ]
+    assert (story.world.ledger.evictions, story.store.drains()) == (0, [])
