@@ -38,6 +38,10 @@ class TransientError(HTASError):
         self.retry_after_s = retry_after_s
 
 
+class NotYetError(TransientError):
+    """What was asked for has begun and goes on by itself: the call is made again once it may be over."""
+
+
 class PermanentError(HTASError):
     """The call will not succeed as it stands."""
 
@@ -98,7 +102,10 @@ class ClusterPort(Protocol):
         ...
 
     def bind(self, pod: Pod, node: str) -> None:
-        """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
+        """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere.
+
+        NotYetError while its volumes are being made: they are made for that node, and the pod is bound afterwards.
+        """
         ...
 
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:

@@ -21,7 +21,9 @@ SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node as the planner sees it. `attach_limits` are the volumes each CSI driver can attach (CSINode)."""
+    """A node as the planner sees it. Of its CSINode: `attach_limits` are the volumes each driver can attach,
+    `topology_keys` the labels that drivers gave the node, to say from where its volumes can be reached.
+    """
 
     name: str
     allocatable: Resources
@@ -38,6 +40,7 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     """containerRuntimeVersion, such as `containerd://2.3.7`: whether pods can be restored there."""
     ready_since: float | None = None
     """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
+    topology_keys: tuple[str, ...] = ()
 
     @property
     def cluster(self) -> str | None:
