@@ -30,6 +30,10 @@ class HTASError(Exception):
     """The root of HTAS's own errors."""
 
 
+class GivenError(HTASError):
+    """What somebody gave is wrong (a file, an option), not what was done with it; each line is one problem."""
+
+
 class TransientError(HTASError):
     """The call may succeed later; `retry_after_s` is the other side's wish, if it stated one."""
 

@@ -12,11 +12,10 @@ from rich.text import Text
 from htas.cli.console import InputError, err, out
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.wiring import reading_store, store_path, unshipped
+from htas.daemon.stores import reading_store, store_path, unshipped
 from htas.model.money import price_text
 from htas.model.record import CycleRecord, OutcomeStatus
 from htas.model.stages import Stage
-from htas.planning.planner import plan
 from htas.profiler.compare import differences
 from htas.profiler.history import Entry, entries
 
@@ -153,6 +152,8 @@ def replay(loaded: Loaded, number: int) -> bool:
         record = store.cycle(number)
     if record is None:
         raise InputError(f"cycle {number}: not in the store (it may have been too old); htas history lists them")
+    from htas.planning.planner import plan  # numpy, which no other command on the store needs
+
     again = plan(record.snapshot, loaded.policy, record.at, frozenset(Stage(stage) for stage in record.stages))
     found = differences(record.plan, again)
     for line in found:

@@ -13,9 +13,7 @@ from htas.cli.bars import bar
 from htas.cli.console import out
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.kubernetes_wiring import live_snapshot
-from htas.daemon.sandbox_wiring import opened_world
-from htas.daemon.wiring import reading_store
+from htas.daemon.stores import reading_store
 from htas.model.edge import Tier
 from htas.model.money import price_text
 from htas.model.pods import Pod
@@ -119,10 +117,14 @@ def _now(loaded: Loaded) -> tuple[ClusterView, float] | None:
     """The cluster and the time there; None: it is a sandbox within a daemon."""
     setting = loaded.sandbox
     if setting is None:
+        from htas.daemon.kubernetes_wiring import live_snapshot
+
         snapshot = live_snapshot(loaded)
         return snapshot.cluster, snapshot.taken_at
     if setting.address is None:
         return None
+    from htas.daemon.sandbox_wiring import opened_world
+
     with opened_world(loaded, setting) as world:
         return world.cluster.observe(), world.clock.now()
 

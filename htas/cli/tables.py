@@ -5,21 +5,14 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 
 import msgspec
 from rich.table import Table
 
+from htas.cli.forms import Export
+
 UNFOLDED = frozenset({"node", "when", "cycle", "on", "group", "flavour", "event", "type", "namespace", "day"})
 """Columns of names, which people copy: only the words behind them are folded."""
-
-
-class Export(StrEnum):
-    """How rows are printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSONL = "jsonl"
 
 
 def table(*columns: str) -> Table:

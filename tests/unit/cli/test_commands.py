@@ -147,7 +147,7 @@ def test_explain(files: tuple[Path, Path], words: tuple[str, str], told: str) ->
         pytest.param(
             ("explain", "pod", "nobody", "-c", "{config}", "--from", "{dump}"), 2, "there is none", id="no pod"
         ),
-        pytest.param(("plan",), 2, "Missing option", id="bad usage"),
+        pytest.param(("plan", "--no-such"), 2, "No such option", id="bad usage"),
         pytest.param(("plan", "-c", "{config}", "--at", "noon", "--from", "{dump}"), 2, "--at", id="no instant"),
         pytest.param(("replay", "99", "-c", "{config}"), 1, "nothing has been recorded yet", id="no database yet"),
         pytest.param(("history", "-c", "{config}"), 1, "nothing has been recorded yet", id="no history yet"),

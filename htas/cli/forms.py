@@ -1,0 +1,28 @@
+"""How results are printed, and by what they are split: the choices that options offer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Export(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class SimulationForm(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    YAML = "yaml"
+
+
+class CostBy(StrEnum):
+    GROUP = "group"
+    FLAVOUR = "flavour"
+    DAY = "day"
+    NAMESPACE = "namespace"
+    OWNER = "owner"
