@@ -13,6 +13,16 @@ class Export(StrEnum):
     JSONL = "jsonl"
 
 
+class Sorted(StrEnum):
+    """By what nodes are sorted."""
+
+    NAME = "name"
+    CPU = "cpu"
+    MEMORY = "memory"
+    AGE = "age"
+    PRICE = "price"
+
+
 class SimulationForm(StrEnum):
     TABLE = "table"
     JSON = "json"

@@ -7,25 +7,32 @@ from typing import Annotated
 
 import typer
 
-from htas.cli.console import InputError, instant_of, out, told
-from htas.cli.forms import CostBy, Export
+from htas.cli.console import InputError, instant_of, told
+from htas.cli.forms import CostBy, Export, Sorted
 from htas.cli.options import Config, configured
 
 
 def top(
     config: Config = None,
+    sort: Annotated[Sorted, typer.Option("--sort", help="By what; most and oldest first.")] = Sorted.NAME,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
+    form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
 ) -> None:
-    """The cluster now (of a sandbox within a daemon: as that last saw it): nodes, utilisation, queue, price."""
-    from htas.cli import reports
+    """The cluster now (a sandbox within a daemon: as that last saw it): nodes, what is asked of them, queue, price."""
+    from htas.cli import top as present
+    from htas.cli.tables import print_lines, show
 
     with told():
+        if form is not Export.TABLE and (watch or recorded):
+            raise InputError("--output: lines are of the present alone; leave out --watch and --recorded")
         loaded = configured(config)
         if recorded:
-            out.print(reports.recorded_view(loaded))
+            show(present.recorded_view(loaded))
+        elif form is Export.TABLE:
+            present.top(loaded, sort, watch)
         else:
-            reports.top(loaded, watch)
+            print_lines(present.node_lines(loaded, sort), present.NodeLine, form)
 
 
 def cost(
@@ -42,7 +49,7 @@ def cost(
     """What was spent, exactly: on what, or for whom."""
     from htas.cli import cost as costs
     from htas.cli.history import note_unshipped
-    from htas.cli.tables import print_lines
+    from htas.cli.tables import print_lines, show
     from htas.profiler.accounts import Window
 
     with told():
@@ -55,7 +62,7 @@ def cost(
         note_unshipped(loaded)
         books = costs.books_of(loaded, window)
         if form is Export.TABLE:
-            out.print(costs.cost_view(books, by, against))
+            show(costs.cost_view(books, by, against))
         else:
             print_lines(costs.cost_lines(books, by), costs.CostLine, form)
 
@@ -66,6 +73,7 @@ def history(
         str | None,
         typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved, suggest, suggested …"),
     ] = None,
+    binds: Annotated[bool, typer.Option("--binds", help="In the table, too: they are most of all.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
     since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
@@ -74,7 +82,7 @@ def history(
 ) -> None:
     """What was done when, why, and what it saved."""
     from htas.cli import history as past
-    from htas.cli.tables import print_lines
+    from htas.cli.tables import print_lines, show
 
     with told():
         loaded, start = configured(config), _instant(since, "--since", 0.0)
@@ -82,14 +90,14 @@ def history(
         if node is not None:
             if form is not Export.TABLE:
                 raise InputError("--node: is told as a table; leave out --output")
-            out.print(past.node_view(loaded, node))
+            show(past.node_view(loaded, node))
         elif cycles:
             rows = past.cycle_lines(loaded, limit, start)
             print_lines(rows, past.CycleLine, Export.JSONL if form is Export.TABLE else form)
         else:
             found = past.history_entries(loaded, verb, limit, start)
             if form is Export.TABLE:
-                out.print(past.history_view(found, loaded.policy.catalogue.currency))
+                show(past.history_view(found, loaded, with_binds=binds or verb == "bind"))
             else:
                 print_lines(past.entry_lines(found), past.EntryLine, form)
 

@@ -59,6 +59,10 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.labels.get(INSTANCE_TYPE_LABEL)
 
     @property
+    def zone(self) -> str | None:
+        return self.labels.get(ZONE_LABEL)
+
+    @property
     def machine(self) -> str:
         """The id of its machine: what stands last in `openstack:///ID`, `kwok://ID` or `openstack://REGION/ID`."""
         return self.provider_id.rpartition("/")[2]

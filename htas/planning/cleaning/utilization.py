@@ -21,6 +21,11 @@ def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: floa
     A node of 4 cores with 1 core of work and 1 core of DaemonSet pods: 1 ÷ (4 - 1) = 33% without DaemonSet pods,
     (1 + 1) ÷ 4 = 50% with them. Without `now` no deletion is overdue.
     """
+    return max(shares(node, pods, rules, now))
+
+
+def shares(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: float = -math.inf) -> tuple[float, float]:
+    """The same for cpu and for memory, each by itself."""
     offered_cpu_m, offered_bytes = node.allocatable.cpu_m, node.allocatable.memory_bytes
     asked_cpu_m = asked_bytes = 0
     ignores_daemons, ignores_mirrors = rules.ignore_daemonset_utilization, rules.ignore_mirror_utilization
@@ -32,7 +37,7 @@ def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: floa
         elif not is_overdue(pod, now):
             asked_cpu_m += requests.cpu_m
             asked_bytes += requests.memory_bytes
-    return max(_share(asked_cpu_m, offered_cpu_m), _share(asked_bytes, offered_bytes))
+    return _share(asked_cpu_m, offered_cpu_m), _share(asked_bytes, offered_bytes)
 
 
 def _share(asked: int, offered: int) -> float:
