@@ -23,6 +23,14 @@ class Sorted(StrEnum):
     PRICE = "price"
 
 
+class Shell(StrEnum):
+    """Shells that can complete commands."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
 class SimulationForm(StrEnum):
     TABLE = "table"
     JSON = "json"

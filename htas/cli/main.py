@@ -16,7 +16,7 @@ from htas.cli import store_commands as stores
 from htas.cli.console import err as stderr
 from htas.cli.console import escaped, told, warn
 from htas.cli.console import out as stdout
-from htas.cli.forms import Export, SimulationForm
+from htas.cli.forms import Export, Shell, SimulationForm
 from htas.cli.options import PLACES, VARIABLE, Config, configured
 from htas.model.policy import MigrationMethod
 
@@ -319,6 +319,14 @@ def demo(
 
 for command in (records.top, records.cost, records.history, records.replay):
     app.command()(command)
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
+    """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
+    from typer.completion import get_completion_script
+
+    typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
 
 
 def print_json(document: object) -> None:

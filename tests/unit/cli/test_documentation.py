@@ -81,11 +81,19 @@ def lines(page: Path) -> Iterator[str]:
 
 
 def typed(text: str) -> str:
-    """A line as it is typed: without its comment, one blank between words, quotes as they need be."""
-    return shlex.join(shlex.split(text, comments=True))
+    """A line as it is typed: without its comment and the file it writes to, one blank between words."""
+    words = shlex.split(text, comments=True)
+    return shlex.join(words[: words.index(">")] if ">" in words else words)
 
 
-COMMANDS = sorted({typed(line) for page in PAGES for line in lines(page) if line.startswith("htas ")})
+COMMANDS = sorted(
+    {
+        typed(found)
+        for page in PAGES
+        for line in lines(page)
+        for found in re.findall(r"^htas .*|(?<=<\()htas [^)]*", line)
+    }
+)
 MENTIONED = sorted(
     {" ".join(found.split()) for page in PAGES for found in re.findall(r"`(htas [a-z][^`]*)`", page.read_text())}
 )
