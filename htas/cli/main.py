@@ -188,6 +188,8 @@ def check(
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
+    for left_out in reports.assumed(loaded):
+        warn(left_out)
     for empty in reports.empty_groups_of(loaded) if live else ():
         warn(empty)
     for unseen in unseen_files(loaded.settings.migration, loaded.path):

@@ -41,6 +41,14 @@ def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:
     return f"{group.min_nodes}–{limit if limit is not None else '∞'}", flavours
 
 
+def assumed(loaded: Loaded) -> list[str]:
+    """What the file leaves out that somebody may have forgotten: without a provider nothing real is ever bought."""
+    if "provider" in loaded.settings.model_fields_set:
+        return []
+    what = "not written, so the sandbox is assumed: a world of its own, without a real cluster or cloud"
+    return [f"{loaded.path}: provider: {what}; write openstack, kwok or sandbox under it"]
+
+
 def empty_groups_of(loaded: Loaded) -> list[str]:
     """Groups that wait for nodes nobody has labelled. A sandbox within a daemon cannot be asked."""
     if all(group.is_elastic for group in loaded.policy.groups):

@@ -56,7 +56,11 @@ def test_bash_completes_by_the_script_it_is_given(tmp_path: Path) -> None:
     (tmp_path / "htas").chmod(0o755)
     (tmp_path / "script").write_text(script_of(Shell.BASH))
     typing = f"source {tmp_path}/script; COMP_WORDS=(htas cost --by own); COMP_CWORD=3; _htas_completion htas"
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
     ended = subprocess.run(
         ["bash", "-c", f'{typing}; echo "${{COMPREPLY[@]}}"'],
         capture_output=True,

@@ -54,6 +54,21 @@ def test_the_first_that_is_there_is_read(
     ] * bool(told)
 
 
+@pytest.mark.parametrize(
+    ("provider", "is_told"),
+    [
+        pytest.param("", True, id="left out"),
+        pytest.param("provider: {sandbox: {}}\n", False, id="the sandbox, written"),
+        pytest.param("provider: {kwok: {}}\n", False, id="a real one"),
+    ],
+)
+def test_check_tells_which_provider_is_assumed(here: Path, provider: str, is_told: bool) -> None:
+    (here / "htas.yaml").write_text(GOOD + provider)
+    said = CliRunner().invoke(app, ["check"])
+    assert said.exit_code == 0, said.output
+    assert ("provider: not written, so the sandbox is assumed" in said.stderr) is is_told
+
+
 def test_where_there_is_none_the_places_are_told(here: Path) -> None:
     said = CliRunner().invoke(app, ["cost"])
     assert said.exit_code == 2
