@@ -88,6 +88,9 @@ def reaches(volumes: VolumeIndex, namespace: str, claims: Iterable[str]) -> Iter
         storage = volumes.classes.get(claim.storage_class or "")
         if volume is not None and volume.node_affinity is not None:
             yield Reach(f"volume {volume.name} of claim {name}", volume.node_affinity)
+        elif claim.volume is None and claim.selected_node is not None:
+            there = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, (claim.selected_node,)),))
+            yield Reach(f"the volume that is being made for claim {name} on node {claim.selected_node}", (there,))
         elif claim.volume is None and storage is not None and storage.allowed_topologies:
             yield Reach(f"storage class {storage.name} of claim {name}", storage.allowed_topologies)
 

@@ -105,7 +105,8 @@ class Attaching:
                 return value
         if configured is not None and (zone is None or zone in configured.zones):
             return configured.value(zone)
-        if zone is not None and (configured is not None or showing) and _names_zones(key, showing):
+        zoned = [node for node in showing if ZONE_LABEL in node.labels]
+        if zone is not None and (configured is not None or zoned) and _names_zones(key, zoned):
             return zone
         return None
 
@@ -143,6 +144,6 @@ def _shared(key: str, nodes: list[Node], *, is_of_zones: bool) -> str | None:
     return value if is_zone or len(nodes) > 1 else None
 
 
-def _names_zones(key: str, showing: Iterable[Node]) -> bool:
-    """Whether the label is the zone's name on every node that has both (or on none: nothing speaks against it)."""
-    return all(node.labels.get(ZONE_LABEL, node.labels[key]) == node.labels[key] for node in showing)
+def _names_zones(key: str, zoned: Iterable[Node]) -> bool:
+    """Whether the label is the zone's name on every node that has both."""
+    return all(node.labels[ZONE_LABEL] == node.labels[key] for node in zoned)

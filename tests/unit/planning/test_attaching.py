@@ -72,6 +72,7 @@ def labels(nodes: Sequence[Node], zone: str | None, *rules: TopologyLabel) -> di
         pytest.param([node("a", rack="n1")], "az-1", {}, id="on a single node it may be that node's own name"),
         pytest.param([node("a", rack="az-1")], "az-1", {RACK: "az-1"}, id="unless it is the zone's"),
         pytest.param([node("a", rack="az-1")], "az-2", {RACK: "az-2"}, id="then it is so in other zones"),
+        pytest.param([node("a", None, rack="n1")], "az-1", {}, id="whose zone nobody tells either"),
         pytest.param([node("a", rack="n1"), node("b", rack="n2")], "az-1", {}, id="different on each node: a node's own"),
     ],
 )  # fmt: skip
@@ -216,3 +217,6 @@ def test_a_volume_that_is_being_made_for_a_node_is_used_from_there_alone() -> No
     )
     result = planned([user()], volumes, [make_node("a", "1"), make_node("b", "8")])
     assert [item.node for item in result.bind] == ["b"]  # the tighter one is a
+    result = planned([user()], volumes, [make_node("a", "1")])
+    assert result.launch == ()
+    assert "the volume that is being made for claim data on node b can be reached from" in result.unplaced[0].message
