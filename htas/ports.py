@@ -30,12 +30,20 @@ class HTASError(Exception):
     """The root of HTAS's own errors."""
 
 
+class GivenError(HTASError):
+    """What somebody gave is wrong (a file, an option), not what was done with it; each line is one problem."""
+
+
 class TransientError(HTASError):
     """The call may succeed later; `retry_after_s` is the other side's wish, if it stated one."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class NotYetError(TransientError):
+    """What was asked for has begun and goes on by itself: the call is made again once it may be over."""
 
 
 class PermanentError(HTASError):
@@ -98,7 +106,10 @@ class ClusterPort(Protocol):
         ...
 
     def bind(self, pod: Pod, node: str) -> None:
-        """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
+        """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere.
+
+        NotYetError while its volumes are being made: they are made for that node, and the pod is bound afterwards.
+        """
         ...
 
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:

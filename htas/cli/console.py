@@ -9,12 +9,7 @@ from datetime import UTC, datetime
 import typer
 from rich.console import Console
 
-from htas.config.loader import ConfigurationError
-from htas.experiments.designs import DesignError
-from htas.experiments.workloads.openb import TraceError
-from htas.experiments.workloads.patterns import PatternError
-from htas.experiments.workloads.table import TableError
-from htas.ports import HTASError, PermanentError
+from htas.ports import GivenError, HTASError
 
 FAILED, BAD_INPUT = 1, 2
 
@@ -27,8 +22,8 @@ if not out.is_terminal:
 err = Console(stderr=True, highlight=False)
 
 
-class InputError(HTASError):
-    """Something the user gave is wrong; each line of the message is one problem."""
+class InputError(GivenError):
+    """Something on the command line is wrong."""
 
 
 def warn(text: str) -> None:
@@ -45,20 +40,16 @@ def instant_of(text: str, option: str) -> float:
     return (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)).timestamp()
 
 
-BAD = ConfigurationError, InputError, DesignError, PatternError, TableError, TraceError
-"""What is wrong in what the user gave, not in what was done with it."""
-
-
 @contextmanager
 def told() -> Iterator[None]:
     """Turn what goes wrong into a message and an exit code: 2 for bad input, 1 for a failed operation."""
     try:
         yield
-    except BAD as error:
+    except GivenError as error:
         for line in str(error).splitlines():
             err.print(f"[bold red]error[/] {escaped(line)}", soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
-    except (PermanentError, HTASError) as error:
+    except HTASError as error:
         err.print(f"[bold red]error[/] {escaped(str(error))}", soft_wrap=True)
         raise typer.Exit(FAILED) from None
 

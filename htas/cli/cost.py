@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import cache
 
 import msgspec
@@ -14,9 +13,10 @@ from rich.text import Text
 
 from htas.cli.bars import bar
 from htas.cli.console import InputError
+from htas.cli.forms import CostBy
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.wiring import reading_store
+from htas.daemon.stores import reading_store
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import bill_amount, price_text
 from htas.model.record import Bill, Run
@@ -25,15 +25,6 @@ from htas.profiler import accounts, shares
 from htas.profiler.accounts import Window
 from htas.profiler.alternatives import TooSmallError, fixed_peak, homogeneous
 from htas.profiler.stays import running, without
-
-
-class CostBy(StrEnum):
-    GROUP = "group"
-    FLAVOUR = "flavour"
-    DAY = "day"
-    NAMESPACE = "namespace"
-    OWNER = "owner"
-
 
 OF_BILLS: Mapping[CostBy, Callable[[Bill], str]] = {
     CostBy.GROUP: lambda bill: bill.group,

@@ -1,8 +1,7 @@
-"""`htas experiment`: play policies against each other in the sandbox, and write workloads to play."""
+"""What `htas experiment run` does: trials on several processes at a time, and their results in files."""
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -10,23 +9,17 @@ from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
 
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from htas.cli.console import FAILED, InputError, err, out, told
-from htas.experiments.designs import EXPERIMENTS, WORK, Design, Source, contender_of, design, on_request
+from htas.cli.console import InputError, err
+from htas.experiments.designs import Design, Source, contender_of
 from htas.experiments.edge.contenders import EdgeContender
 from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EdgeResults, EdgeRun, write_edge_results
 from htas.experiments.results import Results, RunResult, Timing, write_results
-from htas.experiments.workloads.patterns import Pattern, Shape, named, workload
-from htas.experiments.workloads.table import write_workload
 from htas.ports import PermanentError
 from htas.trials import bill, edge
-
-app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
 Part = tuple[str, str, Source | ScenarioSource, int]
 """Experiment, contender, workload and seed: what a process needs to play a trial."""
@@ -35,49 +28,7 @@ TOLD = 10
 """Where no bar is drawn, a line is written each time that so many trials more have been played."""
 
 
-@app.command("run")
-def run_experiment(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.")],
-    to: Annotated[Path | None, typer.Option("--to", help="The folder for results; else results/NAME.")] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own; else 10, of edge 20."),
-    ] = None,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option("--policy", help="Only these; may be given often. Some play only where named: see `list`."),
-    ] = None,
-    patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
-    work: Annotated[
-        Path | None, typer.Option("--workload", help="A workload of your own (CSV); for trace, an openb pod list.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; else one for each core.")] = None,
-) -> None:
-    """Play every policy on every workload with every seed, and write what they came to."""
-    with told():
-        chosen = design(name, policies=policies or (), sources=patterns or (), seeds=seeds, path=work)
-        for source in chosen.sources:
-            source.workload(chosen.seeds[0])  # what cannot be played is told before anything is
-        folder = _made(to if to is not None else Path("results") / name)
-        results, timings = play(chosen, workers or os.cpu_count() or 1)
-        if results.runs:
-            try:
-                if isinstance(results, EdgeResults):
-                    write_edge_results(results, timings, folder)
-                else:
-                    write_results(results, timings, folder)
-            except OSError as error:
-                raise PermanentError(f"{folder}: cannot be written: {error.strerror}") from None
-    for result in [] if isinstance(results, EdgeResults) else results.runs:
-        if result.note:
-            err.print(f"{result.policy}, {result.pattern}, seed {result.seed}: {result.note}", markup=False)
-    out.print(f"{len(results.runs)} runs written to {folder}", markup=False, soft_wrap=True)
-    if len(results.runs) < chosen.runs:
-        err.print(f"interrupted: {chosen.runs - len(results.runs)} of {chosen.runs} runs were not played", markup=False)
-        raise typer.Exit(FAILED)
-
-
-def _made(folder: Path) -> Path:
+def made(folder: Path) -> Path:
     """The folder, in which files can be made: told before an hour is played, not after it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,61 +38,15 @@ def _made(folder: Path) -> Path:
         raise InputError(f"--to: {folder}: cannot be written to: {error.strerror}") from None
 
 
-@app.command("workload")
-def make_workload(
-    to: Annotated[Path, typer.Option("--to", help="The CSV file to write.")],
-    pattern: Annotated[str, typer.Option(help="One of the paper's patterns to begin with.")] = "stable",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same tasks.")] = 1,
-    shape: Annotated[Shape | None, typer.Option(help="The shape; else the pattern's.")] = None,
-    high: Annotated[float | None, typer.Option(help="Tasks a minute at the highest.")] = None,
-    low: Annotated[float | None, typer.Option(help="Tasks a minute at the lowest.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="How long tasks arrive.")] = None,
-    period: Annotated[float | None, typer.Option(help="Minutes of a cycle, or of on and off together.")] = None,
-    on_share: Annotated[float | None, typer.Option(help="The part of a period that is on.")] = None,
-) -> None:
-    """Write a workload as CSV, to look at, to change and to play with `run --workload`."""
-    with told():
-        base = named(pattern)
-        own = Pattern(
-            name=base.name,
-            shape=shape or base.shape,
-            high=base.high if high is None else high,
-            low=base.low if low is None else low,
-            length_s=base.length_s if minutes is None else minutes * 60,
-            period_s=base.period_s if period is None else period * 60,
-            on_share=base.on_share if on_share is None else on_share,
-            begins_s=base.begins_s,
-            kinds=base.kinds,
-        )
-        work = workload(own, seed)
-        try:
-            write_workload(work, to)
-        except OSError as error:
-            raise InputError(f"--to: {to}: cannot be written: {error.strerror}; name a file in a folder") from None
-    out.print(f"{len(work.arrivals)} tasks written to {to}", markup=False, soft_wrap=True)
-
-
-@app.command("list")
-def list_all() -> None:
-    """Tell which experiments, policies and patterns there are."""
-    for name in EXPERIMENTS:
-        out.print(f"{name}: {', '.join(design(name).contenders)}", markup=False, soft_wrap=True)
-        if on_request(name):
-            out.print(f"{name}, only with --policy: {', '.join(on_request(name))}", markup=False, soft_wrap=True)
-    for name, found in WORK.items():
-        out.print(f"{name}: {', '.join(found)}", markup=False, soft_wrap=True)
-
-
-@app.command("report")
-def report_on_results(
-    folder: Annotated[Path, typer.Argument(help="A folder of results, or one with a folder for each experiment.")],
-    into: Annotated[Path | None, typer.Option("--into", help="Write there; else beside the results.")] = None,
-) -> None:
-    """Write tables with confidence intervals, and figures: the paper's 3 to 8, for edge KubeDSM's 4 to 11."""
-    from htas.cli.experiment_report import report
-
-    with told():
-        typer.echo(report(folder, into))
+def write(results: Results | EdgeResults, timings: list[Timing], folder: Path) -> None:
+    """Raises PermanentError where the folder cannot be written to any more."""
+    try:
+        if isinstance(results, EdgeResults):
+            write_edge_results(results, timings, folder)
+        else:
+            write_results(results, timings, folder)
+    except OSError as error:
+        raise PermanentError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
 def play(chosen: Design, workers: int) -> tuple[Results | EdgeResults, list[Timing]]:

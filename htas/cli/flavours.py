@@ -13,7 +13,6 @@ from rich.table import Table
 from htas.cli.console import InputError
 from htas.config.loader import Loaded, load_configuration
 from htas.config.openstack import OpenStackSetting
-from htas.daemon.openstack_supply import openstack_sizes
 from htas.model.flavours import Catalogue, Flavour, MachineSize, dominating
 from htas.model.money import NANOS, PriceError, parse_price, price_text
 
@@ -37,7 +36,11 @@ class Question:
         if setting is None and catalogue is None:
             raise InputError("name a configuration (--config) or a cloud of clouds.yaml (--cloud)")
         folder = loaded.directory if loaded is not None else Path()
-        return catalogue, openstack_sizes(setting, folder) if setting is not None else None
+        if setting is None:
+            return catalogue, None
+        from htas.daemon.openstack_supply import openstack_sizes  # the SDK, which a price file alone need not load
+
+        return catalogue, openstack_sizes(setting, folder)
 
     def _setting(self, loaded: Loaded | None) -> OpenStackSetting | None:
         if self.cloud is not None:

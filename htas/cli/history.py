@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -10,13 +11,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from htas.cli.console import InputError, err, out
+from htas.cli.instants import absolute, ago
 from htas.cli.tables import table
 from htas.config.loader import Loaded
-from htas.daemon.wiring import reading_store, store_path, unshipped
+from htas.daemon.stores import reading_store, store_path, unshipped
 from htas.model.money import price_text
 from htas.model.record import CycleRecord, OutcomeStatus
 from htas.model.stages import Stage
-from htas.planning.planner import plan
 from htas.profiler.compare import differences
 from htas.profiler.history import Entry, entries
 
@@ -68,19 +69,30 @@ def history_entries(loaded: Loaded, verb: str | None, limit: int, since: float) 
         return list(entries(store.cycles(limit=limit), verb, since))
 
 
-def history_view(found: Iterable[Entry], currency: str) -> RenderableType:
-    """A table of what was done, oldest first, and what the drains among it save an hour."""
-    view, saved = table("cycle", "when", "what", "on", "", "why"), 0
+def history_view(found: Iterable[Entry], loaded: Loaded, *, with_binds: bool) -> RenderableType:
+    """A table of what was decided, oldest first, and what the drains among it save an hour.
+
+    Binds that went well are left out unless asked for: of a day's thousand lines they are all but fifty.
+    """
+    view, saved, left_out = table("cycle", "when", "what", "on", "", "why"), 0, 0
+    found = list(found)
+    # A sandbox's clock is not the wall's: there the newest entry is the present.
+    now = max((entry.at for entry in found), default=0.0) if loaded.sandbox is not None else time.time()
     for entry in found:
-        when = datetime.fromtimestamp(entry.at, UTC).strftime("%m-%d %H:%M:%S")
+        if entry.verb == "bind" and entry.status == OutcomeStatus.DONE and not with_binds:
+            left_out += 1
+            continue
+        when = ago(entry.at, now) if out.is_terminal else absolute(entry.at)
         style = {"failed": "red", "dropped": "yellow"}.get(entry.status, "")
         view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
         if entry.verb == "drain" and entry.nanos_per_hour is not None:
             saved += entry.nanos_per_hour
+    told = [f"the drains above save {price_text(saved)} {loaded.policy.catalogue.currency}/h in all"] if saved else []
+    if left_out:
+        told.append(f"{'1 bind is' if left_out == 1 else f'{left_out} binds are'} left out; --binds shows them")
     if not view.row_count:
-        return Text("nothing of that kind is on record in these cycles")
-    told = f"the drains above save {price_text(saved)} {currency}/h in all" if saved else ""
-    return Group(view, Text(told, style="dim"))
+        return Text("; ".join(["nothing of that kind is on record in these cycles", *told]))
+    return Group(view, Text("\n".join(told), style="dim")) if told else view
 
 
 def entry_lines(found: Iterable[Entry]) -> list[EntryLine]:
@@ -138,7 +150,7 @@ def node_view(loaded: Loaded, name: str) -> RenderableType:
     with reading_store(loaded) as store:
         rows = store.profile(name)
     for row in rows:
-        when = datetime.fromtimestamp(row.event_time, UTC).strftime("%m-%d %H:%M:%S")
+        when = absolute(row.event_time)
         ram = f"{row.ramavailable / 2**20:.0f} MiB", f"{row.ramcapacity / 2**20:.0f} MiB"
         cpu = f"{row.cpuavailable}m", f"{row.cpucapacity}m"
         view.add_row(when, row.event.value, row.instance_type, str(row.runtime), *cpu, *ram)
@@ -153,6 +165,8 @@ def replay(loaded: Loaded, number: int) -> bool:
         record = store.cycle(number)
     if record is None:
         raise InputError(f"cycle {number}: not in the store (it may have been too old); htas history lists them")
+    from htas.planning.planner import plan  # numpy, which no other command on the store needs
+
     again = plan(record.snapshot, loaded.policy, record.at, frozenset(Stage(stage) for stage in record.stages))
     found = differences(record.plan, again)
     for line in found:

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-import yaml
 
 import htas
-from htas.cli import cost as costs
-from htas.cli import experiment as experiments
-from htas.cli import history as past
-from htas.cli import reports
-from htas.cli import simulate as simulations
+from htas.cli import experiment_commands as experiments
+from htas.cli import record_commands as records
 from htas.cli import store_commands as stores
-from htas.cli.console import InputError, escaped, instant_of, told, warn
 from htas.cli.console import err as stderr
+from htas.cli.console import escaped, told, warn
 from htas.cli.console import out as stdout
-from htas.cli.cost import CostBy
-from htas.cli.explain import explain_node, explain_pod
-from htas.cli.history import note_unshipped
-from htas.cli.options import Config
-from htas.cli.plan_view import plan_view
-from htas.cli.planning import plan_of, snapshot_of
-from htas.cli.simulate import SimulationForm
-from htas.cli.tables import Export, print_lines
-from htas.config.loader import load_configuration
-from htas.config.migration_files import unseen_files
-from htas.model.plan_document import plan_document
+from htas.cli.forms import Export, Shell, SimulationForm
+from htas.cli.options import PLACES, VARIABLE, Config, configured
 from htas.model.policy import MigrationMethod
-from htas.profiler.accounts import Window
+
+# Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
+# neither the planner (numpy: 0.1 s) nor a configuration (pydantic: 0.2 s) nor a client of any cloud.
 
 app = typer.Typer(
     name="htas",
     help="Packs a Kubernetes cluster, buys the cheapest machines for the rest, gives back what is not worth its price.",
+    epilog=f"The configuration is --config, else ${VARIABLE}, else the first that is there of {', '.join(PLACES)}.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
 app.add_typer(explain_app, name="explain")
@@ -82,28 +70,32 @@ def _main(
 
 @app.command()
 def plan(
-    config: Config,
+    config: Config = None,
     dump: Dump = None,
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print the plan.")] = Form.TABLE,
     at: At = None,
     steady: Steady = False,
 ) -> None:
     """Print what htas would do, and change nothing."""
+    from htas.cli.plan_view import plan_view
+    from htas.cli.planning import plan_of, snapshot_of
+    from htas.model.plan_document import plan_document
+
     with told():
-        loaded = load_configuration(config)
+        loaded = configured(config)
         made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
     match form:
         case Form.TABLE:
             stdout.print(plan_view(made))
         case Form.JSON:
-            typer.echo(msgspec.json.format(msgspec.json.encode(plan_document(made)), indent=2))
+            print_json(plan_document(made))
         case Form.YAML:
-            typer.echo(yaml.safe_dump(plan_document(made), sort_keys=False), nl=False)
+            print_yaml(plan_document(made))
 
 
 @app.command()
 def optimize(
-    config: Config,
+    config: Config = None,
     dump: Dump = None,
     budget: Annotated[str | None, typer.Option("--budget", help="Time for the search, such as 10s.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", help="Threads of the search.")] = None,
@@ -113,35 +105,42 @@ def optimize(
 ) -> None:
     """Search for a better placement of what runs and waits, and print it; nothing is changed."""
     from htas.cli import optimize as optimum
+    from htas.cli.planning import snapshot_of
 
     with told():
-        loaded = load_configuration(config)
+        loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
         found, took_s = optimum.search(loaded, snapshot, budget, workers, seed)
     match form:
         case Form.TABLE:
             stdout.print(optimum.optimum_view(found, took_s, snapshot))
         case Form.JSON:
-            typer.echo(msgspec.json.format(msgspec.json.encode(optimum.document(found, took_s)), indent=2))
+            print_json(optimum.document(found, took_s))
         case Form.YAML:
-            typer.echo(yaml.safe_dump(optimum.document(found, took_s), sort_keys=False), nl=False)
+            print_yaml(optimum.document(found, took_s))
 
 
 @explain_app.command("pod")
-def explain_a_pod(name: str, config: Config, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
+def explain_a_pod(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
     """Why a pod is where it is, or waits."""
+    from htas.cli.explain import explain_pod
+    from htas.cli.planning import plan_of, snapshot_of
+
     with told():
-        loaded = load_configuration(config)
+        loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, steady)
         lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
     typer.echo("\n".join(lines))
 
 
 @explain_app.command("node")
-def explain_a_node(name: str, config: Config, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
+def explain_a_node(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
     """Why a node stays, or goes."""
+    from htas.cli.explain import explain_node
+    from htas.cli.planning import plan_of, snapshot_of
+
     with told():
-        loaded = load_configuration(config)
+        loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, steady)
         lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
     typer.echo("\n".join(lines))
@@ -150,8 +149,8 @@ def explain_a_node(name: str, config: Config, dump: Dump = None, at: At = None, 
 @migrate_app.command("pod")
 def migrate_pod(
     name: Annotated[str, typer.Argument(help="namespace/name; in namespace default its name is enough.")],
-    config: Config,
     to: Annotated[str, typer.Option("--to", help="The node that it is to run on.")],
+    config: Config = None,
     method: Annotated[
         MigrationMethod | None, typer.Option("--method", help="How; else as its node group moves pods.")
     ] = None,
@@ -165,7 +164,7 @@ def migrate_pod(
     from htas.cli.migrate import asker_of, failed, line_of
 
     with told():
-        asker = asker_of(load_configuration(config), url, token_file, ca_file)
+        asker = asker_of(configured(config), url, token_file, ca_file)
         last = None
         for last in asker.move(name, to, method, watch=wait, force=force):
             typer.echo(line_of(last))
@@ -175,18 +174,23 @@ def migrate_pod(
 
 @app.command()
 def check(
-    config: Config,
+    config: Config = None,
     live: Annotated[
         bool,
         typer.Option("--live", help="Ask cloud and cluster, too: credential, image, flavours, nodes of the edge …"),
     ] = False,
 ) -> None:
     """Check a configuration and its price file; every mistake is told at once."""
+    from htas.cli import reports
+    from htas.config.migration_files import unseen_files
+
     with told():
-        loaded = load_configuration(config)
+        loaded = configured(config)
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
             stdout.print(reports.configuration_view(loaded))
+    for left_out in reports.assumed(loaded):
+        warn(left_out)
     for empty in reports.empty_groups_of(loaded) if live else ():
         warn(empty)
     for unseen in unseen_files(loaded.settings.migration, loaded.path):
@@ -221,9 +225,9 @@ def flavours(
         case Form.TABLE:
             stdout.print(flavours_view(rows, currency))
         case Form.JSON:
-            typer.echo(msgspec.json.format(msgspec.json.encode(flavours_json(rows, currency)), indent=2))
+            print_json(flavours_json(rows, currency))
         case Form.YAML:
-            typer.echo(yaml.safe_dump(flavours_json(rows, currency), sort_keys=False), nl=False)
+            print_yaml(flavours_json(rows, currency))
 
 
 @app.command()
@@ -238,7 +242,9 @@ def simulate(
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
 ) -> None:
     """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
+    from htas.cli import simulate as simulations
     from htas.cli.simulate_view import simulation_view
+    from htas.cli.tables import print_lines
 
     with told():
         answer = simulations.simulate(dump, flavours, config, at, as_annotated)
@@ -246,23 +252,23 @@ def simulate(
         case SimulationForm.TABLE:
             stdout.print(simulation_view(answer, stdout.width))
         case SimulationForm.JSON:
-            typer.echo(msgspec.json.format(msgspec.json.encode(simulations.document(answer)), indent=2))
+            print_json(simulations.document(answer))
         case SimulationForm.CSV:
             print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
         case SimulationForm.YAML:
-            typer.echo(yaml.safe_dump(simulations.document(answer), sort_keys=False), nl=False)
+            print_yaml(simulations.document(answer))
 
 
 @app.command()
 def run(
-    config: Config,
+    config: Config = None,
     for_s: Annotated[float | None, typer.Option("--for", help="End after so many real seconds.")] = None,
 ) -> None:
     """Run the daemon until it is told to end (SIGTERM or Ctrl-C)."""
     from htas.cli.running import run_daemon  # the scheduler is loaded by this command alone
 
     with told():
-        run_daemon(load_configuration(config), for_s)
+        run_daemon(configured(config), for_s)
 
 
 @app.command()
@@ -288,14 +294,14 @@ def agent(
 
 @app.command()
 def sandbox(
-    config: Config,
     socket: Annotated[Path, typer.Option("--socket", help="Where the world listens (a Unix socket).")],
+    config: Config = None,
 ) -> None:
     """Run a sandbox world in a process of its own, for daemons to come and go."""
     from htas.cli.running import run_world
 
     with told():
-        run_world(load_configuration(config), socket)
+        run_world(configured(config), socket)
 
 
 @app.command()
@@ -314,95 +320,26 @@ def demo(
         play(DemoOptions(config, trace, sample, seed, hours, seconds))
 
 
-@app.command()
-def top(
-    config: Config,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False,
-    recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
-) -> None:
-    """The cluster now (of a sandbox within a daemon: as that last saw it): nodes, utilisation, queue, price."""
-    with told():
-        loaded = load_configuration(config)
-        if recorded:
-            stdout.print(reports.recorded_view(loaded))
-        else:
-            reports.top(loaded, watch)
+for command in (records.top, records.cost, records.history, records.replay):
+    app.command()(command)
 
 
 @app.command()
-def cost(
-    config: Config,
-    by: Annotated[CostBy, typer.Option("--by", help="What to split the sum by.")] = CostBy.GROUP,
-    against: Annotated[
-        str | None,
-        typer.Option("--against", help='Beside another way: "3 m1.large", "homogeneous [FLAVOUR]", "peak [FLAVOUR]".'),
-    ] = None,
-    since: Annotated[str | None, typer.Option("--since", help="From an instant or day on (ISO 8601).")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Until before an instant or day.")] = None,
-    form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
-) -> None:
-    """What was spent, exactly: on what, or for whom."""
-    with told():
-        window = Window(_instant(since, "--since", 0.0), _instant(until, "--until", math.inf))
-        if window.since >= window.until:
-            raise InputError("--since: is not before --until; there is nothing between them")
-        if against is not None and form is not Export.TABLE:
-            raise InputError("--against: is told beside a table; leave out --output")
-        loaded = load_configuration(config)
-        note_unshipped(loaded)
-        books = costs.books_of(loaded, window)
-        if form is Export.TABLE:
-            stdout.print(costs.cost_view(books, by, against))
-        else:
-            print_lines(costs.cost_lines(books, by), costs.CostLine, form)
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
+    """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
+    from typer.completion import get_completion_script
+
+    typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
 
 
-@app.command()
-def history(
-    config: Config,
-    verb: Annotated[
-        str | None,
-        typer.Option("--verb", help="Only this: launch, drain, release, bind, evict, moved, suggest, suggested …"),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10**9, help="Of the newest so many cycles.")] = 100,
-    since: Annotated[str | None, typer.Option("--since", help="Only from an instant on (ISO 8601).")] = None,
-    node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
-    cycles: Annotated[bool, typer.Option("--cycles", help="With csv or jsonl: one line a cycle instead.")] = False,
-    form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
-) -> None:
-    """What was done when, why, and what it saved."""
-    with told():
-        loaded, start = load_configuration(config), _instant(since, "--since", 0.0)
-        note_unshipped(loaded)
-        if node is not None:
-            if form is not Export.TABLE:
-                raise InputError("--node: is told as a table; leave out --output")
-            stdout.print(past.node_view(loaded, node))
-        elif cycles:
-            rows = past.cycle_lines(loaded, limit, start)
-            print_lines(rows, past.CycleLine, Export.JSONL if form is Export.TABLE else form)
-        else:
-            found = past.history_entries(loaded, verb, limit, start)
-            if form is Export.TABLE:
-                stdout.print(past.history_view(found, loaded.policy.catalogue.currency))
-            else:
-                print_lines(past.entry_lines(found), past.EntryLine, form)
+def print_json(document: object) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
 
 
-@app.command()
-def replay(
-    config: Config,
-    record: Annotated[int, typer.Argument(min=1, max=10**15, help="A cycle's number.")],
-) -> None:
-    """Plan a recorded cycle again, offline, and show what would be different now."""
-    with told():
-        is_same = past.replay(load_configuration(config), record)
-    if not is_same:
-        raise typer.Exit(1)
+def print_yaml(document: object) -> None:
+    import yaml
 
-
-def _instant(text: str | None, option: str, default: float) -> float:
-    return instant_of(text, option) if text is not None else default
+    typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
 
 
 def main() -> None:

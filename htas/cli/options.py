@@ -1,10 +1,49 @@
-"""Options that many commands have."""
+"""Options that many commands have, and where a configuration is found that no option names."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-Config = Annotated[Path, typer.Option("--config", "-c", envvar="HTAS_CONFIG", help="The configuration file.")]
+from htas.cli.console import InputError, err
+
+if TYPE_CHECKING:  # pydantic is loaded by commands that read a configuration, not by their help
+    from htas.config.loader import Loaded
+
+VARIABLE = "HTAS_CONFIG"
+PLACES = ("htas.yaml", "config/htas.yaml", "~/.config/htas/htas.yaml", "/etc/htas/htas.yaml")
+"""Where a configuration is looked for, in this order: here, in a checkout, at home, on a host or in the chart's pod."""
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", "-c", help=f"The configuration; else ${VARIABLE}, else one of those that htas --help lists."
+    ),
+]
+
+
+def configured(path: Path | None) -> Loaded:
+    """The configuration of a command. Which one was found is told on stderr, where nobody named it on the command line.
+
+    Raises InputError where there is none, ConfigurationError where there is something wrong with it.
+    """
+    from htas.config.loader import load_configuration
+
+    if path is None:
+        path = _found()
+        err.print(f"configuration: {path}", style="dim", markup=False, soft_wrap=True)
+    return load_configuration(path)
+
+
+def _found() -> Path:
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    for place in PLACES:
+        file = Path(place).expanduser()
+        if file.is_file():
+            return file
+    raise InputError(f"--config: name a configuration, or set {VARIABLE}; there is none of {', '.join(PLACES)} either")

@@ -12,7 +12,8 @@ from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.kubernetes_wiring import live_snapshot
-from htas.daemon.wiring import has_store, reading_store, sandbox_daemon
+from htas.daemon.stores import has_store, reading_store
+from htas.daemon.wiring import sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from htas.planning.what_if.offering import Choice, FlavourWorth
 
 HOURS_A_MONTH = 730
 """As clouds count: 8,760 hours a year ÷ 12."""
-
-
-class SimulationForm(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    YAML = "yaml"
 
 
 def simulate(dump: Path, flavours: Path | None, config: Path | None, at: str | None, as_annotated: bool) -> Answer:

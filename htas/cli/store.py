@@ -5,7 +5,7 @@ from __future__ import annotations
 from htas.adapters.sqlite.schema import present
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.wiring import recorded_file, store_path
+from htas.daemon.stores import recorded_file, store_path
 
 
 def init(loaded: Loaded) -> str:

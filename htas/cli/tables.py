@@ -5,28 +5,57 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
+from io import StringIO
 
 import msgspec
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 
-UNFOLDED = frozenset({"node", "when", "cycle", "on", "group", "flavour", "event", "type", "namespace", "day"})
+from htas.cli.console import out
+from htas.cli.forms import Export
+
+WIDEST = 100_000
+"""Columns of a pipe or file: no window folds them."""
+
+UNFOLDED = frozenset(
+    {
+        "node",
+        "when",
+        "cycle",
+        "on",
+        "group",
+        "flavour",
+        "event",
+        "type",
+        "namespace",
+        "day",
+        "what",
+        "written",
+        "after",
+        "state",
+    }
+)
 """Columns of names, which people copy: only the words behind them are folded."""
 
 
-class Export(StrEnum):
-    """How rows are printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSONL = "jsonl"
-
-
-def table(*columns: str) -> Table:
+def table(*columns: str, right: frozenset[str] = frozenset()) -> Table:
+    """A table without lines; `right` are columns of numbers."""
     made = Table(header_style="dim", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold", no_wrap=column in UNFOLDED)
+        justify: JustifyMethod = "right" if column in right else "left"
+        made.add_column(column, overflow="fold", no_wrap=column in UNFOLDED, justify=justify)
     return made
+
+
+def show(view: RenderableType) -> None:
+    """Print a view: as wide as the terminal, and elsewhere one line a row, however long, for grep and awk."""
+    if out.is_terminal:
+        out.print(view)
+        return
+    lines = Console(file=StringIO(), width=WIDEST, highlight=False)
+    with lines.capture() as captured:
+        lines.print(view)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def print_lines(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct], form: Export) -> None:

@@ -144,6 +144,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         fallback=settings.fallback.model(),
         edge=settings.edge.model(),
         migration=settings.migration.model(directory.absolute()),
+        volumes=settings.volumes.model(),
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 from htas.config.document import Document, Steps
 from htas.config.values import shown
 from htas.model.snapshot import Problem
-from htas.ports import HTASError
+from htas.ports import GivenError
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
-class ConfigurationError(HTASError):
+class ConfigurationError(GivenError):
     """Everything that is wrong with a configuration and its price file."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:

@@ -18,6 +18,7 @@ from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.values import Name, Seconds, Section, Source, Text
+from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
 
@@ -92,5 +93,8 @@ class Configuration(Section):
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )
     edge: EdgeSetting = Field(default=EdgeSetting(), description="For nodes near their users: tier edge.")
+    volumes: VolumesSetting = Field(
+        default=VolumesSetting(), description="What CSI drivers will make of machines still to be bought."
+    )
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

@@ -28,8 +28,9 @@ from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
 from htas.daemon.search_desk import SearchDesk
 from htas.daemon.status import StatusBoard
+from htas.daemon.stores import open_store, store_path
 from htas.daemon.triggers import Triggers
-from htas.daemon.wiring import open_store, refuse_another_worlds, sandbox_daemon, store_path
+from htas.daemon.wiring import refuse_another_worlds, sandbox_daemon
 from htas.execution.calls import ParallelCalls
 from htas.ports import HTASError, PermanentError
 from htas.profiler.meter import Meter

@@ -17,7 +17,7 @@ from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
-from htas.ports import HTASError
+from htas.ports import HTASError, NotYetError
 
 
 class Executor:
@@ -64,7 +64,8 @@ class Executor:
             self._ports.cluster.bind(pod, node)
         except HTASError as error:
             self._expectations.failed(pod.key, self._ports.clock.now())
-            return Outcome("bind", pod.key, OutcomeStatus.FAILED, str(error))
+            status = OutcomeStatus.DROPPED if isinstance(error, NotYetError) else OutcomeStatus.FAILED
+            return Outcome("bind", pod.key, status, str(error))
         reached("bind.sent")
         return Outcome("bind", pod.key, OutcomeStatus.DONE, node)
 

@@ -27,7 +27,7 @@ from htas.experiments.edge.results import EDGE
 from htas.experiments.edge.scenarios import SCENARIOS
 from htas.experiments.workloads import openb, patterns, table
 from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
-from htas.ports import HTASError
+from htas.ports import GivenError
 from htas.sandbox.workload import Workload
 
 PAPER, ABLATION, TRACE = "paper", "ablation", "trace"
@@ -35,7 +35,7 @@ SEEDS = 10
 """Repetitions, unless told otherwise; of the edge there are as many as its document's goals ask for."""
 
 
-class DesignError(HTASError):
+class DesignError(GivenError):
     """An experiment that cannot be played."""
 
 

@@ -25,7 +25,9 @@ HOLDING = (SCALE_DOWN_DISABLED, DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT)
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node as the planner sees it. `attach_limits` are the volumes each CSI driver can attach (CSINode)."""
+    """A node as the planner sees it. Of its CSINode: `attach_limits` are the volumes each driver can attach,
+    `topology_keys` the labels that drivers gave the node, to say from where its volumes can be reached.
+    """
 
     name: str
     allocatable: Resources
@@ -42,6 +44,7 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     """containerRuntimeVersion, such as `containerd://2.3.7`: whether pods can be restored there."""
     ready_since: float | None = None
     """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
+    topology_keys: tuple[str, ...] = ()
 
     @property
     def cluster(self) -> str | None:
@@ -58,6 +61,10 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def flavour(self) -> str | None:
         return self.labels.get(INSTANCE_TYPE_LABEL)
+
+    @property
+    def zone(self) -> str | None:
+        return self.labels.get(ZONE_LABEL)
 
     @property
     def machine(self) -> str:

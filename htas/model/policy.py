@@ -13,6 +13,7 @@ from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
+from htas.model.volumes import VolumeRules
 
 DEFAULT_SCHEDULER_NAME = "htas"
 
@@ -292,6 +293,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
     """
+    volumes: VolumeRules = VolumeRules()
     gather_s: float = 0.0
     """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
 

@@ -23,7 +23,8 @@ from htas.planning.packing.placing import Placer, Pool, pool_ranks, pools_of
 from htas.planning.rearrangement.reservations import Reservation, reserve, withheld_from
 from htas.planning.rearrangement.slots import standing
 from htas.planning.run_length import remaining_s
-from htas.planning.scaling.offers import learned_allocatable, learned_attach_limits, machine_node
+from htas.planning.scaling.attaching import Attaching
+from htas.planning.scaling.offers import learned_allocatable, machine_node
 from htas.planning.simulation import Simulation
 from htas.planning.table import NodeTable
 from htas.planning.tallies import Tallies
@@ -45,6 +46,8 @@ class Opening:
     """Waiting pods that their controllers will delete."""
     coming: frozenset[str]
     """Names of rows that are machines on their way."""
+    awaited: Mapping[str, Mapping[str, str]]
+    """Labels by node that CSI drivers will give it once they have registered; its row has them already."""
     withheld: tuple[Pod, ...] = ()
     """Pods of ours that wait for what the optimiser finds."""
     rearrangement: OpenRearrangement | None = None
@@ -55,7 +58,7 @@ class Opening:
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Opening:
     """The simulation of a snapshot, before any decision."""
-    nodes, coming = _rows(snapshot, policy)
+    nodes, coming, awaited = _rows(snapshot, policy)
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
@@ -91,6 +94,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
         nominated,
         surplus,
         frozenset(coming),
+        awaited,
         withheld,
         stands.rearrangement if stands is not None else None,
         reservations,
@@ -120,21 +124,28 @@ def _namespaces(snapshot: ClusterSnapshot) -> dict[str, Mapping[str, str]]:
     return {**{name: {"kubernetes.io/metadata.name": name} for name in names}, **snapshot.cluster.namespaces}
 
 
-def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[str]]:
-    """Nodes and machines on their way, pool by pool. A node of a claim that is not Ready yet counts as the claim."""
-    learned, attach_limits = learned_allocatable(snapshot, policy.catalogue), learned_attach_limits(snapshot)
+def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[str], dict[str, Mapping[str, str]]]:
+    """Nodes and machines on their way, pool by pool, and what drivers will yet label them with.
+
+    A node of a claim that is not Ready yet counts as the claim.
+    """
+    learned, attaching = learned_allocatable(snapshot, policy.catalogue), Attaching(policy, snapshot)
     coming: list[Node] = []
     for claim in snapshot.claims:
         group, flavour = policy.group(claim.group), policy.catalogue.named(claim.flavour)
         if claim.is_coming and group is not None and flavour is not None:
-            room, limits = learned.get(flavour.name), attach_limits.get(flavour.name, ())
-            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, room, limits))
+            room, limits = learned.get(flavour.name), attaching.limits(flavour.name)
+            topology = attaching.labels(group, claim.zone)
+            coming.append(machine_node(policy, group, flavour, claim.zone, claim.id, room, limits, topology))
     names = {node.name for node in coming}
     ready = [node for node in snapshot.cluster.nodes if node.name not in names and node.claim not in names]
+    awaited = {node.name: labels for node in ready if (labels := attaching.awaited(node))}
+    if awaited:
+        ready = [attaching.completed(node, awaited[node.name]) if node.name in awaited else node for node in ready]
     nodes = [*ready, *coming]
     ranks = pool_ranks(policy, nodes)
     order = sorted(range(len(nodes)), key=lambda at: (ranks[at], nodes[at].name in names, nodes[at].name))
-    return [nodes[at] for at in order], names
+    return [nodes[at] for at in order], names, awaited
 
 
 def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:

@@ -15,6 +15,7 @@ from htas.planning.buying import Buying
 from htas.planning.cleaning.cleaner import Cleaning
 from htas.planning.costing import cost_of
 from htas.planning.fallback import FallingBack
+from htas.planning.feasibility.volumes import reaches
 from htas.planning.scaling.purchase import Bought
 from htas.planning.situation import Situation
 
@@ -94,6 +95,8 @@ def _binds(
                 nominate.append(Nomination(pod.key, name, "the machine is on its way"))
             elif pod.key not in placed_at_first:
                 nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
+            elif _awaits_driver(situation, pod, name):
+                nominate.append(Nomination(pod.key, name, "the driver of its volumes has not registered there yet"))
             elif snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
                 nominate.append(Nomination(pod.key, name, "its last bind failed; it is tried again in a moment"))
             elif pod.scheduler == policy.scheduler_name:
@@ -101,6 +104,15 @@ def _binds(
             else:
                 nominate.append(Nomination(pod.key, name, f"bound by {pod.scheduler}"))
     return bind, nominate
+
+
+def _awaits_driver(situation: Situation, pod: Pod, node: str) -> bool:
+    """Whether a pod fits a new node only because of a label that its volumes' driver is still to give it."""
+    awaited = situation.opening.awaited.get(node)
+    if not awaited:
+        return False
+    asked = reaches(situation.opening.sim.world.volumes, pod.namespace, pod.constraints.claims)
+    return any(each.key in awaited for reach in asked for term in reach.terms for each in term.expressions)
 
 
 def _launch(item: Bought, pods: Sequence[Pod]) -> Launch:

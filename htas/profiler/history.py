@@ -52,7 +52,7 @@ def _planned(plan: Plan) -> dict[tuple[str, str], tuple[str, int]]:
     currency = plan.cost.currency
     launches = {
         ("launch", item.claim): (
-            f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h for {_purpose(item)}",
+            f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h {_purpose(item)}",
             item.nanos_per_hour,
         )
         for item in plan.launch
@@ -70,7 +70,7 @@ def _planned(plan: Plan) -> dict[tuple[str, str], tuple[str, int]]:
 def _purpose(launch: Launch) -> str:
     if not launch.pods:
         return launch.why
-    return "1 pod" if len(launch.pods) == 1 else f"{len(launch.pods)} pods"
+    return "for 1 pod" if len(launch.pods) == 1 else f"for {len(launch.pods)} pods"
 
 
 def _reason(removing: Removing) -> str:

@@ -78,7 +78,7 @@ def a_budget(i: int, variant: int) -> Json:
 
 
 def limits(i: int, variant: int) -> Json:
-    drivers = [{"name": f"d{n}", "allocatable": {"count": variant}} for n in range(variant)]
+    drivers = [{"name": f"d{n}", "allocatable": {"count": variant}, "topologyKeys": [f"k{i}"]} for n in range(variant)]
     return manifest("CSINode", f"n{i}", spec={"drivers": drivers})
 
 

@@ -173,7 +173,7 @@ def test_the_api_server_would_take_it(values: Json, helm: Path, cluster: Cluster
 
 
 ALWAYS = (
-    "list pods", "watch pods", "get pods", "create pods/binding", "create pods/eviction", "patch pods/status",
+    "list pods", "watch pods", "get pods", "create pods/binding", "patch persistentvolumeclaims", "create pods/eviction", "patch pods/status",
     "watch nodes", "patch nodes", "delete nodes", "watch poddisruptionbudgets.policy", "create events.events.k8s.io",
     "watch csinodes.storage.k8s.io", "watch jobs.batch", "watch replicasets.apps",
 )  # fmt: skip

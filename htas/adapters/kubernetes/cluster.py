@@ -13,13 +13,14 @@ import msgspec
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.api import MERGE_PATCH, STRATEGIC_PATCH, ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
+from htas.adapters.kubernetes.objects import SELECTED_NODE
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
 from htas.model.constraints import Taint
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView
-from htas.ports import ConflictError, NotFoundError, PermanentError, TransientError
+from htas.ports import ConflictError, NotFoundError, NotYetError, PermanentError, TransientError
 
 STALE_S = 15.0
 """With a kind unwatched for longer the view may be wrong, and nothing is planned on it."""
@@ -91,6 +92,7 @@ class KubernetesCluster:
     def bind(self, pod: Pod, node: str) -> None:
         if self.live.node(node) is None:  # the API server would bind to a node that is not there
             raise NotFoundError(f"node {node} is gone")
+        self._have_volumes_made(pod, node)
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -103,6 +105,21 @@ class KubernetesCluster:
             # Bound already, perhaps by ourselves: an answer that got lost on its way.
             if _PODS.decode(self._api.get(_pod_path(pod))).spec.node_name != node:
                 raise
+
+    def _have_volumes_made(self, pod: Pod, node: str) -> None:
+        """Tell provisioners for which node a pod's volumes are meant, as kube-scheduler does before it binds.
+
+        Without that nobody makes a volume of a class that waits for its first consumer.
+        """
+        unbound = self.live.unbound(pod)
+        for claim in unbound:
+            if claim.selected_node == node:
+                continue
+            path = f"/api/v1/namespaces/{part(claim.namespace)}/persistentvolumeclaims/{part(claim.name)}"
+            self._api.patch(path, {"metadata": {"annotations": {SELECTED_NODE: node}}}, MERGE_PATCH)
+        if unbound:
+            names = ", ".join(sorted(claim.name for claim in unbound))
+            raise NotYetError(f"volumes are being made for node {node}: {names}")
 
     def evict(self, pod: Pod, grace_s: float | None = None) -> None:
         grace = {} if grace_s is None else {"gracePeriodSeconds": int(grace_s)}

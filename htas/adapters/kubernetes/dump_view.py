@@ -106,9 +106,9 @@ class ViewBuilder:
     def view(self) -> ClusterView:
         """The view: sorted by name, so that the order of the objects does not matter."""
         problems = self._malformed.copy()
-        limits = {raw.metadata.name: objects.attach_limits(raw) for raw in self._of("CSINode")}
+        storage = {raw.metadata.name: objects.node_storage(raw) for raw in self._of("CSINode")}
         return ClusterView(
-            nodes=self._nodes(limits, problems),
+            nodes=self._nodes(storage, problems),
             pods=self._pods(problems),
             daemons=self._daemons(problems) if self._objects[daemon_sets.KIND] else None,
             budgets=self._each("PodDisruptionBudget", objects.budget, problems),
@@ -136,10 +136,10 @@ class ViewBuilder:
                 done.append(made)
         return tuple(done)
 
-    def _nodes(self, limits: Mapping[str, objects.AttachLimits], problems: list[Problem]) -> tuple[Node, ...]:
+    def _nodes(self, storage: Mapping[str, objects.NodeStorage], problems: list[Problem]) -> tuple[Node, ...]:
         for raw in self._of("Node"):
             problems += self._doubts("Node", raw.metadata, objects.tier_doubts(raw))
-        return self._each("Node", lambda raw, faults: objects.node(raw, limits, faults), problems)
+        return self._each("Node", lambda raw, faults: objects.node(raw, storage, faults), problems)
 
     def _pods(self, problems: list[Problem]) -> tuple[Pod, ...]:
         around = self._surroundings()

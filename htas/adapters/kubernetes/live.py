@@ -10,7 +10,7 @@ import msgspec
 
 from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
-from htas.adapters.kubernetes.objects import AttachLimits
+from htas.adapters.kubernetes.objects import NO_STORAGE, NodeStorage
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
 from htas.model.budgets import DisruptionBudget
@@ -73,7 +73,7 @@ class LiveView:
         self._claims: Shelf[VolumeClaim] = Shelf()
         self._storage_classes: Shelf[StorageClass] = Shelf()
         self._namespaces: Shelf[tuple[str, dict[str, str]]] = Shelf()
-        self._limits: dict[Key, AttachLimits] = {}
+        self._storage: dict[Key, NodeStorage] = {}
         self._priority_classes: dict[Key, wire.PriorityClass] = {}
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
         self._length_is_own: dict[Key, bool] = {}
@@ -86,7 +86,7 @@ class LiveView:
             "Pod": self._put_pod,
             "PodDisruptionBudget": self._put_budget,
             "PriorityClass": self._put_priority_class,
-            "CSINode": self._put_limits,
+            "CSINode": self._put_storage,
             "DaemonSet": self._put_daemon_set,
             "Namespace": lambda key, raw, _: self._namespaces.put(key, (key[1], objects.namespace_labels(raw))),
             "PersistentVolume": lambda key, raw, faults: self._volumes.put(key, objects.volume(raw, faults)),
@@ -99,7 +99,7 @@ class LiveView:
             "Pod": self._drop_pod,
             "PodDisruptionBudget": self._budgets.drop,
             "PriorityClass": self._drop_priority_class,
-            "CSINode": lambda key: self._set_limits(key, ()),
+            "CSINode": lambda key: self._set_storage(key, NO_STORAGE),
             "DaemonSet": self._drop_daemon_set,
             "Namespace": self._namespaces.drop,
             "PersistentVolume": self._volumes.drop,
@@ -175,6 +175,12 @@ class LiveView:
         with self._lock:
             return self._nodes.items.get(("", name))
 
+    def unbound(self, pod: Pod) -> list[VolumeClaim]:
+        """A pod's claims whose volumes are still to be made."""
+        with self._lock:
+            claims = (self._claims.items.get((pod.namespace, name)) for name in pod.constraints.claims)
+            return [claim for claim in claims if claim is not None and claim.volume is None]
+
     @property
     def changes(self) -> int:
         """Grows when work arrives, room frees, or a budget allows again what it refused."""
@@ -227,7 +233,7 @@ class LiveView:
     # Nodes and what is known of them.
 
     def _put_node(self, key: Key, raw: wire.Node, faults: Faults) -> None:
-        node = objects.node(raw, {key[1]: self._limits.get(key, ())}, faults)
+        node = objects.node(raw, {key[1]: self._storage.get(key, NO_STORAGE)}, faults)
         if doubts := objects.tier_doubts(raw):
             self._tell("Node", key, doubts, are_doubts=True)
         before = self._nodes.items.get(key)
@@ -239,17 +245,20 @@ class LiveView:
         if self._nodes.drop(key) is not None:
             self._note_change()
 
-    def _put_limits(self, key: Key, raw: wire.CsiNode, _: Faults) -> None:
-        self._set_limits(key, objects.attach_limits(raw))
+    def _put_storage(self, key: Key, raw: wire.CsiNode, _: Faults) -> None:
+        self._set_storage(key, objects.node_storage(raw))
 
-    def _set_limits(self, key: Key, limits: AttachLimits) -> None:
-        if limits:
-            self._limits[key] = limits
+    def _set_storage(self, key: Key, storage: NodeStorage) -> None:
+        if storage != NO_STORAGE:
+            self._storage[key] = storage
         else:
-            self._limits.pop(key, None)
+            self._storage.pop(key, None)
         node = self._nodes.items.get(key)
-        if node is not None and node.attach_limits != limits:
-            self._nodes.put(key, msgspec.structs.replace(node, attach_limits=limits))
+        if node is not None and (node.attach_limits, node.topology_keys) != storage:
+            attach_limits, topology_keys = storage
+            self._nodes.put(
+                key, msgspec.structs.replace(node, attach_limits=attach_limits, topology_keys=topology_keys)
+            )
             self._note_change()
 
     # Pods, and the controllers that say something of them.

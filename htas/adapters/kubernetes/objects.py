@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from htas.adapters.kubernetes import selectors, wire
 from htas.adapters.kubernetes.errors import Fault, Faults
@@ -16,7 +17,18 @@ from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim
 
-AttachLimits = tuple[tuple[str, int], ...]
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: the node a scheduler has chosen for its pod, which tells the provisioner where to make the volume."""
+
+
+class NodeStorage(NamedTuple):
+    """What a CSINode says: how many volumes each driver can attach, and the labels drivers gave the node."""
+
+    attach_limits: tuple[tuple[str, int], ...] = ()
+    topology_keys: tuple[str, ...] = ()
+
+
+NO_STORAGE = NodeStorage()
 
 IN_TREE_DRIVERS = {
     "aws_elastic_block_store": "ebs.csi.aws.com",
@@ -40,9 +52,10 @@ STARTING = frozenset(
 """Taints that Kubernetes itself takes off a node as it comes up (Cluster Autoscaler, utils/kubernetes/ready.go)."""
 
 
-def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> Node:
+def node(raw: wire.Node, storage: Mapping[str, NodeStorage], faults: Faults) -> Node:
     """A node; one that states no allocatable offers its capacity, as the API server would fill it in."""
     status, name = raw.status, raw.metadata.name
+    attaching = storage.get(name, NO_STORAGE)
     is_ready = _is_ready(raw)
     condition = ready(status.conditions) if is_ready else None
     offered, path = status.allocatable, "status.allocatable"
@@ -59,9 +72,10 @@ def node(raw: wire.Node, limits: Mapping[str, AttachLimits], faults: Faults) -> 
         is_ready=is_ready,
         provider_id=raw.spec.provider_id,
         created_at=epoch(raw.metadata.creation_timestamp) or 0.0,
-        attach_limits=limits.get(name, ()),
+        attach_limits=attaching.attach_limits,
         runtime=status.node_info.container_runtime_version,
         ready_since=epoch(condition.last_transition_time) if condition is not None else None,
+        topology_keys=attaching.topology_keys,
     )
 
 
@@ -83,15 +97,16 @@ def _is_ready(raw: wire.Node) -> bool:
     return ready(raw.status.conditions) is not None
 
 
-def attach_limits(raw: wire.CsiNode) -> AttachLimits:
-    """How many volumes each driver can attach to a node, where it states a limit."""
-    return tuple(
-        sorted(
-            (driver.name, driver.allocatable.count)
-            for driver in raw.spec.drivers or ()
-            if driver.allocatable is not None and driver.allocatable.count is not None
-        )
+def node_storage(raw: wire.CsiNode) -> NodeStorage:
+    """Limits of the drivers that state one, and the topology labels of all of them."""
+    drivers = raw.spec.drivers or ()
+    limits = (
+        (driver.name, driver.allocatable.count)
+        for driver in drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
     )
+    keys = {key for driver in drivers for key in driver.topology_keys or ()}
+    return NodeStorage(tuple(sorted(limits)), tuple(sorted(keys)))
 
 
 def budget(raw: wire.Budget, faults: Faults) -> DisruptionBudget:
@@ -136,6 +151,7 @@ def claim(raw: wire.PersistentVolumeClaim) -> VolumeClaim:
         raw.spec.volume_name or None,
         raw.spec.storage_class_name,
         tuple(raw.spec.access_modes or ()),
+        (raw.metadata.annotations or {}).get(SELECTED_NODE) or None,
     )
 
 

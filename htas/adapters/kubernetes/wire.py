@@ -378,6 +378,7 @@ class Allocatable(Wire, frozen=True):
 
 class CsiDriver(Wire, frozen=True):
     name: str
+    topology_keys: list[str] | None = None
     allocatable: Allocatable | None = None
 
 

@@ -21,7 +21,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.pods import WorkKind
 from htas.model.resources import PODS, Resources
 from htas.model.selectors import Operator, Requirement
-from htas.ports import HTASError
+from htas.ports import GivenError
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 
 GPU_MILLI = "alibabacloud.com/gpu-milli"
@@ -31,7 +31,7 @@ SAMPLE = Path(__file__).with_name("openb_sample.csv")
 COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "creation_time", "deletion_time")
 
 
-class TraceError(HTASError):
+class TraceError(GivenError):
     """A trace file that cannot be read as one."""
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from htas.model.pods import MAY_MIGRATE, WorkKind
 from htas.model.resources import Resources
-from htas.ports import HTASError
+from htas.ports import GivenError
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 
 GIB = 2**30
@@ -30,7 +30,7 @@ MOST_TASKS = 1_000_000
 """Drawn in ten seconds; nobody plays as many."""
 
 
-class PatternError(HTASError):
+class PatternError(GivenError):
     """A pattern that cannot be played."""
 
 

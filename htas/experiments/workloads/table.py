@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from htas.model.pods import WorkKind
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
-from htas.ports import HTASError
+from htas.ports import GivenError
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 
 COLUMNS = ("at_s", "name", "kind", "controller", "replicas", "cpu", "memory", "runs_s", "stated_s")
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")  # a pod's name adds u
 _Kind = TypeVar("_Kind", bound=StrEnum)
 
 
-class TableError(HTASError):
+class TableError(GivenError):
     """A table that holds no workload."""
 
 

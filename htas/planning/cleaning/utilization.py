@@ -26,6 +26,19 @@ def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: floa
     (1 + 1) ÷ 4 = 50% with them. Of a node with GPUs these alone count: one that is dear for its GPU is not in use while
     nothing asks for that, however busy its cores are. Without `now` no deletion is overdue.
     """
+    asking, taken_off = _counted(pods, rules, now)
+    resources = gpus_of(node) or (CPU, MEMORY)
+    return max(_used(node, name, asking, taken_off) for name in resources)
+
+
+def shares(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: float = -math.inf) -> tuple[float, float]:
+    """The same for cpu and for memory, each by itself."""
+    asking, taken_off = _counted(pods, rules, now)
+    return _used(node, CPU, asking, taken_off), _used(node, MEMORY, asking, taken_off)
+
+
+def _counted(pods: Iterable[Pod], rules: CleaningRules, now: float) -> tuple[list[Resources], list[Resources]]:
+    """What counts as asked for, and what is taken off the node before that."""
     asking: list[Resources] = []
     taken_off: list[Resources] = []
     ignores_daemons, ignores_mirrors = rules.ignore_daemonset_utilization, rules.ignore_mirror_utilization
@@ -34,10 +47,11 @@ def utilization(node: Node, pods: Iterable[Pod], rules: CleaningRules, now: floa
             taken_off.append(pod.requests)
         elif not is_overdue(pod, now):
             asking.append(pod.requests)
-    resources = gpus_of(node) or (CPU, MEMORY)
-    return max(
-        _share(_sum(asking, name), _sum((node.allocatable,), name) - _sum(taken_off, name)) for name in resources
-    )
+    return asking, taken_off
+
+
+def _used(node: Node, name: str, asking: Iterable[Resources], taken_off: Iterable[Resources]) -> float:
+    return _share(_sum(asking, name), _sum((node.allocatable,), name) - _sum(taken_off, name))
 
 
 def gpus_of(node: Node) -> tuple[str, ...]:

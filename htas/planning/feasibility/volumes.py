@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from htas.model.constraints import NodeSelectorTerm
 from htas.model.nodes import ZONE_LABEL
 from htas.model.selectors import Operator, Requirement
 from htas.model.volumes import PersistentVolume, VolumeClaim
 from htas.planning.classes import Bools, Ints, PodClass
 from htas.planning.feasibility import node_affinity
-from htas.planning.feasibility.world import Refusal, World
+from htas.planning.feasibility.world import Refusal, VolumeIndex, World
 from htas.planning.table import NO_VALUE
 
 AFFINITY_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -68,6 +70,31 @@ def _trouble(world: World, cls: PodClass) -> str | None:
     return f'persistentvolume "{missing[0]}" not found' if missing else None
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """From where a volume can be used: some term must hold. `what` names it for people."""
+
+    what: str
+    terms: tuple[NodeSelectorTerm, ...]
+
+
+def reaches(volumes: VolumeIndex, namespace: str, claims: Iterable[str]) -> Iterator[Reach]:
+    """What bound volumes, and the classes of those still to be made, ask of a node."""
+    for name in claims:
+        claim = volumes.claims.get(f"{namespace}/{name}")
+        if claim is None:
+            continue
+        volume = volumes.persistent.get(claim.volume or "")
+        storage = volumes.classes.get(claim.storage_class or "")
+        if volume is not None and volume.node_affinity is not None:
+            yield Reach(f"volume {volume.name} of claim {name}", volume.node_affinity)
+        elif claim.volume is None and claim.selected_node is not None:
+            there = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, (claim.selected_node,)),))
+            yield Reach(f"the volume that is being made for claim {name} on node {claim.selected_node}", (there,))
+        elif claim.volume is None and storage is not None and storage.allowed_topologies:
+            yield Reach(f"storage class {storage.name} of claim {name}", storage.allowed_topologies)
+
+
 def refuse_binding(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Nodes from which bound volumes cannot be reached, or where unbound ones would not be made."""
     far = np.zeros(rows.stop - rows.start, dtype=np.bool_)
@@ -77,12 +104,23 @@ def refuse_binding(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal
         storage = world.volumes.classes.get(claim.storage_class or "")
         if volume is not None and volume.node_affinity is not None:
             far |= ~node_affinity.any_term(world.table, volume.node_affinity, rows)
+        elif claim.volume is None and claim.selected_node is not None:
+            outside |= _all_but(world, claim.selected_node, rows)
         elif claim.volume is None and storage is not None and storage.allowed_topologies:
             outside |= ~node_affinity.any_term(world.table, storage.allowed_topologies, rows)
     if far.any():
         yield Refusal(AFFINITY_CONFLICT, far)
     if outside.any():
         yield Refusal(BIND_CONFLICT, outside)
+
+
+def _all_but(world: World, node: str, rows: slice) -> Bools:
+    """A volume that is being made for one node can be used from no other (kube-scheduler, checkVolumeProvisions)."""
+    others = np.ones(rows.stop - rows.start, dtype=np.bool_)
+    row = world.table.row_of.get(node, -1)
+    if rows.start <= row < rows.stop:
+        others[row - rows.start] = False
+    return others
 
 
 def refuse_zone(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:

@@ -23,10 +23,8 @@ from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Ints, PodClass
 from htas.planning.feasibility.resources import fits
+from htas.planning.scaling.attaching import Attaching, AttachLimits
 from htas.planning.simulation import Simulation
-
-AttachLimits = tuple[tuple[str, int], ...]
-"""Volumes each CSI driver can attach to a node."""
 
 
 def machine_node(
@@ -37,9 +35,14 @@ def machine_node(
     claim: str,
     allocatable: Resources | None = None,
     attach_limits: AttachLimits = (),
+    topology: Mapping[str, str] = {},
 ) -> Node:
-    """The node a claim's machine registers as. It bears the claim's id as its name."""
+    """The node a claim's machine registers as. It bears the claim's id as its name.
+
+    `topology` are labels that it will get from CSI drivers, which nobody else may give it.
+    """
     labels = {
+        **topology,
         **flavour.labels,
         **group.labels,
         CLUSTER_LABEL: policy.cluster,
@@ -95,16 +98,6 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
     }
 
 
-def learned_attach_limits(snapshot: ClusterSnapshot) -> Mapping[str, AttachLimits]:
-    """How many volumes nodes of each flavour can attach: no catalogue knows, its first Ready node shows."""
-    limits: dict[str, AttachLimits] = {}
-    showing = [node for node in snapshot.cluster.nodes if node.attach_limits and node.is_ready]
-    for node in sorted(showing, key=lambda node: node.name):
-        if node.flavour is not None:
-            limits.setdefault(node.flavour, node.attach_limits)
-    return limits
-
-
 @dataclass(slots=True, eq=False)
 class Offer:
     """A flavour in a group and a zone. `free` is what its DaemonSet pods leave of it (a column of the axis)."""
@@ -114,6 +107,8 @@ class Offer:
     zone: str | None
     allocatable: Resources
     attach_limits: AttachLimits
+    topology: Mapping[str, str]
+    """Labels that CSI drivers will give it."""
     free: Ints
     takes: dict[object, bool] = field(default_factory=dict)
     """By a class's static key: whether the node would take it, resources and other pods aside."""
@@ -123,7 +118,9 @@ class Offer:
         return self.flavour.nanos_per_hour
 
     def node(self, policy: Policy, claim: str) -> Node:
-        return machine_node(policy, self.group, self.flavour, self.zone, claim, self.allocatable, self.attach_limits)
+        return machine_node(
+            policy, self.group, self.flavour, self.zone, claim, self.allocatable, self.attach_limits, self.topology
+        )
 
     def would_take(self, cls: PodClass) -> bool:
         """Whether a machine of this offer is for pods of a class, room and other pods' wishes aside."""
@@ -136,7 +133,7 @@ class Offer:
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:
     """Every offer of every group, cheapest first, judged for the classes; the simulation is left as it was."""
-    learned, attach_limits = learned_allocatable(snapshot, policy.catalogue), learned_attach_limits(snapshot)
+    learned, attaching = learned_allocatable(snapshot, policy.catalogue), Attaching(policy, snapshot)
     kinds = [
         (group, flavour, zone)
         for group in policy.groups
@@ -156,7 +153,8 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
                 zone,
                 f"offer-{i}",
                 learned.get(flavour.name),
-                attach_limits.get(flavour.name, ()),
+                attaching.limits(flavour.name),
+                attaching.labels(group, zone),
             )
             for i, (group, flavour, zone) in enumerate(kinds)
         ]
@@ -170,6 +168,7 @@ def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classe
             zone,
             nodes[i].allocatable,
             nodes[i].attach_limits,
+            attaching.labels(group, zone),
             np.ascontiguousarray(free[:, i]),
             {key: bool(mask[i]) for key, mask in allowed.items()},
         )

@@ -17,6 +17,7 @@ from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.scaling.reaching import out_of_reach
 from htas.planning.scaling.refusing import refused_by_all
 from htas.planning.scaling.rental import Rental
 from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
@@ -215,7 +216,7 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {_closest(sim, policy, bought.offers, cls)}; {here}",
+            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}; {here}",
         )
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
@@ -228,6 +229,15 @@ def explain_shortage(
         return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
     blocking = max(bounds, key=lambda bound: (bound.reason in _PASSING, bound.what))
     return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
+
+
+def _obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
+    """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks."""
+    if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
+        told = out_of_reach(sim.world.volumes, cls, [offer.node(policy, "").labels for offer in offers])
+        if told is not None:
+            return told
+    return _closest(sim, policy, offers, cls)
 
 
 def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:

@@ -16,7 +16,7 @@ import htas
 from htas.cli.main import app
 from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
-from tests.unit.cli.dump import everything
+from tests.unit.cli.dump import everything, named, node, pod
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
 CONFIG = f"""
@@ -79,6 +79,26 @@ def test_a_dump_of_every_kind_is_planned_for(files: tuple[Path, Path]) -> None:
     assert {pod for item in made["launch"] for pod in item["pods"]} == {"default/batch-1", "default/batch-2"}
 
 
+def test_a_pod_is_bought_for_in_the_zone_of_its_cinder_volume(tmp_path: Path) -> None:
+    """No node of the zone is there; the one of another zone shows how Cinder's label reads."""
+    key = "topology.cinder.csi.openstack.org/zone"
+    zone_2 = {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": ["az-2"]}]}]}
+    driver = {"name": "cinder.csi.openstack.org", "topologyKeys": [key], "allocatable": {"count": 25}}
+    objects = [
+        node("control-plane", "10m", "1Gi", "az-1", **{key: "az-1"}),
+        named("CSINode", "control-plane", spec={"drivers": [driver]}),
+        pod("db", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}),
+        named("PersistentVolume", "pv", spec={"nodeAffinity": {"required": zone_2}, "csi": {"driver": driver["name"]}}),
+        named("PersistentVolumeClaim", "data", spec={"volumeName": "pv", "accessModes": ["ReadWriteOnce"]}),
+    ]
+    config, dump = tmp_path / "htas.yaml", tmp_path / "dump.json"
+    prices = "{flavours: [{name: small, cpu: 1, memory: 2Gi, pricePerHour: '0.02', zones: [az-1, az-2]}]}"
+    config.write_text(CONFIG.replace(str(PRICES), prices))
+    dump.write_text(json.dumps({"kind": "List", "items": objects}))
+    (launch,) = plan_json(config, dump)["launch"]
+    assert (launch["zone"], launch["pods"]) == ("az-2", ["default/db"])
+
+
 def test_the_same_dump_gives_the_same_bytes(files: tuple[Path, Path]) -> None:
     first, second = (htas_says("plan", "-c", files[0], "--from", files[1], "-o", "json").stdout for _ in range(2))
     assert first == second
@@ -127,7 +147,7 @@ def test_explain(files: tuple[Path, Path], words: tuple[str, str], told: str) ->
         pytest.param(
             ("explain", "pod", "nobody", "-c", "{config}", "--from", "{dump}"), 2, "there is none", id="no pod"
         ),
-        pytest.param(("plan",), 2, "Missing option", id="bad usage"),
+        pytest.param(("plan", "--no-such"), 2, "No such option", id="bad usage"),
         pytest.param(("plan", "-c", "{config}", "--at", "noon", "--from", "{dump}"), 2, "--at", id="no instant"),
         pytest.param(("replay", "99", "-c", "{config}"), 1, "nothing has been recorded yet", id="no database yet"),
         pytest.param(("history", "-c", "{config}"), 1, "nothing has been recorded yet", id="no history yet"),

@@ -25,6 +25,7 @@ from htas.model.policy import (
     Workload,
 )
 from htas.model.resources import Resources
+from htas.model.volumes import TopologyLabel, VolumeRules
 from tests.unit.config.files import GOOD, flavour, group, without
 
 DURATION, PRICE = TypeAdapter(Seconds), TypeAdapter(Nanos)
@@ -50,6 +51,13 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
 def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
     assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
+
+
+def test_what_is_taken_for_granted_of_volumes(tmp_path: Path) -> None:
+    topology = "topology: [{key: example.com/zone, zones: {az-1: room-1}, otherwise: room-0}]"
+    policy = policy_of(tmp_path, f"{GOOD}volumes: {{{topology}, attachLimits: {{b: 2, a: 25}}}}")
+    label = TopologyLabel("example.com/zone", {"az-1": "room-1"}, "room-0")
+    assert policy.volumes == VolumeRules((label,), (("a", 25), ("b", 2)))
 
 
 def test_batch_groups_are_packed_by_time_bins_unless_told_otherwise(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.unit.config.files import GOOD
 def told(tmp_path: Path, migration: str) -> list[str]:
     """What is said beside the result of a configuration that is sound."""
     config = tmp_path / "htas.yaml"
-    config.write_text(f"{GOOD}migration: {{{migration}}}\n")
+    config.write_text(f"{GOOD}provider: {{sandbox: {{}}}}\nmigration: {{{migration}}}\n")
     result = CliRunner().invoke(app, ["check", "--config", str(config)])
     assert result.exit_code == 0, result.stderr
     return result.stderr.splitlines()

@@ -441,6 +441,25 @@ GROUPS = [
     ),
 ]
 
+VOLUMES = [
+    pytest.param(
+        GOOD + "volumes: {topology: [{key: a/zone}, {key: a/zone}]}",
+        "htas.yaml:6 volumes.topology: a/zone is there more than once; write all its zones in one entry",
+        id="a label twice",
+    ),
+    pytest.param(
+        GOOD + "volumes: {topology: [{key: topology.kubernetes.io/zone}]}",
+        "htas.yaml:6 volumes.topology[0].key: 'topology.kubernetes.io/zone' is written by HTAS; remove it and write the "
+        "flavour's zones instead",
+        id="the zone itself",
+    ),
+    pytest.param(
+        GOOD + "volumes: {attachLimits: {d: -1}}",
+        "htas.yaml:6 volumes.attachLimits.d: '-1' is too small; write at least 0",
+        id="less than no volume",
+    ),
+]
+
 NODES = [
     pytest.param(
         group("labels: {'a b': x}"), f"{GROUP}.labels[\"a b\"]: 'a b' is no key; {KEY_RULE}", id="a label key"
@@ -580,7 +599,7 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "want"), [*KEYS, *NOT_YET, *MACHINES, *VALUES, *GROUPS, *NODES, *FILES])
+@pytest.mark.parametrize(("text", "want"), [*KEYS, *NOT_YET, *MACHINES, *VALUES, *GROUPS, *VOLUMES, *NODES, *FILES])
 def test_a_mistake_is_told_alone_with_its_place(tmp_path: Path, text: str | bytes, want: str) -> None:
     assert [line.replace(str(tmp_path), ".") for line in told(tmp_path, text)] == [want]
 

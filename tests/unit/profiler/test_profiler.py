@@ -127,7 +127,7 @@ def test_history_tells_what_and_why() -> None:
         launch=(
             Launch("c", "g", "m1.large", None, price, ("default/a", "default/b")),
             Launch("d", "g", "m1.large", None, price, ("default/c",)),
-            Launch("e", "g", "m1.large", None, price, (), "the minimum of group g"),
+            Launch("e", "g", "m1.large", None, price, (), "for the minimum of group g"),
             Launch("f", "g", "m1.large", None, price, ("default/d",)),
         ),
         remove=(Removing("n1", "c1", Removal.EMPTY, 137_100_000),),

@@ -162,6 +162,13 @@ def test_a_nodes_limits_may_come_before_it_or_after(live: LiveView) -> None:
     limits["spec"]["drivers"][0]["allocatable"]["count"] = 5
     put(live, limits)
     assert live.view().nodes[0].attach_limits == (("d", 5),)
+    limits["spec"]["drivers"][0]["topologyKeys"] = ["d/zone"]
+    before = live.changes
+    put(live, limits)
+    assert live.view().nodes[0].topology_keys == ("d/zone",)
+    assert live.changes > before
+    remove(live, limits)
+    assert (live.view().nodes[0].attach_limits, live.view().nodes[0].topology_keys) == ((), ())
 
 
 def test_what_can_be_asked_for_by_name(live: LiveView) -> None:

@@ -25,6 +25,7 @@ def test_a_node_with_everything() -> None:
     }
     ready = [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
     drivers = [{"name": "b", "allocatable": {"count": 20}}, {"name": "a", "allocatable": {"count": 3}}, {"name": "c"}]
+    drivers[0]["topologyKeys"], drivers[2]["topologyKeys"] = ["b/zone", "region"], ["c/zone", "region"]
     limits = manifest("CSINode", "n", spec={"drivers": drivers})
     (found,) = view_of(
         node("n", meta, spec, allocatable=offered, capacity={"cpu": "4"}, conditions=ready), limits
@@ -34,6 +35,7 @@ def test_a_node_with_everything() -> None:
     assert (found.provider_id, found.is_unschedulable, found.is_ready) == ("openstack:///1", True, True)
     assert found.taints == (Taint("k", Effect.NO_EXECUTE, "v"),)
     assert found.attach_limits == (("a", 3), ("b", 20))
+    assert found.topology_keys == ("b/zone", "c/zone", "region")
 
 
 def test_a_tier_that_there_is_none_of_is_told_and_the_node_goes_on() -> None:

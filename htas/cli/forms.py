@@ -1,0 +1,46 @@
+"""How results are printed, and by what they are split: the choices that options offer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Export(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class Sorted(StrEnum):
+    """By what nodes are sorted."""
+
+    NAME = "name"
+    CPU = "cpu"
+    MEMORY = "memory"
+    AGE = "age"
+    PRICE = "price"
+
+
+class Shell(StrEnum):
+    """Shells that can complete commands."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+class SimulationForm(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    YAML = "yaml"
+
+
+class CostBy(StrEnum):
+    GROUP = "group"
+    FLAVOUR = "flavour"
+    DAY = "day"
+    NAMESPACE = "namespace"
+    OWNER = "owner"

@@ -1,0 +1,71 @@
+"""Completion: what each shell is given to read, and what it is answered when somebody presses the key."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from htas.cli.forms import Shell
+from htas.cli.main import app
+
+ASKED = {
+    Shell.BASH: lambda words: {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)},
+    Shell.ZSH: lambda words: {"_TYPER_COMPLETE_ARGS": words},
+    Shell.FISH: lambda words: {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+"""How each shell tells what has been typed, by its script."""
+
+
+def script_of(shell: Shell) -> str:
+    said = CliRunner().invoke(app, ["completion", shell.value])
+    assert said.exit_code == 0, said.output
+    return said.stdout
+
+
+@pytest.mark.parametrize("shell", Shell)
+@pytest.mark.parametrize(
+    ("typed", "offered", "not_offered"),
+    [
+        pytest.param("htas hist", ["history"], ["top"], id="a verb"),
+        pytest.param("htas store ", ["init", "migrate", "check"], ["plan"], id="a verb of a group"),
+        pytest.param("htas top --so", ["--sort"], ["--watch"], id="an option"),
+        pytest.param("htas top --sort ", ["cpu", "memory", "age", "price", "name"], ["--sort"], id="its choices"),
+    ],
+)
+def test_what_is_offered(shell: Shell, typed: str, offered: list[str], not_offered: list[str]) -> None:
+    script = script_of(shell)
+    asked = ASKED[shell](typed)
+    assert all(name in script for name in asked)  # else the shell would ask in another way than this test
+    code = "from htas.cli.main import app; app(prog_name='htas')"
+    environment = {**os.environ, **asked, "_HTAS_COMPLETE": f"complete_{shell.value}"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    words = ended.stdout.replace('"', " ").replace(":", " ").split()
+    assert [word for word in offered if word not in words] == []
+    assert [word for word in not_offered if word in words] == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_by_the_script_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "htas").write_text(f"#!{sys.executable}\nfrom htas.cli.main import main\nmain()\n")
+    (tmp_path / "htas").chmod(0o755)
+    (tmp_path / "script").write_text(script_of(Shell.BASH))
+    typing = f"source {tmp_path}/script; COMP_WORDS=(htas cost --by own); COMP_CWORD=3; _htas_completion htas"
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
+    ended = subprocess.run(
+        ["bash", "-c", f'{typing}; echo "${{COMPREPLY[@]}}"'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+    assert ended.stdout.split() == ["owner"]

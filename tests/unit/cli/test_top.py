@@ -1,0 +1,171 @@
+"""htas top: what is shown, in which order, and how it fits a terminal; and how history tells times."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from htas.cli.forms import Sorted
+from htas.cli.instants import absolute, ago, length
+from htas.cli.main import app
+from htas.cli.top import Present, present_of, screen
+from htas.config.loader import load_configuration
+from htas.daemon.stores import open_store
+from htas.model.nodes import Node
+from htas.model.plan import Plan
+from htas.model.record import CycleRecord, Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterView
+from tests.builders import NOW, make_pod, make_policy, make_snapshot, owned_node, running
+from tests.unit.config.files import GOOD
+
+LONG_NAME = "production-batch-0123456789"
+
+
+def node(name: str, flavour: str, age_s: float, **more: Any) -> Node:
+    return owned_node(name, flavour=flavour, cpu="4", memory="8Gi", created_at=NOW - age_s, **more)
+
+
+VIEW = ClusterView(
+    (
+        node("a", "m1.large", 60.0),
+        node(LONG_NAME, "t3.xsmall", 7500.0),
+        node("c", "m1.medium", 86_400.0 * 3, is_ready=False),
+        node("d", "unpriced", 5.0),
+    ),
+    (
+        running(make_pod("p1", "3", "1Gi"), "a"),
+        running(make_pod("p2", "1", "6Gi"), LONG_NAME),
+        running(make_pod("p3", "100m", "128Mi"), "c"),
+        make_pod("waiting"),
+    ),
+)
+
+
+def present(sort: Sorted) -> Present:
+    return present_of(VIEW, NOW, make_policy(), sort)
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        (Sorted.NAME, ["a", "c", "d", LONG_NAME]),
+        (Sorted.CPU, ["a", LONG_NAME, "c", "d"]),
+        (Sorted.MEMORY, [LONG_NAME, "a", "c", "d"]),
+        (Sorted.AGE, ["c", LONG_NAME, "a", "d"]),
+        (Sorted.PRICE, ["a", "c", LONG_NAME, "d"]),
+    ],
+)
+def test_nodes_are_sorted(sort: Sorted, names: list[str]) -> None:
+    assert [line.node for line in present(sort).lines] == names
+
+
+def test_a_node_is_told_by_cpu_and_memory_age_and_price() -> None:
+    (line,) = [line for line in present(Sorted.NAME).lines if line.node == "a"]
+    assert (line.cpu, line.memory, line.pods, line.age_s, line.price_per_hour) == (0.75, 0.125, 1, 60, "0.2746")
+    assert line.created == absolute(NOW - 60)
+
+
+def printed(width: int, *, is_terminal: bool = True) -> list[str]:
+    console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(screen(present(Sorted.NAME), "USD", width, is_terminal=is_terminal))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"),
+    [
+        (80, "node flavour cpu memory age price/h state"),
+        (100, "node group flavour cpu memory pods age price/h state"),
+        (140, "node group flavour cpu memory pods age price/h state"),
+    ],
+)
+def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str) -> None:
+    head, names, *rows = printed(width)
+    assert head.endswith("4 nodes, 1 not ready  1 pod waits  0.4315 USD/h")
+    assert names.split() == columns.split()
+    assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME]
+    assert ("█" in "".join(rows)) == (width == 140)
+
+
+def test_nothing_but_text_goes_into_a_pipe() -> None:
+    assert "█" not in "".join(printed(1000, is_terminal=False))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59.9, "59s"), (60, "1m"), (200, "3m20s"), (600, "10m"), (7500, "2h5m"), (36_060, "10h"), (90_000, "1d1h"), (900_000, "10d")],
+)  # fmt: skip
+def test_lengths_of_time(seconds: float, text: str) -> None:
+    assert length(seconds) == text
+
+
+def test_instants() -> None:
+    assert absolute(0.0) == "1970-01-01T00:00:00Z"
+    assert ago(100.0, 300.0) == "3m20s ago"
+    assert ago(300.0, 100.0) == "1970-01-01T00:05:00Z"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A sandbox's store with one cycle: two binds that went well, one that failed, and a launch."""
+    (file := tmp_path / "htas.yaml").write_text(GOOD)
+    done, failed = OutcomeStatus.DONE, OutcomeStatus.FAILED
+    outcomes = (
+        Outcome("bind", "shop/one", done, "n1"),
+        Outcome("bind", "shop/two", done, "n1"),
+        Outcome("bind", "shop/three", failed, "node n1 is gone"),
+        Outcome("launch", "test-any-1", done, f"a reason of {'many ' * 60}words"),
+    )
+    store = open_store(load_configuration(file))
+    made = Plan(taken_at=NOW)
+    store.add_cycle(CycleRecord(id=0, at=NOW, stages=(), snapshot=make_snapshot(), plan=made, outcomes=outcomes))
+    store.close()
+    return file
+
+
+def history(config: Path, *words: str) -> list[str]:
+    said = CliRunner().invoke(app, ["history", "--config", str(config), *words])
+    assert said.exit_code == 0, said.output
+    return said.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "subjects", "last"),
+    [
+        pytest.param((), ["shop/three", "test-any-1"], "2 binds are left out; --binds shows them", id="decisions, and binds that failed"),
+        pytest.param(("--binds",), ["shop/one", "shop/two", "shop/three", "test-any-1"], None, id="all"),
+        pytest.param(("--verb", "bind"), ["shop/one", "shop/two", "shop/three"], None, id="binds are asked for by name"),
+    ],
+)  # fmt: skip
+def test_history_tells_decisions_and_binds_on_request(
+    config: Path, words: tuple[str, ...], subjects: list[str], last: str | None
+) -> None:
+    _, *rows = history(config, *words)
+    if last is not None:
+        assert rows.pop() == last
+    assert [row.split()[3] for row in rows] == subjects
+
+
+def test_off_a_terminal_an_entry_is_one_line_with_its_instant(config: Path) -> None:
+    (row,) = [row for row in history(config) if " launch " in row]
+    assert re.search(rf"\b{re.escape(absolute(NOW))}\b.*{'many ' * 60}words$", row)
+
+
+def test_an_export_has_every_bind(config: Path) -> None:
+    assert sum(",bind," in line for line in history(config, "-o", "csv")) == 3
+
+
+def test_the_present_is_exported_in_the_order_asked_for(config: Path) -> None:
+    said = CliRunner().invoke(app, ["top", "--config", str(config), "--sort", "price", "-o", "csv"])
+    assert (said.exit_code, said.stdout.splitlines()) == (
+        0,
+        ["node,group,flavour,zone,cpu,memory,pods,created,age_s,price_per_hour,state"],
+    )
+    refused = CliRunner().invoke(app, ["top", "--config", str(config), "--watch", "-o", "csv"])
+    assert (refused.exit_code, "leave out --watch" in refused.stderr) == (2, True)
