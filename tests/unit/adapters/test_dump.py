@@ -182,7 +182,6 @@ def test_constraints_are_read_whole() -> None:
             "Sometimes",
             id="an unknown spread mode",
         ),
-        pytest.param({"tolerations": [{"key": "a", "operator": "Like"}]}, "Like", id="an unknown toleration operator"),
     ],
 )
 def test_what_is_not_understood_is_named(spec: dict[str, Any], word: str) -> None:
