@@ -327,7 +327,7 @@ for command in (records.top, records.cost, records.history, records.replay):
 @app.command()
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
     """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined] # there, but not in its __all__
 
     typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
 
