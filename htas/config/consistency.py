@@ -70,7 +70,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
             continue
-        group, steps = setting.model(), ("nodeGroups", i)
+        group, steps = setting.model(is_simulated=_is_simulated(document)), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
         methods.add(group.cleaning.migration)
         if not group.is_elastic:
@@ -95,6 +95,12 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
             what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
             yield Problem(document.place(("limits", "maxNodes")), what)
         yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
+
+
+def _is_simulated(document: Document) -> bool:
+    """Whether the provider's nodes are; what is unsound about the provider is told elsewhere."""
+    provider = document.raw.get("provider")
+    return not (isinstance(provider, dict) and "openstack" in provider)
 
 
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:

@@ -44,6 +44,11 @@ class ProviderSetting(Section):
         assert chosen is not None
         return chosen
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its nodes are, and with them what runs there: such pods keep their progress when they move."""
+        return self.openstack is None
+
 
 class Configuration(Section):
     """The top level."""
@@ -76,8 +81,9 @@ class Configuration(Section):
         default=MigrationSetting(), description="How pods are moved with their progress."
     )
     max_wait_for_capacity: Seconds = Field(
-        default=120.0,
-        description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
+        default=180.0,
+        description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
+        "gatherFor with its cycle.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
@@ -85,8 +91,9 @@ class Configuration(Section):
         "about a launch. 0s: only for work that waits.",
     )
     gather_for: Seconds = Field(
-        default=0.0,
-        description="Batch work without room waits so long for more to be bought with it. 0s: bought for at once.",
+        default=40.0,
+        description="Batch work without room waits so long for more to be bought with it; 40s, two cycles. 0s: bought "
+        "for at once.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
 from htas.model.nodes import Node
 from htas.model.pods import Pod
@@ -129,7 +130,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     `expected_binds` (pod key to node) are binds issued and not yet observed; `held_back` tells until when pods whose
     bind failed are not bound again; `learned` is what a flavour's first Ready node really offered (allocatable).
-    `move_times` is what moves were seen to take, by method.
+    `move_times` is what moves were seen to take, by method; `machine_times` what machines did to come and to go.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     """
 
@@ -151,3 +152,4 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     memory: Memory = Memory()
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None
+    machine_times: MachineTimes = MachineTimes()

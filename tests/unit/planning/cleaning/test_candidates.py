@@ -161,8 +161,8 @@ def test_the_groups_rules_keep_an_empty_node(
     ("held_s", "goes"),
     [
         pytest.param(3600.0 - 1200.0, False, id="20 minutes are paid for"),
-        pytest.param(3600.0 - 76.0, False, id="one more cycle of 60 s still comes 15 s before the end"),
-        pytest.param(3600.0 - 75.0, True, id="the next cycle would be too late"),
+        pytest.param(3600.0 - 51.0, False, id="one more cycle of 20 s still comes 30 s before the end"),
+        pytest.param(3600.0 - 50.0, True, id="the next cycle would be too late"),
         pytest.param(3600.0 - 5.0, True, id="late, but not too late"),
         pytest.param(3600.0 + 5.0, False, id="the next hour is paid for"),
     ],
