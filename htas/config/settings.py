@@ -17,7 +17,7 @@ from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
-from htas.config.values import Name, Seconds, Section, Source, Text
+from htas.config.values import Name, Real, Seconds, Section, Source, Text
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
 
@@ -94,6 +94,12 @@ class Configuration(Section):
         default=40.0,
         description="Batch work without room waits so long for more to be bought with it; 40s, two cycles. 0s: bought "
         "for at once.",
+    )
+    max_rental_lengthening: Real | None = Field(
+        default=4.0,
+        gt=0,
+        description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
+        "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

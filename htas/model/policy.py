@@ -148,9 +148,7 @@ class CleaningRules(msgspec.Struct, frozen=True):
 
         On the paper's patterns rescheduling by them saves 3 to 8 % of the bill; by the others hardly a pod moves.
         """
-        return cls(
-            migration=migration, utilization_threshold=0.7, underutilized_for_s=60.0, queue_empty_for_s=0.0
-        )
+        return cls(migration=migration, utilization_threshold=0.7, underutilized_for_s=60.0, queue_empty_for_s=0.0)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -307,6 +305,12 @@ class Policy(msgspec.Struct, frozen=True):
     """
     gather_s: float = 40.0
     """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
+
+    max_rental_lengthening: float | None = 4.0
+    """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone.
+
+    None: it is put wherever there is room.
+    """
 
     def group(self, name: str | None) -> NodeGroup | None:
         for group in self.groups:  # asked for every node several times a plan: no generator

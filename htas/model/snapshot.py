@@ -75,7 +75,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more. `meant_for` are
     pods that wait for the machine that the cheapest mix bought for them, by claim: without it, a tight mix might not be
-    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced.
+    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced. `bought_for` are
+    the claims that were bought for waiting batch pods, and are room for them however long they are rented for it.
     """
 
     underutilized_since: Mapping[str, float] = {}
@@ -83,6 +84,7 @@ class Memory(msgspec.Struct, frozen=True):
     queue_empty_since: float | None = None
     meant_for: Mapping[str, str] = {}
     consolidated_at: Mapping[str, float] = {}
+    bought_for: Mapping[str, str] = {}
 
 
 ENDED_KEPT = 1000

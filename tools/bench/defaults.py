@@ -1,4 +1,4 @@
-"""What people get by default: the same days under every shipped configuration, and rules of rental switched off in turn.
+"""What people get by default: the same days under every shipped configuration, and rules of rental off in turn.
 
     python -m tools.bench.defaults days                        # eight paper days, every shipped configuration
     python -m tools.bench.defaults days my.yaml --seeds 4,5    # and one of your own
@@ -164,6 +164,7 @@ def _released_at_once(policy: Policy) -> Policy:
 
 SWITCHES: Mapping[str, Callable[[Policy], Policy]] = {
     "as shipped": lambda policy: policy,
+    "no bound on lengthening": lambda policy: msgspec.structs.replace(policy, max_rental_lengthening=None),
     "empty machines go at once": _released_at_once,
 }
 
