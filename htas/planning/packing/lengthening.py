@@ -131,16 +131,18 @@ class Lengthening:
             rows, np.maximum(until, now)
         )
         cost: Floats = self._price[rows] * np.maximum(more, 0.0)
-        needs = list(cls.needs)
-        offered = np.maximum(table.allocatable[np.ix_(needs, rows)], 1)
-        share = (cls.requests[needs][:, None] / offered).max(axis=0)
+        share: Floats = np.zeros(len(rows))
+        for resource in cls.needs:
+            offered = np.maximum(table.allocatable[resource, rows], 1)
+            share = np.maximum(share, cls.requests[resource] / offered)
         return np.where(until <= now, cost * share / EMPTY, cost)
 
     def _billed(self, rows: Ints, until: Floats) -> Floats:
         """Seconds that rows are billed for when they are given back at an instant."""
         period = self._billing.granularity_s
         held = np.ceil(np.maximum(until - self._since[rows], 0.0) / period) * period
-        return np.maximum(held, self._billing.minimum_s)
+        billed: Floats = np.maximum(held, self._billing.minimum_s)
+        return billed
 
     def _alone(self, cls: PodClass, count: int) -> float:
         return self._cheapest(cls, count)[0]
@@ -165,7 +167,11 @@ class Lengthening:
                 for offer in offers_of(self._sim, self._policy, self._snapshot, [cls])
                 if offer.would_take(cls) and self._allowance.bound(offer).count > 0
             ]
-            free = np.array([offer.free for offer in offers], dtype=np.int64).reshape(len(offers), len(self._sim.table.axis)).T
+            free = (
+                np.array([offer.free for offer in offers], dtype=np.int64)
+                .reshape(len(offers), len(self._sim.table.axis))
+                .T
+            )
             price = np.array([offer.price for offer in offers], dtype=np.float64)
             found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price)
         return found
