@@ -5,8 +5,8 @@
     python -m tools.bench.defaults rules --seeds 11,12,13 --billing 60,3600
     python -m tools.bench.defaults rules --trace openb_pod_list_default.csv --tasks 400 --slices 5,9,14
 
-Every configuration plays in the sandbox, on the prices and within the limits of `config/htas.yaml`: these are the
-user's own, the rest is how HTAS decides. `rules` plays `config/htas.yaml` as it is and with one rule off at a time.
+Every configuration plays in the sandbox, on the paper's prices and without limits: these are the user's own, the rest
+is how HTAS decides. `rules` plays `config/htas.yaml` as it is and with one rule off at a time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import msgspec
 import yaml
 
-from htas.config.loader import load_catalogue, load_configuration
+from htas.config.document import read_document
+from htas.config.loader import ConfigurationError, load_catalogue, load_configuration
 from htas.config.places import config_file
 from htas.experiments.contenders import Contender
 from htas.experiments.results import RunResult
@@ -101,17 +103,8 @@ def play(policy: Policy, work: Work) -> RunResult:
 
 
 def sandboxed(name: str) -> Policy:
-    """What a configuration says of deciding, in the sandbox: with the prices and the limits of `htas.yaml`."""
-    reference = load_configuration(config_file("htas.yaml")).policy
-    policy = _in_sandbox(_text_of(name))
-    theirs = {group.name: group for group in reference.groups}
-    groups = tuple(
-        msgspec.structs.replace(group, limits=theirs[group.name].limits if group.name in theirs else Limits())
-        for group in policy.groups
-    )
-    return msgspec.structs.replace(
-        policy, cluster=reference.cluster, catalogue=reference.catalogue, limits=reference.limits, groups=groups
-    )
+    """How a shipped configuration decides, or one by its path."""
+    return msgspec.structs.replace(in_sandbox(_text_of(name)), cluster="main")
 
 
 def _text_of(name: str) -> str:
@@ -122,20 +115,28 @@ def _text_of(name: str) -> str:
     return str(data["htas.yaml"])
 
 
-def _in_sandbox(text: str) -> Policy:
-    raw = yaml.load(text, yaml.BaseLoader)  # numbers keep their text, as the loader wants them
-    for key in ("kubernetes", "store", "http", "logging", "leaderElection"):
-        raw.pop(key, None)
-    raw["flavours"] = str(config_file("flavours/nectar.yaml"))
-    raw["provider"] = {"sandbox": {}}
-    raw.pop("limits", None)
-    for group in raw["nodeGroups"]:
-        for key in ("maxNodes", "maxCpu", "maxMemory", "maxPricePerHour"):
-            group.pop(key, None)
+def in_sandbox(text: str) -> Policy:
+    """The policy of a configuration's text on the paper's prices, without limits: how it decides, whatever provides."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "htas.yaml"
-        path.write_text(yaml.safe_dump(raw).replace("'true'", "true").replace("'false'", "false"))
+        path.write_text(text)
+        document, problems = read_document(path)
+        if document is None or problems:
+            raise ConfigurationError(tuple(problems))
+        path.write_text(yaml.safe_dump(_playable(document.raw)))
         return load_configuration(path).policy
+
+
+def _playable(raw: dict[str, Any]) -> dict[str, Any]:
+    """Without what is each user's own, and of the sandbox; numbers are text here, as the loader reads them."""
+    kept = {key: value for key, value in raw.items() if key not in _OWN}
+    groups = [{key: value for key, value in group.items() if key not in _LIMITS} for group in raw["nodeGroups"]]
+    prices = str(config_file("flavours/nectar.yaml"))
+    return {**kept, "flavours": prices, "provider": {"sandbox": {}}, "nodeGroups": groups}
+
+
+_OWN = ("kubernetes", "store", "http", "logging", "leaderElection", "limits")
+_LIMITS = ("maxNodes", "maxCpu", "maxMemory", "maxPricePerHour")
 
 
 def tell_days(names: Iterable[str], works: list[Work], processes: ProcessPoolExecutor) -> None:
