@@ -10,9 +10,12 @@ from htas.model.money import price_text
 from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal
 from htas.planning.cleaning.utilization import utilization
+from htas.planning.opening import open_simulation
+from htas.planning.packing.lengthening import in_words
 from htas.planning.run_length import run_length_s
 
 
@@ -27,6 +30,7 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     return [
         _what(pod, policy),
         *_where(pod, plan),
+        *_refused_room(pod, snapshot, plan, policy),
         *explain_tier(pod, snapshot, plan, policy),
         *_movable(pod, snapshot, policy),
         *_constraints(pod),
@@ -74,6 +78,17 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"
             yield from (f"  {count} node(s): {reason}" for reason, count in sorted(item.nodes.items()))
+
+
+def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
+    """Which node has room for a job that is bought for all the same: it would be rented too long."""
+    if not any(pod.key in launch.pods for launch in plan.launch):
+        return  # one that waits is told by the plan
+    opening = open_simulation(snapshot, policy, snapshot.taken_at)
+    judge = opening.lengthening
+    bargain = judge.best_refused(opening.book.class_of(pod)) if judge is not None else None
+    if bargain is not None:
+        yield f"{Unplaced.OWN_MACHINE_CHEAPER}: {in_words(bargain, policy)}"
 
 
 def _movable(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, ValidationInfo, field_validator
 
 from htas.config.values import Count, Real, Seconds, Section, Share, Switch
-from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, MigrationMethod
+from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, MigrationMethod, Workload
 
 
 class ConsolidationSetting(Section):
@@ -37,32 +37,38 @@ class CleaningSetting(Section):
     """When and how nodes are emptied and released."""
 
     enabled: Switch = Field(default=True, description="false: nodes are never emptied or released.")
-    utilization_threshold: Share = Field(
-        default=0.5,
+    utilization_threshold: Share | None = Field(
+        default=None,
         description="0 to 1: requests over allocatable, the greater of cpu and memory; nodes at or below are emptied. "
-        "A half: the paper's Table 6, and Cluster Autoscaler's default.",
+        "null: 0.7 for batch groups whose moves keep progress, else 0.5 (Cluster Autoscaler's default).",
     )
-    underutilized_for: Seconds = Field(
-        default=300.0, description="How long a node is under-used before it is emptied; 5m, as queueEmptyFor."
+    underutilized_for: Seconds | None = Field(
+        default=None, description="How long a node is under-used before it is emptied; null: 1m for those, else 5m."
     )
-    queue_empty_for: Seconds = Field(
-        default=300.0, description="How long no work has waited before nodes are emptied; 5m (paper, section 4 (5))."
+    queue_empty_for: Seconds | None = Field(
+        default=None,
+        description="How long no work has waited before nodes are emptied; null: 0s for those, else 5m "
+        "(paper, section 4 (5)).",
     )
-    migration: MigrationMethod = Field(
-        default=MigrationMethod.EVICT,
+    migration: MigrationMethod | None = Field(
+        default=None,
         description="evict: pods start again. replace: services start elsewhere before they end. Others keep their "
-        "progress: checkpoint (simulated nodes), kubelet-checkpoint (containerd 2.2, 2.3), command (your own).",
+        "progress: checkpoint (simulated nodes), kubelet-checkpoint (containerd 2.2, 2.3), command (your own). null: "
+        "checkpoint for batch groups on simulated nodes, else evict.",
     )
     migration_time: Seconds = Field(
         default=10.0,
         description="What one move takes until some were measured; 10s (paper 6.3). Work that ends sooner stays.",
     )
     empty_release: EmptyRelease = Field(
-        default=EmptyRelease.AT_ONCE, description="at-once, or before-next-billing-period: idle time paid is kept."
+        default=EmptyRelease.BEFORE_BILLING,
+        description="before-next-billing-period: kept for as long as the price file's billing has it paid; at-once.",
     )
     empty_for: Seconds = Field(default=0.0, description="How long a node is empty before it goes. 0s: at once.")
-    release_ahead: Seconds = Field(
-        default=15.0, description="With before-next-billing-period: how long before its end; 15s, a release is slow."
+    release_ahead: Seconds | None = Field(
+        default=None,
+        description="With before-next-billing-period: how long before its end; null: a scheduling cycle, and "
+        "what releases were seen to take; 10s at least.",
     )
     delay_after_launch: Seconds = Field(
         default=0.0, description="A node Ready for less is left alone. 0s: the queue's and node's delays suffice."
@@ -108,23 +114,27 @@ class CleaningSetting(Section):
 
     @field_validator("release_ahead")
     @classmethod
-    def _has_an_effect(cls, ahead: float, info: ValidationInfo) -> float:
-        if (
-            ahead != cls.model_fields["release_ahead"].default
-            and info.data.get("empty_release") is EmptyRelease.AT_ONCE
-        ):
+    def _has_an_effect(cls, ahead: float | None, info: ValidationInfo) -> float | None:
+        if ahead is not None and info.data.get("empty_release") is EmptyRelease.AT_ONCE:
             raise ValueError(
                 f"has an effect with `emptyRelease: {EmptyRelease.BEFORE_BILLING}` alone; write that or remove it"
             )
         return ahead
 
-    def model(self) -> CleaningRules:
+    def model(self, workload: Workload, *, is_simulated: bool) -> CleaningRules:
+        """The rules for a group of such work; `is_simulated`: its nodes are, so that their pods can be checkpointed."""
+        method, rules = self.migration, CleaningRules()
+        if method is None:
+            can_move = is_simulated and workload is Workload.BATCH
+            method = MigrationMethod.CHECKPOINT if can_move else MigrationMethod.EVICT
+        if workload is Workload.BATCH and method.keeps_progress:
+            rules = CleaningRules.early(method)
         return CleaningRules(
             enabled=self.enabled,
-            utilization_threshold=self.utilization_threshold,
-            underutilized_for_s=self.underutilized_for,
-            queue_empty_for_s=self.queue_empty_for,
-            migration=self.migration,
+            utilization_threshold=_or(self.utilization_threshold, rules.utilization_threshold),
+            underutilized_for_s=_or(self.underutilized_for, rules.underutilized_for_s),
+            queue_empty_for_s=_or(self.queue_empty_for, rules.queue_empty_for_s),
+            migration=method,
             migration_seconds=self.migration_time,
             empty_release=self.empty_release,
             empty_for_s=self.empty_for,
@@ -140,3 +150,7 @@ class CleaningSetting(Section):
             skip_custom_controller_pods=self.skip_custom_controller_pods,
             consolidation=self.consolidation.model(),
         )
+
+
+def _or(stated: float | None, default: float) -> float:
+    return default if stated is None else stated

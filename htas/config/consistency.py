@@ -70,7 +70,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
             continue
-        group, steps = setting.model(), ("nodeGroups", i)
+        group, steps = setting.model(is_simulated=_is_simulated(document)), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
         methods.add(group.cleaning.migration)
         if not group.is_elastic:
@@ -105,6 +105,12 @@ def _nobody_to_ask(document: Document) -> Iterator[Problem]:
     if is_sandbox and isinstance(http, dict) and http.get("tokenReview") is True:
         what = "needs an API server, which the sandbox has not; write http.tokenFile"
         yield Problem(document.place(("http", "tokenReview")), what)
+
+
+def _is_simulated(document: Document) -> bool:
+    """Whether the provider's nodes are; what is unsound about the provider is told elsewhere."""
+    provider = document.raw.get("provider")
+    return not (isinstance(provider, dict) and "openstack" in provider)
 
 
 def _cannot_move(document: Document, group: NodeGroup, steps: Steps) -> Iterator[Problem]:

@@ -225,7 +225,8 @@ class GroupSetting(LimitsSetting):
             raise ValueError("has an effect with `tier: edge` alone: other groups are elastic; write that or remove it")
         return elastic
 
-    def model(self) -> NodeGroup:
+    def model(self, *, is_simulated: bool) -> NodeGroup:
+        """The group as it is planned for; `is_simulated`: of a provider whose nodes are (ProviderSetting)."""
         return NodeGroup(
             name=self.name,
             workload=self.workload,
@@ -242,5 +243,5 @@ class GroupSetting(LimitsSetting):
             memory_weight=self.autoscaling.weights.memory,
             mix_budget_s=self.autoscaling.budget,
             startup_s=self.autoscaling.startup,
-            cleaning=self.cleaning.model(),
+            cleaning=self.cleaning.model(self.workload, is_simulated=is_simulated),
         )

@@ -135,7 +135,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
     return Policy(
         cluster=settings.cluster,
         catalogue=msgspec.structs.replace(catalogue, flavours=flavours),
-        groups=tuple(group.model() for group in settings.node_groups),
+        groups=tuple(group.model(is_simulated=settings.provider.is_simulated) for group in settings.node_groups),
         scheduler_name=settings.scheduler_name,
         limits=settings.limits.limits(),
         cycles=settings.cycles.model(),
@@ -148,4 +148,5 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,
+        max_rental_lengthening=settings.max_rental_lengthening,
     )

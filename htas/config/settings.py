@@ -17,7 +17,7 @@ from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
-from htas.config.values import Name, Seconds, Section, Source, Text
+from htas.config.values import Name, Real, Seconds, Section, Source, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -44,6 +44,11 @@ class ProviderSetting(Section):
         chosen = self.sandbox or self.kwok or self.openstack
         assert chosen is not None
         return chosen
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its nodes are, and with them what runs there: such pods keep their progress when they move."""
+        return self.openstack is None
 
 
 class Configuration(Section):
@@ -77,8 +82,9 @@ class Configuration(Section):
         default=MigrationSetting(), description="How pods are moved with their progress."
     )
     max_wait_for_capacity: Seconds = Field(
-        default=120.0,
-        description="How long batch work may wait for nodes about to free before one is bought; 2m, about a launch.",
+        default=180.0,
+        description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
+        "gatherFor with its cycle.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
@@ -86,8 +92,15 @@ class Configuration(Section):
         "about a launch. 0s: only for work that waits.",
     )
     gather_for: Seconds = Field(
-        default=0.0,
-        description="Batch work without room waits so long for more to be bought with it. 0s: bought for at once.",
+        default=40.0,
+        description="Batch work without room waits so long for more to be bought with it; 40s, two cycles. 0s: bought "
+        "for at once.",
+    )
+    max_rental_lengthening: Real | None = Field(
+        default=4.0,
+        gt=0,
+        description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
+        "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

@@ -205,6 +205,7 @@ class Daemon:
         if newest and newest[0].at <= now:
             before = newest[0].snapshot
             self._moves.begin(before.move_times, before.failed_moves, newest[0].at)
+            self._machines.times = before.machine_times
 
     def _repair(self) -> list[Outcome]:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
@@ -258,6 +259,7 @@ class Daemon:
             cloud_problem=cloud.problem,
             learned=ports.store.learned(),
             move_times=dict(self._moves.times),
+            machine_times=self._machines.times,
             failed_moves=self._moves.failed(now),
             memory=self._memory,
             rearrangement=ports.store.rearrangement(),

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
 from htas.model.policy import Timeouts
 
@@ -97,6 +98,15 @@ def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts
     if now - claim.since >= limit:
         return Step(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
     return Step(claim.state)
+
+
+def timed(times: MachineTimes, claim: NodeClaim, state: ClaimState, now: float) -> MachineTimes:
+    """What a claim that comes to a state teaches of how long machines take to come and to go."""
+    if state is ClaimState.READY and claim.is_coming and claim.ready_at is None:
+        return times.started(now - claim.created_at)
+    if state is ClaimState.RELEASED and claim.state is ClaimState.DRAINING and claim.leaving_since is not None:
+        return times.released(now - claim.leaving_since)
+    return times
 
 
 def in_state(claim: NodeClaim, step: Step, now: float) -> NodeClaim:

@@ -12,11 +12,12 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.claim_life import Step, Then, in_state, next_step, timed
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.machine_times import MachineTimes
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
 from htas.model.plan import Launch
 from htas.model.policy import Policy
@@ -44,6 +45,7 @@ class Machines:
         self._ports = ports
         self._backoffs = backoffs
         self.cloud = cloud
+        self.times = MachineTimes()
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time."""
@@ -179,7 +181,7 @@ class Machines:
         store = self._ports.store
         store.put_bill(Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at))
         state = _SHOWN.get(instance.state, ClaimState.REQUESTED)
-        known = msgspec.structs.replace(claim, instance=instance.id)
+        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
         return store.put_claim(
             in_state(known, Step(state), self._ports.clock.now()) if claim.state is ClaimState.WANTED else known
         )
@@ -203,8 +205,11 @@ class Machines:
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
         if step.state is not claim.state:
+            self.times = timed(self.times, claim, step.state, now)
+            ready_at = now if claim.ready_at is None and step.state is ClaimState.READY else claim.ready_at
+            name = node.name if node is not None else None
             claim = self._ports.store.put_claim(
-                msgspec.structs.replace(in_state(claim, step, now), node=node.name if node is not None else None)
+                msgspec.structs.replace(in_state(claim, step, now), node=name, ready_at=ready_at)
             )
             self._learn_from(was, claim, step, node)
         if step.then is Then.CLEAN_UP:
@@ -297,6 +302,8 @@ class Machines:
             zone=instance.zone,
             instance=instance.id,
             nanos_per_hour=flavour.nanos_per_hour if flavour is not None else 0,
+            rented_at=instance.created_at,
+            ready_at=now,
         )
         try:
             self._ports.store.put_claim(claim)

@@ -70,6 +70,15 @@ class NodeClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     replaces: tuple[str, ...] = ()
     """Nodes that are to be emptied once it is Ready: it was bought to replace them."""
     version: int = 0
+    rented_at: float | None = None
+    """When the cloud began to charge for it, as its bill has it; None: it was not told."""
+    ready_at: float | None = None
+    """When its node was first Ready; of a machine that was adopted, when it was found."""
+
+    @property
+    def rented_since(self) -> float:
+        """The instant its billing periods are counted from."""
+        return self.created_at if self.rented_at is None else self.rented_at
 
     @property
     def is_coming(self) -> bool:

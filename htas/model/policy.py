@@ -113,16 +113,19 @@ class Consolidation(msgspec.Struct, frozen=True):
 
 
 class CleaningRules(msgspec.Struct, frozen=True):
-    """When and how a group's nodes are emptied. Defaults are Cluster Autoscaler's where it has the same rule."""
+    """When and how a group's nodes are emptied. Defaults are Cluster Autoscaler's where it has the same rule.
+
+    `early` is for groups whose moves cost seconds and repeat nothing.
+    """
 
     enabled: bool = True
     utilization_threshold: float = 0.5
     underutilized_for_s: float = 300.0
     queue_empty_for_s: float = 300.0
     migration: MigrationMethod = MigrationMethod.EVICT
-    empty_release: EmptyRelease = EmptyRelease.AT_ONCE
-    release_ahead_s: float = 15.0
-    """With `before-next-billing-period`: how long before the period ends an empty node is let go."""
+    empty_release: EmptyRelease = EmptyRelease.BEFORE_BILLING
+    release_ahead_s: float | None = None
+    """With `before-next-billing-period`: how long before the period ends an empty node is let go; None: as measured."""
     empty_for_s: float = 0.0
     ignore_daemonset_utilization: bool = True
     ignore_mirror_utilization: bool = True
@@ -139,6 +142,14 @@ class CleaningRules(msgspec.Struct, frozen=True):
     migration_seconds: float = 10.0
     """What moving a pod takes until it was measured: T = C ÷ B + K (HTAS paper 5.3). Judges whether a move pays."""
     consolidation: Consolidation = Consolidation()
+
+    @classmethod
+    def early(cls, migration: MigrationMethod) -> CleaningRules:
+        """The measured rules of batch work that keeps its progress: nodes two thirds full go, after a minute.
+
+        On the paper's patterns rescheduling by them saves 3 to 8 % of the bill; by the others hardly a pod moves.
+        """
+        return cls(migration=migration, utilization_threshold=0.7, underutilized_for_s=60.0, queue_empty_for_s=0.0)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -177,7 +188,7 @@ class NodeGroup(msgspec.Struct, frozen=True):
 class Cycles(msgspec.Struct, frozen=True):
     scheduling_s: float = 20.0
     autoscaling_s: float = 20.0
-    cleaning_s: float = 60.0
+    cleaning_s: float = 20.0
     batch_idle_s: float = 0.2
     batch_max_s: float = 2.0
 
@@ -283,7 +294,7 @@ class Policy(msgspec.Struct, frozen=True):
     fallback: Fallback = Fallback()
     migration: MigrationSettings = MigrationSettings()
     edge: EdgePolicy = EdgePolicy()
-    max_wait_for_capacity_s: float = 120.0
+    max_wait_for_capacity_s: float = 180.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
 
     Then it is also placed before batch pods that have waited less.
@@ -294,8 +305,14 @@ class Policy(msgspec.Struct, frozen=True):
     Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
     """
     volumes: VolumeRules = VolumeRules()
-    gather_s: float = 0.0
+    gather_s: float = 40.0
     """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
+
+    max_rental_lengthening: float | None = 4.0
+    """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone.
+
+    None: it is put wherever there is room.
+    """
 
     def group(self, name: str | None) -> NodeGroup | None:
         for group in self.groups:  # asked for every node several times a plan: no generator

@@ -24,6 +24,8 @@ class Unplaced(StrEnum):
     """Every flavour that would hold it failed recently and is not asked for yet."""
     CAPACITY_FREES_SOON = "CapacityFreesSoon"
     """Batch nodes end their work before a purchase could arrive (the 0-bin, HTAS paper Algorithm 4)."""
+    OWN_MACHINE_CHEAPER = "OwnMachineCheaper"
+    """Nodes with room would be rented longer for it than is worth it: a machine of its own is bought in a moment."""
     GATHERING = "GatheringForPurchase"
     """Batch work waits a moment for more of it to be bought with it."""
     SCHEDULING_GATED = "SchedulingGated"

@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
 from htas.model.nodes import Node
 from htas.model.pods import Pod
@@ -74,7 +75,8 @@ class Memory(msgspec.Struct, frozen=True):
 
     `underutilized_since` and `empty_since` by node; `queue_empty_since` is when no pod waited any more. `meant_for` are
     pods that wait for the machine that the cheapest mix bought for them, by claim: without it, a tight mix might not be
-    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced.
+    found again once the machines come. `consolidated_at` is when a group's nodes were last replaced. `bought_for` are
+    the claims that were bought for waiting batch pods, and are room for them however long they are rented for it.
     """
 
     underutilized_since: Mapping[str, float] = {}
@@ -82,6 +84,7 @@ class Memory(msgspec.Struct, frozen=True):
     queue_empty_since: float | None = None
     meant_for: Mapping[str, str] = {}
     consolidated_at: Mapping[str, float] = {}
+    bought_for: Mapping[str, str] = {}
 
 
 ENDED_KEPT = 1000
@@ -131,7 +134,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
 
     `expected_binds` (pod key to node) are binds issued and not yet observed; `held_back` tells until when pods whose
     bind failed are not bound again; `learned` is what a flavour's first Ready node really offered (allocatable).
-    `move_times` is what moves were seen to take, by method.
+    `move_times` is what moves were seen to take, by method; `machine_times` what machines did to come and to go.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     """
 
@@ -153,3 +156,4 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     memory: Memory = Memory()
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None
+    machine_times: MachineTimes = MachineTimes()

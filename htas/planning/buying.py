@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from htas.model.plan import UnplacedPod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, WorkKind
 from htas.model.reasons import Unplaced
 from htas.planning.feasibility.message import summary
+from htas.planning.packing.lengthening import NO_BARGAIN, in_words
 from htas.planning.scaling.batch import wait_for_zero_bin
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.gathering import gathering
@@ -49,6 +50,8 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
     steady = steady_work(opening.book, policy, snapshot.cluster.pods, situation.now) if has_need else ()
     buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer, ahead_of_need, steady)
     for demand in demands:
+        if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
+            demand.count -= opening.placer.anywhere().place(opening.sim, demand.cls, demand.count)
         if demand.count:
             refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
             reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
@@ -81,8 +84,7 @@ def _gathering(situation: Situation, demands: Sequence[Demand]) -> list[Unplaced
     policy, told = situation.policy, list[UnplacedPod]()
     message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
     for demand in gathering(policy, demands, situation.now):
-        refusals = situation.opening.sim.diagnose(demand.cls)
-        told += _told(demand.youngest(demand.count), Unplaced.GATHERING, message, refusals)
+        told += _waiting(situation, demand, Unplaced.GATHERING, message, {})
         demand.leave_out(demand.count)
     return told
 
@@ -92,8 +94,21 @@ def _not_due(situation: Situation, demands: Iterable[Demand]) -> list[UnplacedPo
     for demand in demands:
         refusals = sim.diagnose(demand.cls)
         message = f"waits for the next cycle; {summary(refusals, sim.open_rows())}"
-        told += _told(demand.youngest(demand.count), Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
+        told += _waiting(situation, demand, Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
     return told
+
+
+def _waiting(
+    situation: Situation, demand: Demand, reason: Unplaced, message: str, refusals: dict[str, int]
+) -> list[UnplacedPod]:
+    """Those that wait to be bought for; where a node has room that would be rented too long, they are told that."""
+    opening = situation.opening
+    refusals = refusals or opening.sim.diagnose(demand.cls)
+    bargain = opening.lengthening.best_refused(demand.cls) if opening.lengthening is not None else None
+    if opening.lengthening is not None and bargain is not None:
+        refusals = {**refusals, NO_BARGAIN: opening.lengthening.refused(demand.cls)}
+        reason, message = Unplaced.OWN_MACHINE_CHEAPER, f"{in_words(bargain, situation.policy)}; {message}"
+    return _told(demand.youngest(demand.count), reason, message, refusals)
 
 
 def _told(pods: Iterable[Pod], reason: Unplaced, message: str, refusals: dict[str, int]) -> list[UnplacedPod]:

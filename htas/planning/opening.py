@@ -19,6 +19,7 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import Ints, PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
+from htas.planning.packing.lengthening import Lengthening
 from htas.planning.packing.placing import Placer, Pool, pool_ranks, pools_of
 from htas.planning.rearrangement.reservations import Reservation, reserve, withheld_from
 from htas.planning.rearrangement.slots import standing
@@ -54,6 +55,8 @@ class Opening:
     """The one under way, as far as it has come."""
     reservations: tuple[Reservation, ...] = ()
     """Its open slots. Their room is kept, and pods they are for are not among those to place."""
+    lengthening: Lengthening | None = None
+    """What nodes are refused for that batch work would have rented too long; None: none is."""
 
 
 def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Opening:
@@ -84,10 +87,12 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     if withheld:
         theirs = {pod.uid for pod in withheld}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
+    most = policy.max_rental_lengthening
+    lengthening = Lengthening(sim, snapshot, policy, running, most) if most is not None else None
     return Opening(
         sim,
         book,
-        _placer(policy, nodes, coming),
+        _placer(policy, nodes, coming, lengthening),
         running,
         waiting,
         gated,
@@ -98,6 +103,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
         withheld,
         stands.rearrangement if stands is not None else None,
         reservations,
+        lengthening,
     )
 
 
@@ -148,7 +154,7 @@ def _rows(snapshot: ClusterSnapshot, policy: Policy) -> tuple[list[Node], set[st
     return [nodes[at] for at in order], names, awaited
 
 
-def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
+def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str], lengthening: Lengthening | None) -> Placer:
     """Pools: what is there before what is on its way, so that no pod waits for a machine while a node has room."""
     pools = []
     for pool in pools_of(policy, nodes):
@@ -156,7 +162,7 @@ def _placer(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> Placer:
         middle = pool.rows.start + there
         pools.append(Pool(pool.group, slice(pool.rows.start, middle), pool.is_edge))
         pools.append(Pool(pool.group, slice(middle, pool.rows.stop), pool.is_edge, is_coming=True))
-    return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop])
+    return Placer(policy, [pool for pool in pools if pool.rows.start < pool.rows.stop], lengthening)
 
 
 def _offered_names(policy: Policy, nodes: Iterable[Node]) -> set[str]:

@@ -146,7 +146,7 @@ def _clean(
     return clean(
         opening.sim,
         opening.book,
-        opening.placer,
+        opening.placer.anywhere(),
         snapshot,
         situation.policy,
         situation.now,

@@ -8,7 +8,7 @@ import msgspec
 
 from htas.model.nodes import Node
 from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
-from htas.model.pods import Pod
+from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm
 from htas.model.reasons import Unplaced
 from htas.planning.buying import Buying
@@ -48,7 +48,9 @@ def written(
         remove=cleaning.remove,
         unplaced=_unplaced(situation, falling_back),
         kept=cleaning.kept,
-        memory=msgspec.structs.replace(cleaning.memory, meant_for=_meant(situation, launch, placements)),
+        memory=msgspec.structs.replace(
+            cleaning.memory, meant_for=_meant(situation, launch, placements), bought_for=_bought_for(situation, launch)
+        ),
     )
 
 
@@ -77,6 +79,17 @@ def _meant(situation: Situation, launch: Sequence[Launch], placements: Placement
     claims = {claim.id for claim in snapshot.claims}
     meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
     return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
+
+
+def _bought_for(situation: Situation, launch: Sequence[Launch]) -> dict[str, str]:
+    """Batch pods that wait for a machine that was bought for them, now or in an earlier plan."""
+    if situation.opening.lengthening is None:
+        return {}
+    waiting = {pod.key for pod in situation.opening.waiting if pod.kind is WorkKind.BATCH}
+    claims = {claim.id for claim in situation.snapshot.claims}
+    before = situation.snapshot.memory.bought_for
+    bought = {pod: claim for pod, claim in before.items() if pod in waiting and claim in claims}
+    return bought | {pod: item.claim for item in launch for pod in item.pods if pod in waiting}
 
 
 def _binds(

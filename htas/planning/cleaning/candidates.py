@@ -54,6 +54,7 @@ class Question:
         self.is_due = is_due
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
+        self.release_s = snapshot.machine_times.release_s
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
@@ -174,7 +175,7 @@ def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | Non
     """An empty node goes at once, after a while, or just before it would be paid for again.
 
     With `before-next-billing-period` it goes in the last cleaning cycle that still comes `release_ahead_s` before the
-    period's end: hourly billing, a cycle of 60 s and 15 s ahead mean 75 s to 15 s before the hour is full.
+    period's end: hourly billing, cycles of 20 s and a release of 10 s mean 50 s to 30 s before the hour is full.
     """
     name, rules, policy = candidate.node.name, candidate.group.cleaning, question.policy
     if not question.is_due:
@@ -184,14 +185,21 @@ def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | Non
         return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
     if rules.empty_release is EmptyRelease.BEFORE_BILLING:
         left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
-        if left > rules.release_ahead_s + policy.cycles.cleaning_s:
+        if left > _release_ahead_s(rules, question) + policy.cycles.cleaning_s:
             return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
 
 
+def _release_ahead_s(rules: CleaningRules, question: Question) -> float:
+    """As stated, else as measured: the cloud is asked in the cycle after the decision, and takes as long as it did."""
+    if rules.release_ahead_s is not None:
+        return rules.release_ahead_s
+    return question.policy.cycles.scheduling_s + question.release_s
+
+
 def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
     """How long a machine is paid for already: 40 s into a minute, 20 s."""
-    held = now - claim.created_at
+    held = now - claim.rented_since
     return billing.billed_seconds(held) - held
 
 

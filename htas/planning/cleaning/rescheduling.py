@@ -97,7 +97,7 @@ class Rescheduler:
         if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
             return None
         rules, billing = candidate.group.cleaning, self.policy.catalogue.billing
-        held = self.now - candidate.claim.created_at
+        held = self.now - candidate.claim.rented_since
         left = max(remaining_s(pod, self.policy, self.now) for pod in pods)
         saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self._moves_s(rules, pods))
         repeated = 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from htas.model.edge import Tier
 from htas.model.nodes import Node
 from htas.model.pods import WorkKind
 from htas.model.policy import Policy
-from htas.planning.classes import Ints, PodClass
+from htas.planning.classes import Bools, Ints, PodClass
 from htas.planning.feasibility.resources import how_many
 from htas.planning.packing.orders import BestFit, Order, TimeBinBestFit, order_of
 from htas.planning.simulation import Simulation
@@ -51,11 +52,19 @@ def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
     return pools
 
 
-class Placer:
-    """Places classes over the pools it was given."""
+class Judge(Protocol):
+    """What may refuse rows that have room (`Lengthening`)."""
 
-    def __init__(self, policy: Policy, pools: Sequence[Pool]) -> None:
+    def worth(self, cls: PodClass, rows: Ints, count: int) -> Bools: ...
+
+
+class Placer:
+    """Places classes over the pools it was given, on rows that its judge allows; without one wherever there is room."""
+
+    def __init__(self, policy: Policy, pools: Sequence[Pool], judge: Judge | None = None) -> None:
         self.pools = tuple(pools)
+        self._policy = policy
+        self._judge = judge
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
         self._taken = {
             kind: tuple(pool for pool in _in_turn(self.pools, kind) if pool.group not in closed)
@@ -72,8 +81,12 @@ class Placer:
             for pool in self._taken[cls.kind] if cls.is_ours else self.pools:
                 if placed == count:
                     break
-                placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls))
+                placed += fill(sim, cls, count - placed, pool.rows, self._order(pool, cls), self._judge)
         return placed
+
+    def anywhere(self) -> Placer:
+        """One that places wherever there is room."""
+        return self if self._judge is None else Placer(self._policy, self.pools)
 
     def _order(self, pool: Pool, cls: PodClass) -> Order:
         order = self._orders.get(pool.group)
@@ -93,23 +106,23 @@ def _in_turn(pools: Sequence[Pool], kind: WorkKind) -> list[Pool]:
     return sorted(pools, key=lambda pool: (pool.is_coming, pool.is_edge == (kind is WorkKind.BATCH)))
 
 
-def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:
+def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, judge: Judge | None = None) -> int:
     """Place up to `count` pods on rows of a slice in an order's preference; returns how many found room."""
     if count > 1 and order.is_stable and not cls.is_dynamic:
-        return _fill_in_counts(sim, cls, count, rows, order)
+        return _fill_in_counts(sim, cls, count, rows, order, judge)
     for placed in range(count):
-        here = _rows_for(sim, cls, rows)
+        here = _rows_for(sim, cls, rows, 1, judge)
         if not len(here):
             return placed
         sim.place(cls, int(here[0]) if len(here) == 1 else _best(here, order.keys(sim, cls, here)))
     return count
 
 
-def _rows_for(sim: Simulation, cls: PodClass, rows: slice) -> Ints:
-    """The rows of a slice on which one more pod of a class fits."""
+def _rows_for(sim: Simulation, cls: PodClass, rows: slice, count: int, judge: Judge | None) -> Ints:
+    """The rows of a slice on which one more pod of a class fits, of `count` that are to be placed."""
     here: Ints = sim.feasible(cls, rows).nonzero()[0]
     here += rows.start
-    return here
+    return here if judge is None or not len(here) else here[judge.worth(cls, here, count)]
 
 
 def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
@@ -123,8 +136,8 @@ def _best(rows: Ints, keys: tuple[Ints, ...]) -> int:
     return int(rows[left[0]])
 
 
-def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order) -> int:
-    here = _rows_for(sim, cls, rows)
+def _fill_in_counts(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, judge: Judge | None) -> int:
+    here = _rows_for(sim, cls, rows, count, judge)
     if not len(here):
         return 0
     if len(here) > 1:

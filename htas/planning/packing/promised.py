@@ -21,7 +21,8 @@ from htas.planning.situation import Situation
 
 def place(situation: Situation) -> list[Demand]:
     """Place the waiting pods in the opening's simulation; returns what has no room, in placing order."""
-    opening, meant_for = situation.opening, situation.snapshot.memory.meant_for
+    opening, memory = situation.opening, situation.snapshot.memory
+    meant_for = {**memory.bought_for, **memory.meant_for}
     turns = _Turns(situation)
     with opening.sim.fork() as branch:
         left = turns.placed({})

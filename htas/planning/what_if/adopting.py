@@ -108,6 +108,7 @@ def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
         catalogue=as_seen(policy.catalogue, workers),
         groups=(*policy.groups, group),
         max_wait_for_capacity_s=0.0,  # nothing waits for a node to free: what is asked is where everything fits
+        max_rental_lengthening=None,
     )
 
 

@@ -15,9 +15,7 @@ IN_A_CONTAINER = ("check", "cost", "history", "top --recorded", "store check")
 
 
 @pytest.mark.parametrize("words", IN_A_CONTAINER)
-def test_the_environment_names_the_configuration(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_names_the_configuration(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")  # a folder without a configuration, as home is
     monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))

@@ -434,7 +434,7 @@ GROUPS = [
         id="a shape that would be ignored",
     ),
     pytest.param(
-        group("cleaning: {releaseAhead: 1m}"),
+        group("cleaning: {emptyRelease: at-once, releaseAhead: 1m}"),
         f"{GROUP}.cleaning.releaseAhead: has an effect with `emptyRelease: before-next-billing-period` alone; "
         "write that or remove it",
         id="a time that would be ignored",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from htas.config.problems import section_at
 from htas.config.settings import Configuration
 from htas.model.money import NANOS
 from htas.model.policy import MigrationMethod
-from tests.unit.config.files import SHIPPED
+from tests.unit.config.files import GOOD, SHIPPED
+from tools.bench.defaults import in_sandbox, sandboxed
 
 GPU_PRICES = {
     "P100": "0.45",
@@ -157,3 +159,58 @@ def test_the_example_of_a_taint_is_one() -> None:
     example = re.search(r"taints: \[\] +# \{key: (\S+), value: \"\", effect: (\w+)\}", text)
     assert example is not None
     assert TaintSetting.model_validate({"key": example[1], "value": "", "effect": example[2]})
+
+
+@pytest.mark.parametrize("name", ["openstack.yaml", "kwok.yaml", "cassandra.yaml", "chart"])
+def test_every_shipped_configuration_decides_alike(name: str) -> None:
+    """What was measured with `htas.yaml` is what people get who begin with another one, prices and limits aside."""
+    assert sandboxed(name) == sandboxed("htas.yaml")
+
+
+def test_the_reference_decides_by_the_defaults_alone() -> None:
+    least = "{apiVersion: htas.io/v1alpha1, kind: HTASConfiguration, cluster: main, nodeGroups: [{name: services, "
+    least += "workload: service}, {name: batch, workload: batch}]}"
+    assert in_sandbox(least) == sandboxed("htas.yaml")
+
+
+def test_the_papers_policy_states_what_it_does_not_take_over() -> None:
+    """A default that is changed does not change the paper's experiment."""
+    document, _ = read_document(SHIPPED / "paper.yaml")
+    assert isinstance(document, Document)
+    stated = {"lookAhead", "gatherFor", "maxWaitForCapacity", "maxRentalLengthening"}
+    assert stated <= document.raw.keys()
+    assert {"scheduling", "autoscaling", "cleaning", "batchMax"} <= document.raw["cycles"].keys()
+    rules = {"utilizationThreshold", "underutilizedFor", "queueEmptyFor", "migration", "emptyRelease", "migrationTime"}
+    assert rules <= document.raw["nodeGroups"][1]["cleaning"].keys()
+
+
+@pytest.mark.parametrize(
+    ("provider", "cleaning", "want"),
+    [
+        pytest.param(
+            "sandbox: {}", "{}", (MigrationMethod.CHECKPOINT, 0.7, 60.0, 0.0), id="the sandbox's pods can be moved"
+        ),
+        pytest.param("kwok: {}", "{}", (MigrationMethod.CHECKPOINT, 0.7, 60.0, 0.0), id="and so can KWOK's"),
+        pytest.param(
+            "openstack: {image: i, networks: []}", "{}", (MigrationMethod.EVICT, 0.5, 300.0, 300.0), id="real ones"
+        ),
+        pytest.param("sandbox: {}", "{migration: evict}", (MigrationMethod.EVICT, 0.5, 300.0, 300.0), id="evicted"),
+        pytest.param(
+            "openstack: {image: i, networks: []}",
+            "{migration: command}",
+            (MigrationMethod.COMMAND, 0.7, 60.0, 0.0),
+            id="real ones with commands that keep progress",
+        ),
+        pytest.param("sandbox: {}", "{queueEmptyFor: 1m}", (MigrationMethod.CHECKPOINT, 0.7, 60.0, 60.0), id="stated"),
+    ],
+)
+def test_batch_groups_are_cleaned_early_where_moves_repeat_nothing(
+    tmp_path: Path, provider: str, cleaning: str, want: tuple[object, ...]
+) -> None:
+    commands = "migration: {commands: {checkpoint: /c, transfer: /t, restore: /r, abort: /a}}"
+    text = GOOD.replace("{name: any}", f"{{name: any, workload: batch, cleaning: {cleaning}}}")
+    text += f"provider: {{{provider}}}\n" + (commands if "command" in cleaning else "")
+    (tmp_path / "htas.yaml").write_text(text)
+    rules = load_configuration(tmp_path / "htas.yaml").policy.groups[0].cleaning
+    found = rules.migration, rules.utilization_threshold, rules.underutilized_for_s, rules.queue_empty_for_s
+    assert found == want

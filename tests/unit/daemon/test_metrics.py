@@ -14,7 +14,7 @@ from htas.daemon.status import StatusBoard
 from htas.model.edge import Tier
 from htas.model.migrations import Failure, Refusal
 from htas.model.nodes import GROUP_LABEL
-from htas.model.policy import NodeGroup
+from htas.model.policy import Cycles, NodeGroup
 from htas.model.reasons import Cancelled, Kept, Unplaced
 from htas.model.resources import Resources
 from htas.profiler import accounts
@@ -22,6 +22,8 @@ from htas.profiler.meter import Meter
 from tests.builders import batch_group, make_node, make_policy
 from tests.stories.play import GIB, Story, job, service
 
+RARELY_CLEANED = Cycles(cleaning_s=60.0)
+"""A quiet world is looked at no more once it has been cleaned: cycles go on for as long as these tests look."""
 DOCS = Path(__file__).parents[3] / "docs"
 
 
@@ -30,7 +32,9 @@ class Played:
 
     def __init__(self) -> None:
         self.metrics = Metrics()
-        self.story = Story(None, job("a"), job("b", runs_s=300.0), startup_s=30.0)
+        self.story = Story(
+            make_policy([batch_group()], cycles=RARELY_CLEANED), job("a"), job("b", runs_s=300.0), startup_s=30.0
+        )
         meter = Meter(self.story.store)
         self.metrics.state.policy = lambda: self.story.policy
         self.metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(self.billing, now)
@@ -164,7 +168,7 @@ def test_the_status_names_a_group_that_waits_for_its_nodes() -> None:
     import yaml
 
     near = NodeGroup("near", tier=Tier.EDGE, is_elastic=False)
-    story = Story(make_policy([near, batch_group()]), job("a"), startup_s=30.0)
+    story = Story(make_policy([near, batch_group()], cycles=RARELY_CLEANED), job("a"), startup_s=30.0)
     board = StatusBoard(story.ports.announcer, "me", lambda: story.policy)
     story.daemon.listeners.append(board.observe)
     story.play(50)

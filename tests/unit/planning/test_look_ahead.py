@@ -83,7 +83,7 @@ def test_a_node_with_room_for_expected_work_is_kept_and_goes_when_none_comes_any
     [
         pytest.param(90, 10, Unplaced.CAPACITY_FREES_SOON, id="one ends before a machine could come: it waits"),
         pytest.param(150, 10, None, id="none ends so soon: a machine is bought"),
-        pytest.param(90, 130, None, id="it has waited too long already: a machine is bought"),
+        pytest.param(90, 190, None, id="it has waited too long already: a machine is bought"),
     ],
 )
 def test_work_waits_for_room_that_frees_sooner_than_a_machine_comes(
@@ -111,10 +111,10 @@ def test_two_cannot_wait_for_the_room_of_one() -> None:
 
 
 def test_who_has_waited_too_long_is_placed_before_longer_jobs() -> None:
-    """A node has room for one of two; the long one would be first, had the short one not waited for two minutes."""
+    """A node has room for one of two; the long one would be first, had the short one not waited for three minutes."""
     node = owned_node("node", "batch", "t3.xsmall", cpu="1", memory="1Gi")
     long = make_job("long", 600, cpu="800m", memory="800Mi", created_at=NOW - 10)
-    for waited_s, want in ((100, "default/long"), (121, "default/short")):
+    for waited_s, want in ((100, "default/long"), (181, "default/short")):
         short = make_job("short", 120, cpu="800m", memory="800Mi", created_at=NOW - waited_s)
         snapshot = make_snapshot([node], [long, short], claims=(ready_claim(node),))
         made = plan(snapshot, make_policy([batch_group()]), NOW)

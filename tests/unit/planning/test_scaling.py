@@ -296,7 +296,7 @@ def test_zero_bin(runs_s: float, since_s: float, buys: int) -> None:
 
 def test_zero_bin_is_waited_for_no_longer_than_allowed() -> None:
     nodes, pods = ending(120, 110)
-    impatient = make_job("waiting", cpu="1", memory="2Gi", created_at=NOW - 121)
+    impatient = make_job("waiting", cpu="1", memory="2Gi", created_at=NOW - 181)
     assert len(planned([*pods, impatient], make_policy([batch_group()]), nodes=nodes).launch) == 1
 
 

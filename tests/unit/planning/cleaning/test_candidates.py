@@ -10,6 +10,7 @@ import pytest
 
 from htas.model.claims import ClaimState
 from htas.model.flavours import Billing, Catalogue
+from htas.model.machine_times import MachineTimes
 from htas.model.nodes import (
     CLUSTER_LABEL,
     DO_NOT_DISRUPT,
@@ -186,18 +187,42 @@ def test_the_groups_rules_keep_an_empty_node(
     ("held_s", "goes"),
     [
         pytest.param(3600.0 - 1200.0, False, id="20 minutes are paid for"),
-        pytest.param(3600.0 - 76.0, False, id="one more cycle of 60 s still comes 15 s before the end"),
-        pytest.param(3600.0 - 75.0, True, id="the next cycle would be too late"),
+        pytest.param(3600.0 - 51.0, False, id="one more cycle of 20 s still comes 30 s before the end"),
+        pytest.param(3600.0 - 50.0, True, id="the next cycle would be too late"),
         pytest.param(3600.0 - 5.0, True, id="late, but not too late"),
         pytest.param(3600.0 + 5.0, False, id="the next hour is paid for"),
     ],
 )
 def test_before_the_next_billing_period(held_s: float, goes: bool) -> None:
+    """By default, as measured: a scheduling cycle of 20 s and a release of 10 s at least."""
     node = owned_node("n1")
-    policy = policy_with({"empty_release": EmptyRelease.BEFORE_BILLING}, catalogue=HOURLY)
+    policy = policy_with({}, catalogue=HOURLY)
     cleaning = cleaned(quiet_snapshot([node], claims=(ready_claim(node, held_s),)), policy)
     assert (removed(cleaning) == ["n1"]) is goes
     assert goes or kept(cleaning) == {"n1": Kept.PAID_UNTIL_PERIOD_ENDS}
+
+
+@pytest.mark.parametrize(
+    ("rules", "times", "rented_ago_s", "goes"),
+    [
+        pytest.param({}, MachineTimes(), 3600.0 - 60.0, False, id="a minute is more than a release takes"),
+        pytest.param({}, MachineTimes((), (25.0,)), 3600.0 - 60.0, True, id="releases were seen to take 25 s"),
+        pytest.param({"release_ahead_s": 40.0}, MachineTimes(), 3600.0 - 60.0, True, id="a stated time counts alone"),
+        pytest.param(
+            {"release_ahead_s": 15.0}, MachineTimes((), (25.0,)), 3600.0 - 60.0, False, id="whatever was measured"
+        ),
+        pytest.param({"empty_release": EmptyRelease.AT_ONCE}, MachineTimes(), 60.0, True, id="at once, as stated"),
+        pytest.param({}, MachineTimes(), 3600.0 + 60.0, False, id="the next hour is paid for"),
+    ],
+)
+def test_hours_are_counted_from_the_bills_own_start(
+    rules: dict[str, Any], times: MachineTimes, rented_ago_s: float, goes: bool
+) -> None:
+    """The claim was journalled long before the cloud began to charge."""
+    node = owned_node("n1")
+    claim = msgspec.structs.replace(ready_claim(node, 9999.0), rented_at=NOW - rented_ago_s)
+    snapshot = quiet_snapshot([node], claims=(claim,), machine_times=times)
+    assert (removed(cleaned(snapshot, policy_with(rules, catalogue=HOURLY))) == ["n1"]) is goes
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""What machines were seen to take to come and to go."""
+
+from __future__ import annotations
+
+import pytest
+
+from htas.execution.claim_life import timed
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.machine_times import GOING_S, KEPT, MachineTimes
+
+NOW = 5000.0
+
+
+def claim(state: ClaimState, **fields: float) -> NodeClaim:
+    return NodeClaim("c", "batch", "m1", state, created_at=NOW - 90, since=NOW - 30, **fields)  # type: ignore[arg-type] # times
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "want"),
+    [
+        pytest.param(claim(ClaimState.ACTIVE), ClaimState.READY, MachineTimes((90.0,)), id="it is Ready: it took 90 s"),
+        pytest.param(
+            claim(ClaimState.REGISTERED, ready_at=NOW - 60), ClaimState.READY, MachineTimes(), id="it is Ready again"
+        ),
+        pytest.param(
+            claim(ClaimState.DRAINING, leaving_since=NOW - 12),
+            ClaimState.RELEASED,
+            MachineTimes((), (12.0,)),
+            id="it is gone, 12 s after its end was asked for",
+        ),
+        pytest.param(
+            claim(ClaimState.FAILED, leaving_since=NOW - 400), ClaimState.RELEASED, MachineTimes(), id="a broken one is"
+        ),
+        pytest.param(claim(ClaimState.DRAINING), ClaimState.RELEASED, MachineTimes(), id="it went by itself"),
+        pytest.param(claim(ClaimState.ACTIVE), ClaimState.REGISTERED, MachineTimes(), id="it is on its way"),
+    ],
+)
+def test_what_a_change_of_state_teaches(before: NodeClaim, state: ClaimState, want: MachineTimes) -> None:
+    assert timed(MachineTimes(), before, state, NOW) == want
+
+
+def test_the_newest_count() -> None:
+    times = MachineTimes()
+    for second in range(KEPT + 5):
+        times = times.started(float(second)).released(float(KEPT - second))
+    assert (len(times.starts), times.starts[-1], times.releases[0]) == (KEPT, KEPT + 4.0, KEPT - 5.0)
+
+
+def test_what_is_expected_of_the_next() -> None:
+    assert (MachineTimes().start_s(60.0), MachineTimes((70.0, 300.0, 90.0)).start_s(60.0)) == (60.0, 90.0)
+    assert MachineTimes().release_s == MachineTimes((), (3.0,)).release_s == GOING_S
+    assert MachineTimes((), (3.0, 45.0, 12.0)).release_s == 45.0  # the slowest: late is paid for
