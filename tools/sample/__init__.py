@@ -1,1 +1,1 @@
-"""A cluster as people run them: what `kubectl get … -o json` prints of it, for trying `htas simulate` and for its tests."""
+"""A cluster as people run them, as `kubectl get … -o json` prints it: for trying `htas simulate`, and for its tests."""

@@ -1,7 +1,7 @@
 """The sample: a kubeadm cluster on OpenStack with what such clusters run, spread as kube-scheduler spreads it.
 
-    python -m tools.sample.cluster > sample.json          # --workers 18, --seed 1, --kinds Node,Pod …, --no-types
-    htas simulate --from sample.json --flavours config/flavours/nectar.yaml
+python -m tools.sample.cluster > sample.json          # --workers 18, --seed 1, --kinds Node,Pod …, --no-types
+htas simulate --from sample.json --flavours config/flavours/nectar.yaml
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Sample:
             "nodeName": where,
             "schedulerName": "default-scheduler",
             "restartPolicy": "Never" if batch else "Always",
-            "containers": [{"name": work.name, "image": f"registry.example/{work.name}:1", "resources": {"requests": requests}}],
+            "containers": [{"name": work.name, "image": f"example/{work.name}:1", "resources": {"requests": requests}}],
             "volumes": [{"name": "scratch", work.scratch: {}}] if work.scratch else [],
         }  # fmt: skip
         if work.kind == "DaemonSet":

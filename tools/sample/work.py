@@ -1,4 +1,4 @@
-"""What the sample cluster runs, with the requests that the charts of these projects come with, or that people give them."""
+"""What the sample cluster runs, with requests as the charts of these projects have them, or people give them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STATIC = {"etcd": 100, "kube-apiserver": 250, "kube-controller-manager": 200, "k
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Pods of one kind. `scratch` is a volume of the node's own disk; `budgets` are (name, labels, disruptions allowed)."""
+    """Pods of one kind. `scratch` is a volume on the node's disk; `budgets` are (name, labels, disruptions allowed)."""
 
     namespace: str
     name: str

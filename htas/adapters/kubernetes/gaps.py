@@ -1,0 +1,86 @@
+"""What a dump lacks, as far as what it has tells, and what is assumed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from htas.model.snapshot import ClusterView
+
+ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,jobs,leases"
+"""What a whole dump is asked for with; leases date it."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something missing: the names kubectl knows it by, what shows that, and what is assumed."""
+
+    resources: tuple[str, ...]
+    lacks: str
+    assumed: str
+
+
+def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
+    """What is missing where the dump holds these kinds, the worst first."""
+    return tuple(_gaps(view, kinds))
+
+
+def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    if "Node" not in kinds:
+        yield Gap(("nodes",), "no nodes", "there is nowhere to run, and nothing to price")
+    if "Pod" not in kinds:
+        yield Gap(("pods",), "no pods", "every node counts as empty")
+        return
+    yield from _of_volumes(view, kinds)
+    if "PodDisruptionBudget" not in kinds:
+        yield Gap(("pdb",), "no disruption budgets", "there are none; any that exist hold more pods than is told here")
+    yield from _of_controllers(view, kinds)
+    terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
+    if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):
+        yield Gap(("ns",), "no namespaces, though pods select some by their labels", "namespaces have no labels")
+
+
+def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    claims = {claim.key: claim for claim in view.volumes.claims}
+    used = {pod.key: [f"{pod.namespace}/{name}" for name in pod.constraints.claims] for pod in view.pods}
+    lost = sum(any(key not in claims for key in keys) for keys in used.values())
+    if lost:
+        lacks = f"no volume claims of {_pods(lost)} with volumes"
+        yield Gap(("pvc", "pv", "sc"), lacks, "nobody can tell where these pods could run: each keeps its node")
+    there = {volume.name for volume in view.volumes.persistent}
+    bound = {key for key, claim in claims.items() if claim.volume is not None and claim.volume not in there}
+    lost = sum(not bound.isdisjoint(keys) for keys in used.values())
+    if lost:
+        lacks = f"no volumes for the claims of {_pods(lost)}"
+        yield Gap(("pv",), lacks, "nobody can tell where these pods could run: each keeps its node")
+    classes = {storage.name for storage in view.volumes.classes}
+    open_ = {
+        key for key, claim in claims.items() if claim.volume is None and (claim.storage_class or "") not in classes
+    }
+    lost = sum(not open_.isdisjoint(keys) for keys in used.values())
+    if lost:
+        yield Gap(
+            ("sc",),
+            f"no storage classes for the claims of {_pods(lost)}",
+            "their claims have to be bound first: they wait",
+        )
+    if "CSINode" not in kinds and any(volume.driver is not None for volume in view.volumes.persistent):
+        yield Gap(("csinodes",), "no CSINodes, though volumes are attached", "a machine attaches any number of volumes")
+
+
+def _of_controllers(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    """Pods tell their controllers; only those objects tell how many pods are wanted, and by when a Job has to end."""
+    owners = {pod.owner.kind for pod in view.pods if pod.owner is not None and not pod.is_mirror}
+    short = {"ReplicaSet": "rs", "ReplicationController": "rc"}
+    lost = [kind for kind in short if kind in owners and kind not in kinds]
+    if lost:
+        lacks = f"no {' and no '.join(f'{kind}s' for kind in lost)}"
+        yield Gap(
+            tuple(short[kind] for kind in lost), lacks, "each has as many pods as it wants (cleaning.minReplicaCount)"
+        )
+    if "Job" in owners and "Job" not in kinds:
+        yield Gap(("jobs",), "no Jobs", "none has a deadline that would tell how long its pods run at most")
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
