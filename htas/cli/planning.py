@@ -103,10 +103,9 @@ def read_cluster(path: Path) -> Dump:
 
 
 def told_gaps(dump: Dump, path: Path) -> list[str]:
-    """What a dump lacks, what is assumed for it, and the command that gives the rest."""
-    if not dump.gaps:
-        return []
-    return [*(f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps), the_rest_told(dump, path)]
+    """What a dump lacks for certain, what is assumed for it, and the command that gives the rest."""
+    certain = [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps if gap.is_certain]
+    return [*certain, the_rest_told(dump, path)] if certain else []
 
 
 def the_rest_told(dump: Dump, path: Path) -> str:

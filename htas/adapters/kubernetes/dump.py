@@ -31,7 +31,7 @@ class DumpError(HTASError):
 class Dump(msgspec.Struct, frozen=True):
     """A dump as it was read: the cluster, the newest instant in it, and what it lacks.
 
-    `machines` are the nodes' capacities by name, where they state them: what the machine has before anything is reserved.
+    `machines` are the nodes' capacities by name, where they state them: what a machine has before anything is reserved.
     """
 
     view: ClusterView

@@ -13,11 +13,15 @@ ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,jobs,lease
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Something missing: the names kubectl knows it by, what shows that, and what is assumed."""
+    """Something missing: the names kubectl knows it by, what shows that, and what is assumed.
+
+    `is_certain`: the rest of the dump speaks of it; else the cluster may have none.
+    """
 
     resources: tuple[str, ...]
     lacks: str
     assumed: str
+    is_certain: bool = True
 
 
 def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
@@ -33,7 +37,8 @@ def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
         return
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:
-        yield Gap(("pdb",), "no disruption budgets", "there are none; any that exist hold more pods than is told here")
+        assumed = "the cluster has none; any that it has may hold more"
+        yield Gap(("pdb",), "no disruption budgets", assumed, is_certain=False)
     yield from _of_controllers(view, kinds)
     terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
     if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):
