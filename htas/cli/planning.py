@@ -97,15 +97,17 @@ def read_cluster(path: Path) -> Dump:
     if faults:
         raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in faults))
     if not view.nodes and not view.pods:
-        raise InputError(f"{path}: holds neither nodes nor pods; write it with: {COMMAND}")
+        there = f"{', '.join(dump.other_kinds)} and " if dump.other_kinds else ""
+        raise InputError(f"{path}: holds {there}neither nodes nor pods; write it with: {COMMAND}")
     _warn(view.problems)
     return dump
 
 
 def told_gaps(dump: Dump, path: Path) -> list[str]:
-    """What a dump lacks for certain, what is assumed for it, and the command that gives the rest."""
-    certain = [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps if gap.is_certain]
-    return [*certain, the_rest_told(dump, path)] if certain else []
+    """Where a dump lacks something grave, all that it lacks, what is assumed, and the command that gives the rest."""
+    if not any(gap.is_grave for gap in dump.gaps):
+        return []
+    return [*(f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps), the_rest_told(dump, path)]
 
 
 def the_rest_told(dump: Dump, path: Path) -> str:

@@ -77,7 +77,8 @@ def simulate(
                 tell=lambda step: status.update(f"working out {step}"),
             )
         except NothingPricedError as error:
-            raise InputError(f"{path}: {error}") from None
+            rest = "" if dump.view.nodes else f". {the_rest_told(dump, path)}"
+            raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
     return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised)
 

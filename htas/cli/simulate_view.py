@@ -274,9 +274,9 @@ def _recognised(simulated: Simulated) -> Iterable[str]:
         others = sorted({name for each in mine for name in each.others})
         or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
         yield (
-            f"Guessed by their size, since they have no instance type: {counted(len(mine), 'node')}"
-            f" {'is' if len(mine) == 1 else 'are'} {flavour}{or_}: {some([each.node for each in mine], 3)}."
-            f" Say so with --type 'PATTERN={flavour}'."
+            f"A guess by size: {counted(len(mine), 'node')} without an instance type"
+            f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
+            f" To say so: --type 'PATTERN={flavour}'."
         )
 
 

@@ -17,6 +17,7 @@ from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
 
 _BYTE = re.compile(r"\(byte (\d+)\)$")
+_LOGS = b"==== START logs for container"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _DOCUMENTS = msgspec.json.Decoder(msgspec.Raw)
 
@@ -38,6 +39,8 @@ class Dump(msgspec.Struct, frozen=True):
     newest: Instant
     gaps: tuple[Gap, ...] = ()
     machines: Mapping[str, Resources] = {}
+    other_kinds: tuple[str, ...] = ()
+    """What it holds that HTAS does not read."""
 
 
 def read_dump(text: bytes, name: str) -> ClusterView:
@@ -56,7 +59,7 @@ def read_whole(text: bytes, name: str) -> Dump:
     for number, document in enumerate(documents, 1):
         builder.add(document, f"document {number}" if len(documents) > 1 else "")
     view = builder.view()
-    return Dump(view, builder.newest, gaps(view, builder.kinds), builder.capacities())
+    return Dump(view, builder.newest, gaps(view, builder.kinds), builder.capacities(), builder.other_kinds)
 
 
 def _utf_8(text: bytes, name: str) -> bytes:
@@ -85,7 +88,9 @@ def _json_documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
         documents = _DOCUMENTS.decode_lines(text)
     except msgspec.DecodeError as error:
         at = _BYTE.search(str(error))
-        raise DumpError(f"{_place(text, int(at[1]) if at else len(text), name)}: {_complaint(error)}") from None
+        hint = f"; cluster-info dump writes logs between its objects, use: {COMMAND}" if _LOGS in text else ""
+        place = _place(text, int(at[1]) if at else len(text), name)
+        raise DumpError(f"{place}: {_complaint(error)}{hint}") from None
     for document in documents:
         if len(memoryview(document)) < 64 and bytes(document).strip(b"{} \t\r\n") == b"":
             raise DumpError(f"{name}: holds an empty object {{}}; write it with: {COMMAND}")

@@ -52,6 +52,7 @@ class ViewBuilder:
         self.newest: Instant = NEVER
         self.kinds: set[str] = set()
         """Those that HTAS reads and the dump holds, be it as an empty list of that kind."""
+        self._others: set[str] = set()
         self._source = source
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         self._names: set[str] = set()
@@ -72,12 +73,14 @@ class ViewBuilder:
         if stated.endswith("List") and _is_stated(head.items):
             self._add_items(head.items, where, stated.removesuffix("List"))
         elif not stated:
-            self._malformed.append(self._told(f"{where}: kind", "missing"))
+            self._malformed.append(self._told(f"{where}: kind" if where else "kind", "missing"))
         else:
             self._date(raw, head, stated)
             if stated in KINDS and _group(head.api_version) in (None, KINDS[stated][0]):
                 self.kinds.add(stated)
                 self._add_known(raw, head, stated, where)
+            else:
+                self._others.add(stated)
 
     def _date(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str) -> None:
         at = newest(raw)
@@ -144,6 +147,10 @@ class ViewBuilder:
             if raw.status.capacity and not faults:
                 found[raw.metadata.name] = Resources.of(stated)
         return found
+
+    @property
+    def other_kinds(self) -> tuple[str, ...]:
+        return tuple(sorted(self._others))
 
     def _of(self, kind: str) -> Iterable[Any]:
         return (raw for _, raw in sorted(self._objects[kind].items(), key=lambda item: "/".join(item[0])))

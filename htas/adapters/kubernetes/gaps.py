@@ -15,13 +15,13 @@ ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,jobs,lease
 class Gap(msgspec.Struct, frozen=True):
     """Something missing: the names kubectl knows it by, what shows that, and what is assumed.
 
-    `is_certain`: the rest of the dump speaks of it; else the cluster may have none.
+    `is_grave`: it is there for certain, and the answer is likely to be another one with it.
     """
 
     resources: tuple[str, ...]
     lacks: str
     assumed: str
-    is_certain: bool = True
+    is_grave: bool = False
 
 
 def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
@@ -31,14 +31,15 @@ def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
 
 def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
     if "Node" not in kinds:
-        yield Gap(("nodes",), "no nodes", "there is nowhere to run, and nothing to price")
+        yield Gap(("nodes",), "no nodes", "there is nowhere to run, and nothing to price", is_grave=True)
     if "Pod" not in kinds:
-        yield Gap(("pods",), "no pods", "every node counts as empty")
+        rest = tuple(name for name in ALL.split(",") if name != "nodes")
+        yield Gap(rest, "no pods", "every node counts as empty", is_grave=True)
         return
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:
         assumed = "the cluster has none; any that it has may hold more"
-        yield Gap(("pdb",), "no disruption budgets", assumed, is_certain=False)
+        yield Gap(("pdb",), "no disruption budgets", assumed)
     yield from _of_controllers(view, kinds)
     terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
     if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):
@@ -46,18 +47,19 @@ def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
 
 
 def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    stuck = "nobody can tell where these pods could run: each keeps its node"
     claims = {claim.key: claim for claim in view.volumes.claims}
     used = {pod.key: [f"{pod.namespace}/{name}" for name in pod.constraints.claims] for pod in view.pods}
     lost = sum(any(key not in claims for key in keys) for keys in used.values())
     if lost:
         lacks = f"no volume claims of {_pods(lost)} with volumes"
-        yield Gap(("pvc", "pv", "sc"), lacks, "nobody can tell where these pods could run: each keeps its node")
+        yield Gap(("pvc", "pv", "sc"), lacks, stuck, is_grave=True)
     there = {volume.name for volume in view.volumes.persistent}
     bound = {key for key, claim in claims.items() if claim.volume is not None and claim.volume not in there}
     lost = sum(not bound.isdisjoint(keys) for keys in used.values())
     if lost:
         lacks = f"no volumes for the claims of {_pods(lost)}"
-        yield Gap(("pv",), lacks, "nobody can tell where these pods could run: each keeps its node")
+        yield Gap(("pv",), lacks, stuck, is_grave=True)
     classes = {storage.name for storage in view.volumes.classes}
     open_ = {
         key for key, claim in claims.items() if claim.volume is None and (claim.storage_class or "") not in classes
@@ -67,7 +69,8 @@ def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
         yield Gap(
             ("sc",),
             f"no storage classes for the claims of {_pods(lost)}",
-            "their claims have to be bound first: they wait",
+            "these pods are placed nowhere",
+            is_grave=True,
         )
     if "CSINode" not in kinds and any(volume.driver is not None for volume in view.volumes.persistent):
         yield Gap(("csinodes",), "no CSINodes, though volumes are attached", "a machine attaches any number of volumes")

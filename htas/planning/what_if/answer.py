@@ -170,7 +170,7 @@ def what_if(
 def _nothing_priced(present: Present) -> str:
     sold = ", ".join(flavour.name for flavour in present.policy.catalogue.flavours)
     if not present.unpriced:
-        return "the dump has no nodes; there is nothing to price"
+        return "there are no nodes, and nothing to price"
     there = ", ".join(
         f"{name or '(no label)'} ({count} {'node' if count == 1 else 'nodes'})"
         for name, count in present.unpriced.items()
