@@ -24,9 +24,23 @@ def some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(sorted(names)[:most]) + more
 
 
+def close_to(name: str, names: Sequence[str]) -> list[str]:
+    """Names much like another one, the most like it first: with its letters mixed up, or without a hash at its end."""
+    begin_so = sorted(each for each in set(names) if each.startswith(f"{name}-"))
+    return list(dict.fromkeys([*begin_so, *get_close_matches(name, sorted(set(names)), n=3, cutoff=0.6)]))[:3]
+
+
+def age(seconds: float) -> str:
+    """About how long, in the largest unit that kubectl would use: 45s, 12m, 7h, 30d."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """`; did you mean …?` where a name is much like some of those there are, else what there is."""
-    near = get_close_matches(name, list(dict.fromkeys(names)), n=3, cutoff=0.6)
+    near = close_to(name, names)
     return f"; did you mean {' or '.join(near)}?" if near else f"; there are {some(names)}"
 
 

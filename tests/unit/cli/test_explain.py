@@ -43,10 +43,10 @@ def test_a_run_length_is_told_with_its_source(length: RunLength | None, told: st
 @pytest.mark.parametrize(
     ("method", "runtime", "obstacles", "told"),
     [
-        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["cannot be moved by kubelet-checkpoint: EmptyDirWouldBeLost: its emptyDir would be empty at the target"], id="its volume"),
-        pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["cannot be moved by kubelet-checkpoint: SourceRuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint"], id="its node"),
+        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["NotMovable: EmptyDirWouldBeLost: default/a: its emptyDir would be empty at the target"], id="its volume"),
+        pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["RuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint; its group moves pods by kubelet-checkpoint"], id="its node"),
         pytest.param("kubelet-checkpoint", "containerd://2.3.7", (), [], id="nothing"),
-        pytest.param("replace", "", (Refusal.EMPTY_DIR,), ["cannot be moved by replace: WouldBeginAgain: batch work would begin again; it is evicted, or moved by a checkpoint"], id="its kind"),
+        pytest.param("replace", "", (Refusal.EMPTY_DIR,), ["NotMovable: WouldBeginAgain: default/a: batch work would begin again; it is evicted, or moved by a checkpoint"], id="its kind"),
         pytest.param("evict", "containerd://1.7.24", (Refusal.EMPTY_DIR,), [], id="it would be evicted"),
     ],
 )  # fmt: skip
@@ -57,7 +57,8 @@ def test_what_keeps_a_pod_from_being_moved_is_told(
     policy = make_policy([group])
     snapshot = make_snapshot([owned_node("n1", runtime=runtime)], [running(make_job("a", obstacles=obstacles), "n1")])
     lines = explain_pod("a", snapshot, plan(snapshot, policy, NOW), policy)
-    assert [line for line in lines if line.startswith("cannot be moved")] == told
+    heads = "may not be moved: "
+    assert [line.removeprefix(heads) for line in lines if line.startswith(heads)] == told
 
 
 def test_services_have_none() -> None:
@@ -71,7 +72,10 @@ def test_preemption_is_told_of_both() -> None:
     policy = make_policy(limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))
     snapshot = make_snapshot((make_node("n"),), pods)
     decided = plan(snapshot, policy, NOW)
-    assert explain_pod("old", snapshot, decided, policy)[1:] == ["runs on n", "is to be preempted for default/new"]
+    assert explain_pod("old", snapshot, decided, policy)[1:] == [
+        "runs on n (for 30s)",
+        "is to be preempted for default/new",
+    ]
     told = explain_pod("new", snapshot, decided, policy)
     assert "waits: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
 
