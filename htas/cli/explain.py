@@ -13,6 +13,7 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning.movability import method_for
 from htas.planning.cleaning.obstacles import of_node, of_pods
 from htas.planning.cleaning.utilization import utilization
 from htas.planning.run_length import run_length_s
@@ -111,7 +112,7 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     yield from (f"may not be moved: {rule}: {words}" for _, rule, words in found)
     if not found:
         group = policy.group(node.group)
-        how = f" by {group.cleaning.migration}" if group is not None else ""
+        how = f" ({method_for(pod, group.cleaning.migration)})" if group is not None else ""
         yield f"may be moved{how}, if its node is emptied"
     for kept in plan.kept:
         if kept.node == node.name:
