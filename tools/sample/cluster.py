@@ -10,7 +10,7 @@ import argparse
 import json
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tools.sample.objects import (
@@ -32,6 +32,7 @@ from tools.sample.work import STATIC, WORK, Work
 WORKERS = 18
 FLAVOURS = ("m1.xlarge", "m1.large", "m1.large", "m1.medium")
 """Of the workers, in turn."""
+TEAMS = ("argo", "billing", "shop")
 
 
 @dataclass(slots=True)
@@ -68,8 +69,9 @@ class Sample:
             self._add_node(node(name, flavour, ZONES[i % 2]))
             cores, gib = self._sizes[name] = SIZES[flavour]
             self._rooms.append(Room(name, ZONES[i % 2], cores * 1000, int(gib * 1024 * 0.97) - 100))
-        self._add_classes()
-        for work in sorted(WORK, key=lambda work: work.kind != "DaemonSet"):  # they are there before all else
+        works = sorted(_works(len(self._workers)), key=lambda work: work.kind != "DaemonSet")  # these come first
+        self._add_classes({work.namespace for work in works})
+        for work in works:
             self._add_work(work)
         for master in self._masters:
             for name, cpu_m in STATIC.items():
@@ -79,9 +81,8 @@ class Sample:
     def _add_node(self, made_node: Object) -> None:
         self.objects += [made_node, *beside_node(made_node["metadata"]["name"])]
 
-    def _add_classes(self) -> None:
-        spaces = sorted({"kube-system", "kube-node-lease", "default", *(work.namespace for work in WORK)})
-        self.objects += [made("Namespace", "v1", name) for name in spaces]
+    def _add_classes(self, spaces: Collection[str]) -> None:
+        self.objects += [made("Namespace", "v1", name) for name in sorted({*spaces, "kube-node-lease"})]
         self.objects += [
             made("PriorityClass", "scheduling.k8s.io/v1", "system-cluster-critical", value=2_000_000_000),
             made("PriorityClass", "scheduling.k8s.io/v1", "system-node-critical", value=2_000_001_000),
@@ -190,6 +191,17 @@ class Sample:
 
     def _suffix(self) -> str:
         return "".join(self._rng.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+
+
+def _works(workers: int) -> list[Work]:
+    """The work of the sample; of more workers the teams' own over again, so that they are as full."""
+    more = [
+        replace(work, namespace=f"{work.namespace}-{copy}")
+        for copy in range(2, workers // WORKERS + 1)
+        for work in WORK
+        if work.namespace in TEAMS
+    ]
+    return [*WORK, *more]
 
 
 def _hash(work: Work) -> str:

@@ -139,7 +139,8 @@ def what_if(
     tell("the price of each rule")
     rules = _rules(present, held, after_packing, anew)
     tell("sets of rules")
-    sets = rule_sets(present, held, after_packing.nanos_per_hour, anew.nanos_per_hour)
+    alone = [_as_set(rule) for rule in rules]
+    sets = rule_sets(present, held, after_packing.nanos_per_hour, anew.nanos_per_hour, alone)
     tell("the worth of each flavour")
     freed = all_lifted(present)
     offering = Offering(freed, pinned(freed, holding(freed)))
@@ -165,6 +166,10 @@ def what_if(
         worths=offering.worths(),
         choices=offering.choices(),
     )
+
+
+def _as_set(rule: RuleCost) -> RuleSet:
+    return RuleSet((rule.rule,), rule.pods, rule.nodes, rule.packing_nanos, rule.anew_nanos, rule.after_nanos)
 
 
 def _nothing_priced(present: Present) -> str:

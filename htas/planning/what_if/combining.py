@@ -34,15 +34,17 @@ class RuleSet(msgspec.Struct, frozen=True):
     """What the cluster would cost then, in the cheaper of both ways."""
 
 
-def rule_sets(present: Present, held: Iterable[Held], packed_nanos: int, anew_nanos: int) -> tuple[RuleSet, ...]:
+def rule_sets(
+    present: Present, held: Iterable[Held], packed_nanos: int, anew_nanos: int, alone: Iterable[RuleSet]
+) -> tuple[RuleSet, ...]:
     """The smallest sets of several rules that save what no rule in them saves without the others; small ones first.
 
     A node goes when all the rules that hold it are lifted, so these are the sets to try; beside them, what several of
-    these come to together, since the pods of one node alone may find no room elsewhere.
+    these come to together, since the pods of one node alone may find no room elsewhere. `alone` is what single rules were found to save.
     """
-    search = _Search(present, tuple(held), packed_nanos, anew_nanos)
-    tried = [*search.smallest(), *search.larger()]
-    return _telling(tried)
+    alone = list(alone)
+    search = _Search(present, tuple(held), packed_nanos, anew_nanos, {frozenset(each.rules): each for each in alone})
+    return _telling([*alone, *search.smallest(), *search.larger()])
 
 
 @dataclass(slots=True)
@@ -54,10 +56,9 @@ class _Search:
     known: dict[frozenset[str], RuleSet] = field(default_factory=dict)
 
     def smallest(self) -> list[RuleSet]:
-        """What each node would take, and the rules of those singly, for comparison; smaller sets first."""
-        families = list(self._families())[:TRIED_FIRST]
-        singles = sorted({frozenset({rule}) for rules in families for rule in rules}, key=sorted)
-        return [self._lifted(rules) for rules in (*singles, *families)]
+        """What each node would take; smaller sets first."""
+        families = [rules for rules in self._families() if len(rules) > 1]
+        return [self._lifted(rules) for rules in families[:TRIED_FIRST]]
 
     def larger(self) -> Iterator[RuleSet]:
         """From the best set on, each time with what frees the dearest nodes for the fewest rules more."""
