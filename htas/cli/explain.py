@@ -103,7 +103,7 @@ def _details(node: Node, pod: Pod, now: float) -> str:
 def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
     """Whether a running pod may be moved, and all that speaks against it, in the words of a plan."""
     node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
-    if node is None or any(item.pod == pod.key for item in (*plan.migrate, *plan.preempt)):
+    if node is None or pod.key in {item.pod for item in plan.migrate} | {item.pod for item in plan.preempt}:
         return
     if pod.is_daemon or pod.is_mirror:
         yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"

@@ -153,6 +153,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "consolidated": _stage(answer.consolidated, now),
         "boughtAnew": _stage(answer.anew, now),
         "nothingHeld": _stage(answer.free, now),
+        "nothingHeldPacked": _stage(answer.free_packed, now),
         "lowerBoundPerHour": price_text(answer.bound_nanos),
         "pods": answer.pods,
         "podsWaiting": answer.waiting,
@@ -306,6 +307,7 @@ def lines(simulated: Simulated) -> Sequence[SimulationLine]:
         "consolidated": answer.consolidated,
         "bought-anew": answer.anew,
         "nothing-held": answer.free,
+        "nothing-held-packed": answer.free_packed,
     }
     found = []
     for name, mix in stages.items():

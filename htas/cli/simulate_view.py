@@ -18,6 +18,8 @@ from htas.planning.what_if.combining import RuleSet
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
+MANY = 3
+"""More rules than these are counted in a sentence."""
 WIDE = 110
 """From so many columns on there is room for bars."""
 
@@ -64,16 +66,26 @@ def _answered(answer: Answer) -> Iterable[Text]:
     provided = presumed(answer)
     yield text.append(", provided that" if provided else "")
     yield from (Text(f"  · {each}") for each in provided)
-    if answer.saved_nanos and lift is not None:
+    yield from _lifted(answer, lift) if lift is not None else ()
+
+
+def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
+    """What the best lift saves beyond the rules as they are, and how far the first small set goes."""
+    if answer.saved_nanos:
         more = answer.consolidated.nanos_per_hour - lift.after_nanos
         yield Text(f"With {_named(lift)} lifted (see below), {cents(a_month(more))} a month more")
+    small = next((each for each in answer.sets if len(each.rules) < MANY), None)
+    if small is not None and isinstance(lift, RuleSet) and len(lift.rules) > MANY:
+        some_of_it = answer.consolidated.nanos_per_hour - small.after_nanos
+        if some_of_it > 0:
+            yield Text(f"Of that, {cents(a_month(some_of_it))} a month with {_named(small)} alone")
 
 
 def _named(lift: RuleCost | RuleSet) -> str:
     if isinstance(lift, RuleCost):
         return lift.rule
     *first, last = lift.rules
-    return f"{', '.join(first)} and {last}"
+    return f"{', '.join(first)} and {last}" if len(first) < MANY else f"{len(lift.rules)} rules"
 
 
 def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
@@ -108,11 +120,12 @@ def _stages(answer: Answer, *, is_wide: bool) -> Table:
         table.add_row(*row, *_bars(mix.nanos_per_hour, now, is_wide), style="bold" if "cons" in name else "")
     least = ["lower bound", "", "", *_priced(answer.bound_nanos), "", share(now - answer.bound_nanos, now)]
     table.add_row(*least, *_bars(answer.bound_nanos, now, is_wide), style="dim")
-    if answer.held:
-        saved, free = now - answer.free.nanos_per_hour, answer.free
-        row = ["were nothing held", str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
-        row += [cents(a_month(saved)), share(saved, now)]
-        table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
+    for name, free in (("nothing held, packed", answer.free_packed), ("nothing held, anew", answer.free)):
+        if answer.held:
+            saved = now - free.nanos_per_hour
+            row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
+            row += [cents(a_month(saved)), share(saved, now)]
+            table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
     return table
 
 
@@ -126,7 +139,7 @@ def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
 
 def _machines(answer: Answer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
-    figures = ("price/h", "now", "packed", "consolidated", "nothing held")
+    figures = ("price/h", "now", "packed", "consolidated", "nothing held, anew")
     table = _titled("Machines", "flavour", *figures, "to do", right=figures, names=("flavour",))
     prices = {worth.name: worth.nanos_per_hour for worth in answer.worths}
     for flavour in sorted({name for mix in stages for name in mix.flavours}, key=lambda name: (prices[name], name)):
@@ -165,7 +178,7 @@ def _rules(answer: Answer) -> Table:
         counts = str(rule.pods) if rule.pods else "·", str(rule.nodes) if rule.nodes else "·"
         table.add_row(rule.rule, *counts, _saving(rule.packing_nanos), _saving(rule.anew_nanos), rule.such_as)
     if len(answer.rules) > 1:
-        packing = answer.packed.nanos_per_hour - answer.free_packed_nanos
+        packing = answer.packed.nanos_per_hour - answer.free_packed.nanos_per_hour
         together = answer.anew.nanos_per_hour - answer.free.nanos_per_hour
         table.add_row("all of them", "", "", _saving(packing), _saving(together), "", style="bold")
     return table
@@ -213,7 +226,7 @@ def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
     for row in rows[:ROWS]:
         table.add_row(*row)
     if len(rows) > ROWS:
-        table.add_row(f"… and {len(rows) - ROWS} more ({how})")
+        table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 
 
 def _worths(answer: Answer) -> Table:

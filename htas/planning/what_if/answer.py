@@ -76,8 +76,8 @@ class Answer(msgspec.Struct, frozen=True):
     packed: Arrangement
     anew: Arrangement
     free: Arrangement
-    free_packed_nanos: int
-    """What packing alone would come to were nothing held."""
+    free_packed: Arrangement
+    """The work on fewer of the present nodes, were nothing held."""
     bound_nanos: int
     pods: int
     waiting: int
@@ -151,7 +151,7 @@ def what_if(
         packed=after_packing,
         anew=anew,
         free=offering.with_all(),
-        free_packed_nanos=packed(freed).nanos_per_hour,
+        free_packed=packed(freed),
         bound_nanos=_bound(present, pins),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,

@@ -40,7 +40,8 @@ def rule_sets(
     """The smallest sets of several rules that save what no rule in them saves without the others; small ones first.
 
     A node goes when all the rules that hold it are lifted, so these are the sets to try; beside them, what several of
-    these come to together, since the pods of one node alone may find no room elsewhere. `alone` is what single rules were found to save.
+    these come to together, since the pods of one node alone may find no room elsewhere. `alone` is what single rules
+    were found to save.
     """
     alone = list(alone)
     search = _Search(present, tuple(held), packed_nanos, anew_nanos, {frozenset(each.rules): each for each in alone})

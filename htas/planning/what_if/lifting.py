@@ -81,7 +81,7 @@ def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     threshold = present.rules.utilization_threshold
     if threshold < 1:
         what = f"raise cleaning.utilizationThreshold above {percent(threshold)}"
-        found.append(Lift(THRESHOLD, what, _with_rules(present, utilization_threshold=1.0)))
+        found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
 
 
@@ -143,6 +143,7 @@ _SETTINGS: Mapping[str, Mapping[str, object]] = {
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: {"skip_system_pods": False},
     Blocking.UNKNOWN_CONTROLLER: {"skip_custom_controller_pods": False},
     Blocking.NOT_MOVABLE: {"migration": MigrationMethod.EVICT},
+    THRESHOLD: {"utilization_threshold": 1.0},
 }
 """Rules that a setting lifts."""
 
