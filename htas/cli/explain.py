@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from htas.cli.console import InputError
 from htas.cli.explain_edge import explain_tier, tier_line
+from htas.cli.words import age, close_to, counted, did_you_mean
 from htas.model.money import price_text
+from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal
+from htas.planning.cleaning.movability import method_for
+from htas.planning.cleaning.obstacles import of_node, of_pods
 from htas.planning.cleaning.utilization import utilization
 from htas.planning.opening import open_simulation
 from htas.planning.packing.lengthening import in_words
@@ -23,18 +26,27 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
     """Lines about a pod, named `namespace/name` or, where it is the only one, `name`."""
     pods = [pod for pod in snapshot.cluster.pods if name in (pod.key, pod.name)]
     if not pods:
-        raise InputError(f"pod {name}: there is none (it may have ended); name it namespace/name")
+        raise InputError(f"pod {name}: there is none (it may have ended){_near_pods(name, snapshot.cluster.pods)}")
     if len(pods) > 1:
         raise InputError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
     pod = pods[0]
     return [
         _what(pod, policy),
-        *_where(pod, plan),
+        *_where(pod, snapshot, plan),
         *_refused_room(pod, snapshot, plan, policy),
         *explain_tier(pod, snapshot, plan, policy),
-        *_movable(pod, snapshot, policy),
+        *_movable(pod, snapshot, plan, policy),
         *_constraints(pod),
     ]
+
+
+def _near_pods(name: str, pods: Sequence[Pod]) -> str:
+    """By the whole key, or by the name alone where no namespace is given."""
+    if "/" in name:
+        return did_you_mean(name, [pod.key for pod in pods])
+    near = close_to(name, [pod.name for pod in pods])
+    keys = [pod.key for each in near for pod in pods if pod.name == each]
+    return f"; did you mean {' or '.join(keys)}?" if keys else "; name it NAMESPACE/NAME"
 
 
 def _what(pod: Pod, policy: Policy) -> str:
@@ -58,10 +70,12 @@ def _source(length: RunLength | None) -> str:
     return f"learned from {length.runs} runs of its {length.basis}; {agreed}"
 
 
-def _where(pod: Pod, plan: Plan) -> Iterator[str]:
+def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
     if pod.node is not None:
         moving = [item for item in plan.migrate if item.pod == pod.key]
-        yield f"runs on {pod.node}"
+        node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
+        known = _details(node, pod, snapshot.taken_at) if node is not None else ", which is not known"
+        yield f"runs on {pod.node}{known}"
         yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
         yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
         return
@@ -70,14 +84,15 @@ def _where(pod: Pod, plan: Plan) -> Iterator[str]:
     for launch in plan.launch:
         if pod.key in launch.pods:
             price = price_text(launch.nanos_per_hour)
-            yield f"a {launch.flavour} of group {launch.group} is to be bought for it and {len(launch.pods) - 1} others"
+            others = f" and {counted(len(launch.pods) - 1, 'other')}" if len(launch.pods) > 1 else ""
+            yield f"a {launch.flavour} of group {launch.group} is to be bought for it{others}"
             yield f"that machine costs {price} an hour"
     if pod.key in plan.optimize:
         yield "a better placement of what runs is to be searched for, so that it finds room"
     for item in plan.unplaced:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"
-            yield from (f"  {count} node(s): {reason}" for reason, count in sorted(item.nodes.items()))
+            yield from (f"  {counted(count, 'node')}: {reason}" for reason, count in sorted(item.nodes.items()))
 
 
 def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
@@ -91,16 +106,32 @@ def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
         yield f"{Unplaced.OWN_MACHINE_CHEAPER}: {in_words(bargain, policy)}"
 
 
-def _movable(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[str]:
-    """Why no twin can take its place elsewhere, where its group moves pods so."""
+def _details(node: Node, pod: Pod, now: float) -> str:
+    """What is known of where it runs: `(m1.large, zone az-1, for 3 d)`."""
+    known = [node.flavour or "", f"zone {zone}" if (zone := node.labels.get(ZONE_LABEL)) else ""]
+    if pod.started_at is not None and now > pod.started_at:
+        known.append(f"for {age(now - pod.started_at)}")
+    told = ", ".join(filter(None, known))
+    return f" ({told})" if told else ""
+
+
+def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
+    """Whether a running pod may be moved, and all that speaks against it, in the words of a plan."""
     node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
-    group = policy.group(node.group) if node is not None else None
-    if node is None or group is None or not group.cleaning.migration.makes_twin or pod.is_daemon:
+    if node is None or pod.key in {item.pod for item in plan.migrate} | {item.pod for item in plan.preempt}:
         return
-    method, volumes = group.cleaning.migration, VolumeBook.of(snapshot.cluster.volumes)
-    refused = refusal(pod, method, policy.migration, volumes) or source_refusal(node, method)
-    if refused is not None:
-        yield f"cannot be moved by {method}: {refused[0]}: {refused[1]}"
+    if pod.is_daemon or pod.is_mirror:
+        yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
+        return
+    found = of_pods([pod], node, snapshot, policy)
+    yield from (f"may not be moved: {rule}: {words}" for _, rule, words in found)
+    if not found:
+        group = policy.group(node.group)
+        how = f" ({method_for(pod, group.cleaning.migration)})" if group is not None else ""
+        yield f"may be moved{how}, if its node is emptied"
+    for kept in plan.kept:
+        if kept.node == node.name:
+            yield f"its node stays: {kept.reason.value}: {kept.message}"
 
 
 def _constraints(pod: Pod) -> Iterator[str]:
@@ -112,14 +143,15 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     """Lines about a node."""
     node = next((node for node in snapshot.cluster.nodes if node.name == name), None)
     if node is None:
-        raise InputError(f"node {name}: there is none; known are {_some([n.name for n in snapshot.cluster.nodes])}")
+        raise InputError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
     pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
     group = policy.group(node.group)
-    lines = [f"{name}: {node.flavour or 'unknown flavour'}, group {node.group or 'none'}, {len(pods)} pods"]
+    flavour, pods_told = node.flavour or "unknown flavour", counted(len(pods), "pod")
+    lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}"]
     lines += tier_line(node, snapshot, policy)
     if group is not None:
         lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")
-    lines += [f"stays: {item.reason.value}: {item.message}" for item in plan.kept if item.node == name]
+    lines += _why_it_stays(node, pods, snapshot, plan, policy)
     for item in plan.remove:
         if item.node == name:
             lines.append(f"goes: {item.reason.value}: {item.message}")
@@ -127,5 +159,20 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     return lines
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(sorted(names)[:5]) + (" …" if len(names) > 5 else "") if names else "none"
+def _why_it_stays(
+    node: Node, pods: Sequence[Pod], snapshot: ClusterSnapshot, plan: Plan, policy: Policy
+) -> Iterator[str]:
+    """The reason that the plan tells, and beside it all others: what was lifted first would show the next."""
+    kept = [item for item in plan.kept if item.node == node.name]
+    if not kept:
+        return
+    yield from (f"stays: {item.reason.value}: {item.message}" for item in kept)
+    told = {(item.reason, item.message) for item in kept}
+    also = of_node(node, snapshot, plan, policy)
+    yield from (f"also: {item.reason}: {item.message}" for item in also if (item.reason, item.message) not in told)
+    if policy.group(node.group) is None:
+        yield f"were it of group {policy.groups[0].name}, it would be"
+    found = [f"{rule}: {words}" for _, rule, words in of_pods(pods, node, snapshot, policy)]
+    yield from (f"held by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))
+    if not found and policy.group(node.group) is None:
+        yield "held by no pod"

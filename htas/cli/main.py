@@ -39,7 +39,9 @@ app.add_typer(experiments.app, name="experiment")
 
 Dump = Annotated[
     Path | None,
-    typer.Option("--from", help="A dump: kubectl get nodes,pods,… -A -o json. Else the cluster as it is now."),
+    typer.Option(
+        "--from", help="A dump: kubectl get nodes,pods,… -A -o json (.gz too; -: stdin). Else the cluster now."
+    ),
 ]
 At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
 Steady = Annotated[
@@ -232,13 +234,22 @@ def flavours(
 
 @app.command()
 def simulate(
-    dump: Annotated[Path, typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json.")],
+    dump: Annotated[
+        Path,
+        typer.Option("--from", help="A dump: kubectl get nodes,pods,pdb,… -A -o json; may be .gz, or - for stdin."),
+    ],
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file: what can be bought.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Groups, limits and rules; else none.")] = None,
     at: At = None,
     as_annotated: Annotated[
         bool, typer.Option("--as-annotated", help="Only move services that have opted in; else all are taken to.")
     ] = False,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", help="Of what flavour nodes are, where they do not tell: 'worker-*=m1.large'; repeatable."
+        ),
+    ] = None,
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
 ) -> None:
     """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
@@ -247,7 +258,7 @@ def simulate(
     from htas.cli.tables import print_lines
 
     with told():
-        answer = simulations.simulate(dump, flavours, config, at, as_annotated)
+        answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())
     match form:
         case SimulationForm.TABLE:
             stdout.print(simulation_view(answer, stdout.width))

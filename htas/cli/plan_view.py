@@ -9,9 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from htas.model.money import price_text
+from htas.cli.words import counted, hourly
 from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
+from htas.model.reasons import Kept
 
 ROWS = 20
 """Rows of a table before the rest is counted only."""
@@ -39,15 +40,18 @@ def _headline(plan: Plan) -> Text:
     cost = plan.cost
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
+    text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
+    bound = f"no machines hold this work for less than {hourly(cost.bound_nanos)}; gap {cost.gap:.1%}"
+    text.append(f"  ({bound})\n")
+    moves = len(plan.migrate) + len(plan.carry.suggest)
     text.append(
-        f"{price_text(cost.before_nanos)} → {price_text(cost.after_nanos)} {cost.currency}/h", style="bold cyan"
+        f"{len(plan.bind)} to bind, {len(plan.nominate)} {'has' if len(plan.nominate) == 1 else 'have'} room kept, "
+        f"{counted(len(plan.launch), 'machine')} to buy, {counted(len(plan.preempt), 'pod')} to preempt, "
+        f"{moves} to move, {counted(len(plan.remove), 'node')} to release, "
+        f"{counted(len(plan.unplaced), 'pod')} {'waits' if len(plan.unplaced) == 1 else 'wait'}"
     )
-    text.append(f"  (no mix of flavours holds this work below {price_text(cost.bound_nanos)}; gap {cost.gap:.1%})\n")
-    text.append(
-        f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
-        f"{len(plan.preempt)} pods to preempt, {len(plan.migrate) + len(plan.carry.suggest)} to move, "
-        f"{len(plan.remove)} nodes to release, {len(plan.unplaced)} pods wait"
-    )
+    if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
+        text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text
 
 
@@ -72,8 +76,7 @@ def _launches(plan: Plan) -> Table | None:
     for item in plan.launch:
         pods[item.group, item.flavour, item.zone or "-", item.nanos_per_hour] += len(item.pods)
     rows = [
-        (str(count), key[1], key[0], key[2], price_text(key[3]), str(pods[key]))
-        for key, count in sorted(counts.items())
+        (str(count), key[1], key[0], key[2], hourly(key[3]), str(pods[key])) for key, count in sorted(counts.items())
     ]
     return limited(table("\nBuy", "machines", "flavour", "group", "zone", "price/h each", "for pods"), rows)
 
@@ -97,7 +100,7 @@ def _suggestions(plan: Plan) -> Table | None:
 def _removals(plan: Plan) -> Table | None:
     moves = Counter(item.source for item in plan.migrate)
     rows = [
-        (item.node, item.reason.value, item.message, str(moves[item.node]), price_text(item.savings_nanos_per_hour))
+        (item.node, item.reason.value, item.message, str(moves[item.node]), hourly(item.savings_nanos_per_hour))
         for item in plan.remove
     ]
     return limited(table("\nRelease", "node", "reason", "why", "pods move", "saves/h"), rows)
@@ -111,5 +114,12 @@ def _unplaced(plan: Plan) -> Table | None:
 
 
 def _kept(plan: Plan) -> Table | None:
-    rows = [(item.node, item.reason.value, item.message) for item in plan.kept]
-    return limited(table("\nKept", "node", "reason", "why"), rows)
+    """Nodes that stay for one and the same reason are told together."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for item in plan.kept:
+        nodes.setdefault((item.reason.value, item.message), []).append(item.node)
+    rows = [
+        (str(len(names)), names[0] if len(names) == 1 else f"{names[0]} …", *key)
+        for key, names in sorted(nodes.items(), key=lambda item: (-len(item[1]), item[1]))
+    ]
+    return limited(table("\nKept", "nodes", "such as", "reason", "why"), rows)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from htas.adapters.kubernetes.dump import DumpError, read_dump
+from htas.adapters.kubernetes.dump import COMMAND, Dump, DumpError, read_whole
+from htas.adapters.kubernetes.dump_file import STDIN, read_bytes
 from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
@@ -16,7 +17,7 @@ from htas.daemon.stores import has_store, reading_store
 from htas.daemon.wiring import sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Problem
+from htas.model.snapshot import ClusterSnapshot, Memory, Problem
 from htas.planning.edge.present import empty_groups
 from htas.planning.planner import plan
 from htas.ports import HTASError
@@ -69,43 +70,63 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     return msgspec.structs.replace(snapshot, cluster=view)
 
 
-def _dumped(loaded: Loaded, dump: Path, at: str | None) -> ClusterSnapshot:
-    view = read_view(dump)
-    return ClusterSnapshot(instant_in(at, view), view, claims=claims_seen(view.nodes, (), loaded.policy))
+def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
+    dump = read_cluster(path)
+    for line in told_gaps(dump, path):
+        warn(line)
+    view = dump.view
+    return ClusterSnapshot(instant_in(at, dump), view, claims=claims_seen(view.nodes, (), loaded.policy))
 
 
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
     return plan(snapshot, loaded.policy, snapshot.taken_at)
 
 
-def read_view(path: Path) -> ClusterView:
-    """The view of a dump; what is passed over in it, such as a wrong annotation, is told to stderr.
+def read_cluster(path: Path) -> Dump:
+    """A dump; what is passed over in it, such as a wrong annotation, is told to stderr.
 
     Raises InputError with everything that cannot be used.
     """
     try:
-        view = read_dump(path.read_bytes(), str(path))
+        dump = read_whole(read_bytes(path), str(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DumpError as error:
         raise InputError(str(error)) from None
+    view = dump.view
     faults = [problem for problem in view.problems if not problem.is_doubt]
     if faults:
         raise InputError("\n".join(f"{problem.where}: {problem.what}" for problem in faults))
     if not view.nodes and not view.pods:
-        raise InputError(f"{path}: holds neither nodes nor pods; is it what kubectl get … -o json printed?")
+        there = f"{', '.join(dump.other_kinds)} and " if dump.other_kinds else ""
+        raise InputError(f"{path}: holds {there}neither nodes nor pods; write it with: {COMMAND}")
     _warn(view.problems)
-    return view
+    return dump
 
 
-def instant_in(at: str | None, view: ClusterView) -> float:
-    """The dump's present: as stated, or the latest instant in it, so that the same dump gives the same plan."""
-    if at is not None:
-        return instant_of(at, "--at")
-    instants = [node.created_at for node in view.nodes]
-    for pod in view.pods:
-        instants += [pod.created_at, pod.started_at or 0.0]
-    return max(instants, default=0.0)
+def told_gaps(dump: Dump, path: Path) -> list[str]:
+    """Where a dump lacks something grave, all that it lacks, what is assumed, and the command that gives the rest."""
+    if not any(gap.is_grave for gap in dump.gaps):
+        return []
+    return [*(f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps), the_rest_told(dump, path)]
+
+
+def the_rest_told(dump: Dump, path: Path) -> str:
+    return f"Add the rest: {the_rest(dump, path)}"
+
+
+def the_rest(dump: Dump, path: Path) -> str:
+    """The command that adds to a dump what it lacks: one JSON object after another is a dump, too."""
+    resources = dict.fromkeys(name for gap in dump.gaps for name in gap.resources)
+    if not resources:
+        return ""
+    where = "" if str(path) == STDIN or path.suffix == ".gz" else f" >> {path}"
+    return f"kubectl get {','.join(resources)} -A -o json{where}"
+
+
+def instant_in(at: str | None, dump: Dump) -> float:
+    """The dump's present: as stated, or the newest instant in it, so that the same dump gives the same plan."""
+    return instant_of(at, "--at") if at is not None else dump.newest.at
 
 
 def _steady(snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -3,40 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from htas.adapters.kubernetes.dump import Dump
+from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
-from htas.cli.planning import instant_in, read_view
+from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
+from htas.cli.words import counted, did_you_mean, hourly, some
 from htas.config.loader import load_catalogue, load_configuration
 from htas.model.money import price_text
+from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
+from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import NodeGroup, Policy
 from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, RuleCost, what_if
 from htas.planning.what_if.arranging import Arrangement
+from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
+from htas.planning.what_if.recognising import Recognised, recognise
 
 HOURS_A_MONTH = 730
 """As clouds count: 8,760 hours a year ÷ 12."""
 
 
-def simulate(dump: Path, flavours: Path | None, config: Path | None, at: str | None, as_annotated: bool) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """An answer, and how the dump was read to get it."""
+
+    answer: Answer
+    dated_by: str
+    """The object that names the newest instant in the dump, its present; empty: that was stated."""
+    gaps: Sequence[Gap]
+    the_rest: str
+    """The command that gives what the dump lacks."""
+    recognised: Sequence[Recognised]
+
+
+def simulate(
+    path: Path,
+    flavours: Path | None,
+    config: Path | None,
+    at: str | None,
+    as_annotated: bool,
+    types: Sequence[str] = (),
+) -> Simulated:
     """Answer for a dump. Raises InputError and ConfigurationError."""
     policy = _policy(flavours, config)
-    view = read_view(dump)
     with err.status("reading", spinner="dots") as status:
+        dump = read_cluster(path)
+        stated = _stated_types(types, dump.view.nodes, policy)
+        nodes, recognised = recognise(dump.view.nodes, dump.machines, policy.catalogue, stated)
+        view = msgspec.structs.replace(dump.view, nodes=nodes)
+        _refuse_without_pods(path, dump, nodes, policy)
         try:
-            return what_if(
+            answer = what_if(
                 view,
                 policy,
-                instant_in(at, view),
+                instant_in(at, dump),
                 as_annotated=as_annotated,
                 tell=lambda step: status.update(f"working out {step}"),
             )
         except NothingPricedError as error:
-            raise InputError(f"{dump}: {error}; name its types in the price file") from None
+            rest = "" if dump.view.nodes else f". {the_rest_told(dump, path)}"
+            raise InputError(f"{path}: {error}{rest}") from None
+    dated_by = dump.newest.of if at is None else ""
+    return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised)
+
+
+def _refuse_without_pods(path: Path, dump: Dump, nodes: Sequence[Node], policy: Policy) -> None:
+    """Without pods all nodes look empty, and giving all of them back looks like the best of savings."""
+    if dump.view.pods or not dump.view.nodes:
+        return
+    prices = [price for node in nodes if (price := policy.price_of(node)) is not None]
+    cost = ""
+    if prices:
+        total = f"{hourly(sum(prices))} {policy.catalogue.currency}/h"
+        cost = f"; {counted(len(prices), 'node')} with a price cost {total} now"
+    raise InputError(
+        f"{path}: has no pods, so nobody can tell which nodes are needed{cost}. {the_rest_told(dump, path)}"
+    )
+
+
+def _stated_types(texts: Sequence[str], nodes: Sequence[Node], policy: Policy) -> list[tuple[str, str]]:
+    """Pairs of a pattern of node names and a flavour; every mistake is told at once."""
+    names = [flavour.name for flavour in policy.catalogue.flavours]
+    pairs, problems = [], []
+    for text in texts:
+        pattern, is_pair, flavour = text.rpartition("=")
+        if not is_pair or not pattern:
+            problems.append(f"--type: {text!r} is no pattern and flavour; write it as 'worker-*=m1.large'")
+        elif flavour not in names:
+            problems.append(f"--type: the price file has no flavour {flavour!r}{did_you_mean(flavour, names)}")
+        elif not any(fnmatchcase(node.name, pattern) for node in nodes):
+            problems.append(f"--type: no node is called {pattern!r}; there are {some([node.name for node in nodes])}")
+        pairs.append((pattern, flavour))
+    if problems:
+        raise InputError("\n".join(problems))
+    return pairs
 
 
 def _policy(flavours: Path | None, config: Path | None) -> Policy:
@@ -61,13 +129,15 @@ def a_month(nanos_per_hour: int) -> int:
     return nanos_per_hour * HOURS_A_MONTH
 
 
-def document(answer: Answer) -> dict[str, Any]:
+def document(simulated: Simulated) -> dict[str, Any]:
     """The answer as a document, with every node and rule."""
+    answer = simulated.answer
     now = answer.now.nanos_per_hour
     return {
         "apiVersion": "htas.io/v1alpha1",
         "kind": "Simulation",
         "takenAt": instant_text(answer.taken_at),
+        "datedBy": simulated.dated_by,
         "currency": answer.currency,
         "hoursAMonth": HOURS_A_MONTH,
         "now": _stage(answer.now, now),
@@ -75,12 +145,19 @@ def document(answer: Answer) -> dict[str, Any]:
         "consolidated": _stage(answer.consolidated, now),
         "boughtAnew": _stage(answer.anew, now),
         "nothingHeld": _stage(answer.free, now),
+        "nothingHeldPacked": _stage(answer.free_packed, now),
         "lowerBoundPerHour": price_text(answer.bound_nanos),
         "pods": answer.pods,
         "podsWaiting": answer.waiting,
         "servicesTakenToBeMovable": answer.opted_in,
         "nodesWithoutPrice": dict(answer.unpriced),
+        "nodesRecognised": [_recognised(each) for each in simulated.recognised],
+        "assumed": [
+            {"lacks": gap.lacks, "assumed": gap.assumed, "kubectlGet": list(gap.resources)} for gap in simulated.gaps
+        ],
+        "presumes": list(presumed(answer)),
         "rules": [_rule(rule) for rule in answer.rules],
+        "ruleSets": [_rule_set(each, answer) for each in answer.sets],
         "nodesHeld": [_held(held) for held in answer.held],
         "disruptionBudgets": [
             {"budget": budget.name, "allows": budget.allows, "pods": budget.pods} for budget in answer.budgets
@@ -111,6 +188,48 @@ def _rule(rule: RuleCost) -> dict[str, Any]:
         "liftedPackingSavesPerHour": price_text(rule.packing_nanos),
         "liftedBuyingAnewSavesPerHour": price_text(rule.anew_nanos),
     }
+
+
+def _rule_set(each: RuleSet, answer: Answer) -> dict[str, Any]:
+    saves = answer.consolidated.nanos_per_hour - each.after_nanos
+    return {
+        "rules": list(each.rules),
+        "pods": each.pods,
+        "nodes": each.nodes,
+        "liftedPackingSavesPerHour": price_text(each.packing_nanos),
+        "liftedBuyingAnewSavesPerHour": price_text(each.anew_nanos),
+        "pricePerHour": price_text(each.after_nanos),
+        "savesMorePerHour": price_text(saves),
+        "savesMorePerMonth": price_text(a_month(saves)),
+    }
+
+
+def _recognised(each: Recognised) -> dict[str, Any]:
+    by = "stated" if each.is_stated else "size"
+    return {"node": each.node, "flavour": each.flavour, "by": by, "otherwise": list(each.others)}
+
+
+def presumed(answer: Answer) -> Sequence[str]:
+    """What has to be so for the best saving that was found to come true."""
+    told = []
+    if _takes_consolidation(answer) and not answer.consolidates:
+        told.append("consolidation is switched on (cleaning.consolidation.enabled: true)")
+    if answer.opted_in:
+        pods = "1 pod of a service is" if answer.opted_in == 1 else f"{answer.opted_in:,} pods of services are"
+        told.append(f'{pods} annotated {MAY_MIGRATE}: "true"')
+    if answer.foreign:
+        nodes = "1 node is" if answer.foreign == 1 else f"{answer.foreign:,} nodes are"
+        told.append(f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others")
+    return told
+
+
+def _takes_consolidation(answer: Answer) -> bool:
+    """Whether the best that was found buys anew: as things are, else with rules lifted."""
+    in_packing, in_buying = answer.packed.nanos_per_hour, answer.anew.nanos_per_hour
+    lift = answer.best_lift
+    if not answer.saved_nanos and lift is not None:
+        in_packing, in_buying = in_packing - lift.packing_nanos, in_buying - lift.anew_nanos
+    return in_buying < in_packing
 
 
 def _held(held: HeldNode) -> dict[str, Any]:
@@ -148,7 +267,8 @@ def _choice(choice: Choice, now: int) -> dict[str, Any]:
 
 
 class SimulationLine(msgspec.Struct, frozen=True):
-    """One line of an export: a stage, a flavour, a choice of few, a rule, or a node that is held.
+    """One line of an export: a stage, a flavour, a choice of few, a rule or several, a node that is held, a node whose
+    flavour was recognised, or something the dump lacks.
 
     `price_per_hour` is the cluster's (of a flavour: without it; of a rule: once lifted; of a node: its own), and
     `saves_per_hour` what that saves against now (of a flavour: what it is worth; of a rule: what it costs).
@@ -165,7 +285,8 @@ class SimulationLine(msgspec.Struct, frozen=True):
     detail: str
 
 
-def lines(answer: Answer) -> Sequence[SimulationLine]:
+def lines(simulated: Simulated) -> Sequence[SimulationLine]:
+    answer = simulated.answer
     now, best = answer.now.nanos_per_hour, answer.consolidated.nanos_per_hour
 
     def line(section: str, name: str, nodes: int, pods: int, price: int, saves: int, detail: str) -> SimulationLine:
@@ -178,6 +299,7 @@ def lines(answer: Answer) -> Sequence[SimulationLine]:
         "consolidated": answer.consolidated,
         "bought-anew": answer.anew,
         "nothing-held": answer.free,
+        "nothing-held-packed": answer.free_packed,
     }
     found = []
     for name, mix in stages.items():
@@ -193,7 +315,21 @@ def lines(answer: Answer) -> Sequence[SimulationLine]:
     for rule in answer.rules:
         saves = rule.most_nanos
         found.append(line("rule", rule.rule, rule.nodes, rule.pods, best - saves, saves, rule.remedy))
+    for each in answer.sets:
+        price = each.after_nanos
+        found.append(line("rule-set", " ".join(each.rules), each.nodes, each.pods, price, best - price, ""))
     for held in answer.held:
         told = f"{held.rule}: {held.message}"
         found.append(line("held-node", held.node, 1, len(held.pods), held.nanos_per_hour, 0, told))
+    found += [line("recognised-node", each.node, 1, 0, 0, 0, _recognition(each)) for each in simulated.recognised]
+    lacking = ((" ".join(gap.resources), f"the dump has {gap.lacks}: {gap.assumed}") for gap in simulated.gaps)
+    found += [line("assumed", resources, 0, 0, 0, 0, text) for resources, text in lacking]
+    found += [line("presumed", "", 0, 0, 0, 0, text) for text in presumed(answer)]
     return found
+
+
+def _recognition(each: Recognised) -> str:
+    if each.is_stated:
+        return f"{each.flavour} (stated)"
+    as_large = f"; as large: {' '.join(each.others)}" if each.others else ""
+    return f"{each.flavour} (by its size{as_large})"

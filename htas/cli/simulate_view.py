@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -11,48 +10,82 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.simulate import HOURS_A_MONTH, a_month
-from htas.model.money import NANOS, price_text
+from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
+from htas.cli.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
-from htas.model.pods import MAY_MIGRATE
-from htas.planning.what_if.answer import Answer, HeldNode
+from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
+from htas.planning.what_if.combining import RuleSet
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
+MANY = 3
+"""More rules than these are counted in a sentence."""
 WIDE = 110
 """From so many columns on there is room for bars."""
 
 
-def simulation_view(answer: Answer, width: int) -> RenderableType:
+def simulation_view(simulated: Simulated, width: int) -> RenderableType:
+    answer = simulated.answer
     parts: list[RenderableType] = [
-        _headline(answer),
+        _headline(simulated),
         _stages(answer, is_wide=width >= WIDE),
         _machines(answer),
         *_blocking(answer),
         _worths(answer),
         _choices(answer),
-        _notes(answer),
+        _notes(simulated),
     ]
     return Group(*parts)
 
 
-def _headline(answer: Answer) -> Text:
-    saved = answer.now.nanos_per_hour - answer.consolidated.nanos_per_hour
-    text = Text()
-    text.append(f"{answer.now.nodes} nodes, {answer.pods} pods, {instant_text(answer.taken_at)}", style="bold")
-    if saved > 0:
-        share = _share(saved, answer.now.nanos_per_hour)
-        text.append("\nHTAS would save ")
-        text.append(f"{_hourly(saved)} {answer.currency}/h", style="bold green")
-        text.append(f", {_cents(a_month(saved))} a month, {share} of what these nodes cost")
-    elif (more := answer.now.nanos_per_hour - answer.free.nanos_per_hour) > 0 and answer.held:
-        text.append("\nHTAS would save nothing: ")
-        text.append(
-            f"{_nodes(len(answer.held))} must stay. Were nothing held, {_hourly(more)} {answer.currency}/h less"
-        )
-    else:
-        text.append("\nHTAS finds nothing to save: it knows no cheaper way to hold this work")
-    return text
+def _headline(simulated: Simulated) -> RenderableType:
+    answer = simulated.answer
+    there = f"{counted(answer.now.nodes, 'node')}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
+    lines = [Text(there, style="bold"), *_answered(answer)]
+    if simulated.gaps:
+        lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
+        lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
+        lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
+    return Group(*lines)
+
+
+def _answered(answer: Answer) -> Iterable[Text]:
+    """What would be saved, as things are or with rules lifted, and what that presumes."""
+    lift, saved = answer.best_lift, answer.saved_nanos
+    if not saved and lift is None:
+        yield Text("HTAS finds nothing to save: it knows no cheaper way to hold this work")
+        return
+    text = Text("HTAS would save ")
+    if not saved and lift is not None:
+        saved = answer.now.nanos_per_hour - lift.after_nanos
+        text = Text(f"HTAS would save nothing as things are. With {_named(lift)} lifted (see below) it would save ")
+    text.append(f"{hourly(saved)} {answer.currency}/h", style="bold green")
+    text.append(
+        f", {cents(a_month(saved))} a month, {share(saved, answer.now.nanos_per_hour)} of what these nodes cost"
+    )
+    provided = presumed(answer)
+    yield text.append(", provided that" if provided else "")
+    yield from (Text(f"  · {each}") for each in provided)
+    yield from _lifted(answer, lift) if lift is not None else ()
+
+
+def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
+    """What the best lift saves beyond the rules as they are, and how far the first small set goes."""
+    if answer.saved_nanos:
+        more = answer.consolidated.nanos_per_hour - lift.after_nanos
+        yield Text(f"With {_named(lift)} lifted (see below), {cents(a_month(more))} a month more")
+    small = next((each for each in answer.sets if len(each.rules) < MANY), None)
+    if small is not None and isinstance(lift, RuleSet) and len(lift.rules) > MANY:
+        some_of_it = answer.consolidated.nanos_per_hour - small.after_nanos
+        if some_of_it > 0:
+            yield Text(f"Of that, {cents(a_month(some_of_it))} a month with {_named(small)} alone")
+
+
+def _named(lift: RuleCost | RuleSet) -> str:
+    if isinstance(lift, RuleCost):
+        return lift.rule
+    *first, last = lift.rules
+    return f"{', '.join(first)} and {last}" if len(first) < MANY else f"{len(lift.rules)} rules"
 
 
 def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
@@ -83,20 +116,21 @@ def _stages(answer: Answer, *, is_wide: bool) -> Table:
     ):
         saved = now - mix.nanos_per_hour
         row = [name, str(mix.nodes), str(mix.moves) if mix is not answer.now else "", *_priced(mix.nanos_per_hour)]
-        row += [_cents(a_month(saved)), _share(saved, now)] if mix is not answer.now else ["", ""]
+        row += [cents(a_month(saved)), share(saved, now)] if mix is not answer.now else ["", ""]
         table.add_row(*row, *_bars(mix.nanos_per_hour, now, is_wide), style="bold" if "cons" in name else "")
-    least = ["lower bound", "", "", *_priced(answer.bound_nanos), "", _share(now - answer.bound_nanos, now)]
+    least = ["lower bound", "", "", *_priced(answer.bound_nanos), "", share(now - answer.bound_nanos, now)]
     table.add_row(*least, *_bars(answer.bound_nanos, now, is_wide), style="dim")
-    if answer.held:
-        saved, free = now - answer.free.nanos_per_hour, answer.free
-        row = ["were nothing held", str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
-        row += [_cents(a_month(saved)), _share(saved, now)]
-        table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
+    for name, free in (("nothing held, packed", answer.free_packed), ("nothing held, anew", answer.free)):
+        if answer.held:
+            saved = now - free.nanos_per_hour
+            row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
+            row += [cents(a_month(saved)), share(saved, now)]
+            table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
     return table
 
 
 def _priced(nanos: int) -> tuple[str, str]:
-    return _hourly(nanos), _cents(a_month(nanos))
+    return hourly(nanos), cents(a_month(nanos))
 
 
 def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
@@ -105,14 +139,14 @@ def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
 
 def _machines(answer: Answer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
-    figures = ("price/h", "now", "packed", "consolidated", "nothing held")
+    figures = ("price/h", "now", "packed", "consolidated", "nothing held, anew")
     table = _titled("Machines", "flavour", *figures, "to do", right=figures, names=("flavour",))
     prices = {worth.name: worth.nanos_per_hour for worth in answer.worths}
     for flavour in sorted({name for mix in stages for name in mix.flavours}, key=lambda name: (prices[name], name)):
         counts = [mix.flavours.get(flavour, 0) for mix in stages]
         table.add_row(
             flavour,
-            _hourly(prices[flavour]),
+            hourly(prices[flavour]),
             *(str(n) if n else "·" for n in counts),
             _change(counts[0], counts[2]),
         )
@@ -128,7 +162,11 @@ def _change(before: int, after: int) -> str:
 
 
 def _blocking(answer: Answer) -> list[RenderableType]:
-    parts: list[RenderableType] = [_rules(answer), _remedies(answer)] if answer.rules else []
+    parts: list[RenderableType] = [_rules(answer)] if answer.rules else []
+    if answer.sets:
+        parts.append(_sets(answer))
+    if answer.rules:
+        parts.append(_remedies(answer))
     return [*parts, _held(answer)] if answer.held else parts
 
 
@@ -140,41 +178,55 @@ def _rules(answer: Answer) -> Table:
         counts = str(rule.pods) if rule.pods else "·", str(rule.nodes) if rule.nodes else "·"
         table.add_row(rule.rule, *counts, _saving(rule.packing_nanos), _saving(rule.anew_nanos), rule.such_as)
     if len(answer.rules) > 1:
-        packing = answer.packed.nanos_per_hour - answer.free_packed_nanos
+        packing = answer.packed.nanos_per_hour - answer.free_packed.nanos_per_hour
         together = answer.anew.nanos_per_hour - answer.free.nanos_per_hour
         table.add_row("all of them", "", "", _saving(packing), _saving(together), "", style="bold")
     return table
 
 
 def _remedies(answer: Answer) -> RenderableType:
-    """How each rule is lifted; under the table, since annotations are too long for a column of it."""
-    return Group(*(Text(f"· {rule.rule}: {rule.remedy}", style="dim") for rule in answer.rules))
+    """How each rule is lifted; under the tables, since annotations are too long for a column of them."""
+    return Group(
+        Text("\nHow each is lifted"), *(Text(f"· {rule.rule}: {rule.remedy}", style="dim") for rule in answer.rules)
+    )
+
+
+def _sets(answer: Answer) -> Table:
+    figures = ("pods", "nodes", "packing/h", "anew/h", "saves/month")
+    title = "What rules cost together: saved more were all of a set lifted, and nothing less of it does as much"
+    table = _titled(title, "rules", *figures, right=figures)
+    for each in answer.sets:
+        more = answer.consolidated.nanos_per_hour - each.after_nanos
+        figures_of = _saving(each.packing_nanos), _saving(each.anew_nanos), cents(a_month(more))
+        table.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *figures_of)
+    return table
 
 
 def _saving(nanos: int) -> str:
-    return _hourly(nanos) if nanos else "·"
+    return hourly(nanos) if nanos else "·"
 
 
 def _held(answer: Answer) -> Table:
     figures = ("price/h", "pods")
     total = sum(held.nanos_per_hour for held in answer.held)
-    title = f"Nodes of today that would stay beside what is bought anew: {_hourly(total)} {answer.currency}/h"
+    title = f"Nodes of today that would stay beside what is bought anew: {hourly(total)} {answer.currency}/h"
     table = _titled(title, "node", "flavour", *figures, "because", right=figures)
     _limited(table, [_held_row(held) for held in answer.held], "-o json lists all")
     return table
 
 
 def _held_row(held: HeldNode) -> tuple[str, ...]:
-    more = f" (and {len(held.pods) - 1} more)" if len(held.pods) > 1 else ""
-    price = _hourly(held.nanos_per_hour) if held.nanos_per_hour else "-"
-    return held.node, held.flavour or "-", price, str(len(held.pods) or "·"), held.message + more
+    first, *others = held.rule.split()
+    price = hourly(held.nanos_per_hour) if held.nanos_per_hour else "-"
+    also = f"; also {', '.join(others)}" if others else ""
+    return held.node, held.flavour or "-", price, str(len(held.pods) or "·"), f"{first}: {held.message}{also}"
 
 
 def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
     for row in rows[:ROWS]:
         table.add_row(*row)
     if len(rows) > ROWS:
-        table.add_row(f"… and {len(rows) - ROWS} more ({how})")
+        table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 
 
 def _worths(answer: Answer) -> Table:
@@ -184,10 +236,10 @@ def _worths(answer: Answer) -> Table:
     for worth in answer.worths:
         note = f"{worth.dominated_by} is as large for no more" if worth.dominated_by else ""
         if worth.in_mix:
-            prices = _hourly(worth.without_nanos), _hourly(worth.worth_nanos), _cents(a_month(worth.worth_nanos))
-            table.add_row(worth.name, _hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
+            prices = hourly(worth.without_nanos), hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
+            table.add_row(worth.name, hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
         else:
-            table.add_row(worth.name, _hourly(worth.nanos_per_hour), *("·" * 4), note, style="dim")
+            table.add_row(worth.name, hourly(worth.nanos_per_hour), *("·" * 4), note, style="dim")
     return table
 
 
@@ -197,81 +249,83 @@ def _choices(answer: Answer) -> Table:
     for choice in answer.choices:
         above = choice.nanos_per_hour - answer.free.nanos_per_hour
         saved = answer.now.nanos_per_hour - choice.nanos_per_hour
-        stuck = f"{_nodes(choice.stuck)} of today would hold what fits none" if choice.stuck else ""
+        stuck = f"{counted(choice.stuck, 'node')} of today would hold what fits none" if choice.stuck else ""
         table.add_row(
             ", ".join(choice.flavours),
             str(choice.nodes),
-            _hourly(choice.nanos_per_hour),
-            _cents(a_month(saved)),
-            _share(above, answer.free.nanos_per_hour),
+            hourly(choice.nanos_per_hour),
+            cents(a_month(saved)),
+            share(above, answer.free.nanos_per_hour),
             stuck,
         )
     count, all_of_them = len(answer.worths), answer.free
     saved = answer.now.nanos_per_hour - all_of_them.nanos_per_hour
-    row = str(all_of_them.nodes), _hourly(all_of_them.nanos_per_hour), _cents(a_month(saved))
+    row = str(all_of_them.nodes), hourly(all_of_them.nanos_per_hour), cents(a_month(saved))
     table.add_row(f"all {count}", *row, "", style="dim")
     return table
 
 
-def _notes(answer: Answer) -> RenderableType:
-    lines = [*_left_out(answer), *_taken(answer), *_budgets(answer)]
+def _notes(simulated: Simulated) -> RenderableType:
+    answer = simulated.answer
+    lines = [*_recognised(simulated), *_left_out(answer), *_taken(answer), *_budgets(answer)]
+    if simulated.dated_by:
+        lines.append(
+            f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
+        )
     lines.append(
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
-        " nodes that are held."
+        " nodes that are held. Nodes that stay in any case, such as the control plane, are in every sum."
     )
     return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
+
+
+def _recognised(simulated: Simulated) -> Iterable[str]:
+    """Which nodes were taken for which flavours, by flavour; a guess is called one."""
+    guesses = [each for each in simulated.recognised if not each.is_stated]
+    for flavour in sorted({each.flavour for each in guesses}):
+        mine = [each for each in guesses if each.flavour == flavour]
+        others = sorted({name for each in mine for name in each.others})
+        or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
+        yield (
+            f"A guess by size: {counted(len(mine), 'node')} without an instance type"
+            f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
+            f" To say so: --type 'PATTERN={flavour}'."
+        )
 
 
 def _left_out(answer: Answer) -> Iterable[str]:
     if answer.unpriced:
         there = ", ".join(f"{name or '(no label)'} ({count})" for name, count in answer.unpriced.items())
-        what = _nodes(sum(answer.unpriced.values()))
-        yield f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
+        what = counted(sum(answer.unpriced.values()), "node")
+        yield (
+            f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
+            " Name their types in the price file, or say of what type they are: --type 'PATTERN=FLAVOUR'."
+        )
     if answer.waiting:
-        yield f"{_pods(answer.waiting)} without a node: left out, nothing is bought for what waits."
+        yield f"{counted(answer.waiting, 'pod')} without a node: left out, nothing is bought for what waits."
     if answer.anew.nanos_per_hour >= answer.packed.nanos_per_hour:
         yield (
-            f"Bought anew, the work would cost {_hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
+            f"Bought anew, the work would cost {hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
             " no dearer, so they stay."
         )
 
 
 def _taken(answer: Answer) -> Iterable[str]:
     if answer.opted_in:
-        yield (
-            f"{_pods(answer.opted_in)} of services are taken to be movable; HTAS moves them once they are annotated"
-            f' {MAY_MIGRATE}: "true" (--as-annotated: only those that are).'
-        )
+        yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
     is_beaten = any(choice.nanos_per_hour < answer.free.nanos_per_hour for choice in answer.choices)
     if is_beaten or any(worth.worth_nanos < 0 for worth in answer.worths):
         yield "Figures below 0: the purchase is a heuristic, and happens to do better without some flavours."
 
 
 def _budgets(answer: Answer) -> Iterable[str]:
-    for budget in answer.budgets[:ROWS]:
-        allows = "none at all" if budget.allows == 0 else f"{budget.allows} at a time, each taken to recover"
-        yield f"Disruption budget {budget.name} covers {_pods(budget.pods)} and lets go {allows}."
-    if len(answer.budgets) > ROWS:
-        yield f"… and {len(answer.budgets) - ROWS} budgets more (-o json lists all)."
-
-
-def _hourly(nanos: int) -> str:
-    """An exact price with four places at least, so that a column of them stands in line."""
-    whole, _, places = price_text(nanos).partition(".")
-    return f"{whole}.{places:0<4}"
-
-
-def _cents(nanos: int) -> str:
-    return f"{(Decimal(nanos) / NANOS).quantize(Decimal('0.01'), rounding=ROUND_HALF_EVEN):,}"
-
-
-def _share(part: int, of: int) -> str:
-    return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')) + 0:f} %" if of else "-"  # + 0: no -0.0
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node" if count == 1 else f"{count} nodes"
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod" if count == 1 else f"{count} pods"
+    """Those that let nobody go one by one; of the others, which a move waits for, how many there are."""
+    strict = [budget for budget in answer.budgets if not budget.allows]
+    if strict:
+        names = some([budget.name for budget in strict], ROWS)
+        yield f"{counted(len(strict), 'disruption budget')} let nobody go: {names}."
+    others = answer.budgets[len(strict) :]
+    if others:
+        pods = counted(sum(budget.pods for budget in others), "pod")
+        allow = "lets" if len(others) == 1 else "let"
+        yield f"{counted(len(others), 'disruption budget')} {allow} {pods} go a few at a time, each taken to recover."

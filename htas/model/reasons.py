@@ -87,10 +87,13 @@ class Kept(StrEnum):
 
 
 class Blocking(StrEnum):
-    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own three."""
+    """Why a pod holds its node. Cluster Autoscaler's BlockingPodReason, and HTAS's own four."""
 
     MIN_REPLICAS_REACHED = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"
+    """It has no controller: nobody would start it again."""
+    UNKNOWN_CONTROLLER = "UnknownController"
+    """It has one, of a kind that HTAS does not know to start pods again; Cluster Autoscaler says NotReplicated, too."""
     LOCAL_STORAGE_REQUESTED = "LocalStorageRequested"
     NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
     UNMOVABLE_KUBE_SYSTEM_POD = "UnmovableKubeSystemPod"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from htas.model.constraints import Taint, Toleration
 from htas.model.nodes import Node
 from htas.model.plan import Cost, Launch, Removing
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.classes import Ints
+from htas.planning.feasibility.taints import CORDON, untolerated
 from htas.planning.opening import Opening
 from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.scaling.offers import learned_allocatable
@@ -34,10 +37,11 @@ def cost_of(
     bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
     before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
     after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
-    bound = _bound(opening, snapshot, policy, placements)
+    beside = _beside(opening, policy, placements)
+    bound = _bound(opening, snapshot, policy, placements, beside)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        bound = max(bound, _pattern_bound(opening, snapshot, policy, placements, after))
-    return Cost(policy.catalogue.currency, before, after, bound)
+        bound = max(bound, _pattern_bound(opening, snapshot, policy, placements, beside, after - beside.nanos))
+    return Cost(policy.catalogue.currency, before, after, bound + beside.nanos)
 
 
 def _present(opening: Opening) -> list[Node]:
@@ -46,24 +50,72 @@ def _present(opening: Opening) -> list[Node]:
     return opening.sim.table.nodes[:last]
 
 
-def _is_beside_the_catalogue(policy: Policy, node: Node) -> bool:
-    """Whether its room is had for nothing, or at a price that no flavour has: the bound takes it for free."""
-    return policy.has_own_price(node) or policy.price_of(node) is None
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Nodes that are there whatever HTAS buys: not its own, without a price, or of the edge.
+
+    Their room counts as free in the bound, and what they cost is part of it, as it is of the costs before and after.
+    """
+
+    rooms: tuple[Node, ...]
+    """Those that some of the work could run on."""
+    closed: frozenset[int]
+    """Rows of those that take nothing more, such as the control plane: what runs there stays, and is no demand."""
+    nanos: int
 
 
-def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: Mapping[int, list[Pod]]) -> int:
-    """The bound for all work that runs or was placed, less what capacity beside the catalogue could hold of it.
+def _beside(opening: Opening, policy: Policy, placements: Mapping[int, list[Pod]]) -> Beside:
+    rows = [(row, node) for row, node in enumerate(_present(opening)) if _is_beside(policy, node)]
+    rooms, closed = [], set()
+    tolerations = _tolerations(opening, placements) if any(_taints(node) for _, node in rows) else ()
+    for row, node in rows:
+        taints = _taints(node)
+        if taints and all(untolerated(taints, each) is not None for each in tolerations):
+            closed.add(row)
+        else:
+            rooms.append(node)
+    nanos = sum(policy.price_of(node) or 0 for _, node in rows)
+    return Beside(tuple(rooms), frozenset(closed), nanos)
+
+
+def _is_beside(policy: Policy, node: Node) -> bool:
+    """Whether a node stays however the work is arranged, or is of no flavour that could be bought."""
+    is_owned = node.cluster == policy.cluster and policy.group(node.group) is not None
+    return not is_owned or policy.is_given(node) or policy.price_of(node) is None
+
+
+def _taints(node: Node) -> tuple[Taint, ...]:
+    return (*node.taints, CORDON) if node.is_unschedulable else node.taints
+
+
+def _tolerations(opening: Opening, placements: Mapping[int, list[Pod]]) -> set[tuple[Toleration, ...]]:
+    """What the work tolerates that could run elsewhere than on its node."""
+    return {
+        pod.constraints.tolerations
+        for pods in (*opening.running.values(), *placements.values())
+        for pod in pods
+        if not pod.is_daemon and not pod.is_mirror
+    }
+
+
+def _bound(
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    placements: Mapping[int, list[Pod]],
+    beside: Beside,
+) -> int:
+    """The bound for all work that runs or was placed, less what nodes beside the flavours could hold of it.
 
     DaemonSet and mirror pods are left out of the demand, and the flavours count with all they offer: both only lower
     the bound.
     """
     axis = opening.sim.table.axis
     demand: Ints = np.zeros(len(axis), dtype=np.int64)
-    for requests, count in _shapes(opening, placements).items():
+    for requests, count in _shapes(opening, placements, beside).items():
         demand += np.array(requests, dtype=np.int64) * count
-    for node in _present(opening):
-        if _is_beside_the_catalogue(policy, node):
-            demand -= axis.vector(node.allocatable)
+    for node in beside.rooms:
+        demand -= axis.vector(node.allocatable)
     flavours = policy.catalogue.flavours
     return lower_bound_nanos(
         np.maximum(demand, 0).tolist(),
@@ -73,20 +125,21 @@ def _bound(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placemen
 
 
 def _pattern_bound(
-    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, placements: Mapping[int, list[Pod]], after: int
+    opening: Opening,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    placements: Mapping[int, list[Pod]],
+    beside: Beside,
+    after: int,
 ) -> int:
     """The same by patterns, where the cheapest mix was bought: column generation costs more than most cycles."""
     # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
     from htas.planning.scaling.cheapest_mix.whole_work import pattern_bound_nanos
 
     axis = opening.sim.table.axis
-    rooms = Counter(
-        tuple(axis.vector(node.allocatable).tolist())
-        for node in _present(opening)
-        if _is_beside_the_catalogue(policy, node)
-    )
+    rooms = Counter(tuple(axis.vector(node.allocatable).tolist()) for node in beside.rooms)
     return pattern_bound_nanos(
-        tuple(sorted(_shapes(opening, placements).items())),
+        tuple(sorted(_shapes(opening, placements, beside).items())),
         tuple(tuple(capacity) for capacity in _capacities(opening, snapshot, policy)),
         tuple(flavour.nanos_per_hour for flavour in policy.catalogue.flavours),
         tuple(sorted(rooms.items())),
@@ -94,11 +147,12 @@ def _pattern_bound(
     )
 
 
-def _shapes(opening: Opening, placements: Mapping[int, list[Pod]]) -> Counter[tuple[int, ...]]:
-    """The work that runs or was placed, by its requests."""
+def _shapes(opening: Opening, placements: Mapping[int, list[Pod]], beside: Beside) -> Counter[tuple[int, ...]]:
+    """The work that runs or was placed, by its requests; not that of closed nodes beside the flavours."""
     work = [
         pod.requests
-        for pods in (*opening.running.values(), *placements.values())
+        for row, pods in (*opening.running.items(), *placements.items())
+        if row not in beside.closed
         for pod in pods
         if not pod.is_daemon and not pod.is_mirror
     ]

@@ -91,7 +91,7 @@ class Disturbing:
             return Terms(Leave.FOR_ANY if disturbance is Disturbance.MOVE else Leave.FOR_HIGHER)
         waived = {Blocking.SERVICE_NOT_OPTED_IN}
         if disturbance is Disturbance.EVICT:
-            waived.add(Blocking.NOT_REPLICATED)
+            waived |= {Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER}
         holding = self._verdict(pod, method, frozenset(waived))
         return Terms(Leave.FOR_HIGHER, verdict.message) if holding is MOVES else Terms(Leave.NEVER, holding.message)
 

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import yaml
 
 from htas.adapters.kubernetes.dump_view import ViewBuilder
+from htas.adapters.kubernetes.gaps import ALL, Gap, gaps
+from htas.adapters.kubernetes.instants import Instant
+from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.ports import HTASError
 
 _BYTE = re.compile(r"\(byte (\d+)\)$")
+_LOGS = b"==== START logs for container"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _DOCUMENTS = msgspec.json.Decoder(msgspec.Raw)
+
+
+COMMAND = f"kubectl get {ALL} -A -o json"
 
 
 class DumpError(HTASError):
     """The text is neither JSON nor YAML; the message begins with its place, `name:line:column`."""
 
 
+class Dump(msgspec.Struct, frozen=True):
+    """A dump as it was read: the cluster, the newest instant in it, and what it lacks.
+
+    `machines` are the nodes' capacities by name, where they state them: what a machine has before anything is reserved.
+    """
+
+    view: ClusterView
+    newest: Instant
+    gaps: tuple[Gap, ...] = ()
+    machines: Mapping[str, Resources] = {}
+    other_kinds: tuple[str, ...] = ()
+    """What it holds that HTAS does not read."""
+
+
 def read_dump(text: bytes, name: str) -> ClusterView:
-    """The view of a dump; `name` (its file) leads the place of every problem.
+    """The view of a dump alone: see `read_whole`."""
+    return read_whole(text, name).view
+
+
+def read_whole(text: bytes, name: str) -> Dump:
+    """What a dump holds; `name` (its file) leads the place of every problem.
 
     Raises DumpError on text that is no JSON and no YAML. Objects that cannot be understood are left out and told in
     the view's problems.
@@ -32,7 +58,8 @@ def read_dump(text: bytes, name: str) -> ClusterView:
     documents = list(_documents(_utf_8(text, name), name))
     for number, document in enumerate(documents, 1):
         builder.add(document, f"document {number}" if len(documents) > 1 else "")
-    return builder.view()
+    view = builder.view()
+    return Dump(view, builder.newest, gaps(view, builder.kinds), builder.capacities(), builder.other_kinds)
 
 
 def _utf_8(text: bytes, name: str) -> bytes:
@@ -48,7 +75,7 @@ def _utf_8(text: bytes, name: str) -> bytes:
 def _documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
     start = text[:4096].lstrip()[:1] or text.lstrip()[:1]
     if not start:
-        raise DumpError(f"{name}: empty; write it with: kubectl get nodes,pods,pdb,pv,pvc -A -o json")
+        raise DumpError(f"{name}: empty; write it with: {COMMAND}")
     try:
         yield from _json_documents(text, name) if start in b"{[" else _yaml_documents(text, name)
     except RecursionError:
@@ -61,12 +88,12 @@ def _json_documents(text: bytes, name: str) -> Iterator[bytes | msgspec.Raw]:
         documents = _DOCUMENTS.decode_lines(text)
     except msgspec.DecodeError as error:
         at = _BYTE.search(str(error))
-        raise DumpError(f"{_place(text, int(at[1]) if at else len(text), name)}: {_complaint(error)}") from None
+        hint = f"; cluster-info dump writes logs between its objects, use: {COMMAND}" if _LOGS in text else ""
+        place = _place(text, int(at[1]) if at else len(text), name)
+        raise DumpError(f"{place}: {_complaint(error)}{hint}") from None
     for document in documents:
         if len(memoryview(document)) < 64 and bytes(document).strip(b"{} \t\r\n") == b"":
-            raise DumpError(
-                f"{name}: holds an empty object {{}}; write it with: kubectl get nodes,pods,pdb,pv,pvc -A -o json"
-            )
+            raise DumpError(f"{name}: holds an empty object {{}}; write it with: {COMMAND}")
         if bytes(memoryview(document)[:1]) == b"[":
             yield from msgspec.json.decode(document, type=list[msgspec.Raw])
         else:

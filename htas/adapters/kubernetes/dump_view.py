@@ -9,9 +9,12 @@ import msgspec
 
 from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
+from htas.adapters.kubernetes.instants import NEVER, Instant, newest
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
+from htas.adapters.kubernetes.requests import amounts
 from htas.model.nodes import Node
 from htas.model.pods import Pod
+from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView, Problem
 from htas.model.volumes import Volumes
 
@@ -31,8 +34,8 @@ KINDS: dict[str, tuple[str, type[Any]]] = {
     "StorageClass": ("storage.k8s.io", wire.StorageClass),
     "CSINode": ("storage.k8s.io", wire.CsiNode),
 }
-"""What HTAS reads, with its API group. Other kinds (Lease, ConfigMap …) decide nothing here and are passed over, and
-so are kinds of the same name in other groups, such as Longhorn's Node."""
+"""What HTAS reads, with its API group. Other kinds (Lease, ConfigMap …) tell only when the dump was taken, and so do
+kinds of the same name in other groups, such as Longhorn's Node."""
 
 CLUSTER_SCOPED = frozenset({"Node", "PriorityClass", "Namespace", "PersistentVolume", "StorageClass", "CSINode"})
 
@@ -47,6 +50,10 @@ class ViewBuilder:
     """
 
     def __init__(self, source: str = "") -> None:
+        self.newest: Instant = NEVER
+        self.kinds: set[str] = set()
+        """Those that HTAS reads and the dump holds, be it as an empty list of that kind."""
+        self._others: set[str] = set()
         self._source = source
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         self._names: set[str] = set()
@@ -67,11 +74,23 @@ class ViewBuilder:
         if stated.endswith("List") and _is_stated(head.items):
             self._add_items(head.items, where, stated.removesuffix("List"))
         elif not stated:
-            self._malformed.append(self._told(f"{where}: kind", "missing"))
-        elif stated in KINDS and _group(head.api_version) in (None, KINDS[stated][0]):
-            self._add_known(raw, head, stated, where)
+            self._malformed.append(self._told(f"{where}: kind" if where else "kind", "missing"))
+        else:
+            self._date(raw, head, stated)
+            if stated in KINDS and _group(head.api_version) in (None, KINDS[stated][0]):
+                self.kinds.add(stated)
+                self._add_known(raw, head, stated, where)
+            else:
+                self._others.add(stated)
+
+    def _date(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str) -> None:
+        at = newest(raw)
+        if at >= self.newest.at and at > 0:
+            self.newest = max(self.newest, Instant(at, _title(kind, _named(head))))
 
     def _add_items(self, items: msgspec.Raw, where: str, kind: str) -> None:
+        if kind in KINDS:
+            self.kinds.add(kind)
         place = f"{where}: items" if where else "items"
         try:
             listed = msgspec.json.decode(items, type=list[msgspec.Raw])
@@ -120,6 +139,20 @@ class ViewBuilder:
             ),
             problems=tuple(sorted(problems, key=lambda problem: (problem.where, problem.what))),
         )
+
+    def capacities(self) -> dict[str, Resources]:
+        """What the machines have, by node, where it is stated and can be understood."""
+        found = {}
+        for raw in self._of("Node"):
+            faults: Faults = []
+            stated = amounts(raw.status.capacity, "status.capacity", faults)
+            if raw.status.capacity and not faults:
+                found[raw.metadata.name] = Resources.of(stated)
+        return found
+
+    @property
+    def other_kinds(self) -> tuple[str, ...]:
+        return tuple(sorted(self._others))
 
     def _of(self, kind: str) -> Iterable[Any]:
         return (raw for _, raw in sorted(self._objects[kind].items(), key=lambda item: "/".join(item[0])))
@@ -202,6 +235,15 @@ class ViewBuilder:
 
     def _told(self, where: str, what: str) -> Problem:
         return Problem(self._source + where, what)
+
+
+def _named(head: wire.Head) -> tuple[str, str]:
+    """Namespace and name, as far as they can be read."""
+    try:
+        identity = msgspec.json.decode(head.metadata, type=wire.Identity)
+    except UNREADABLE:
+        return "", ""
+    return identity.namespace, identity.name
 
 
 def _title(kind: str, key: tuple[str, str]) -> str:

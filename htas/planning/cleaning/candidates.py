@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,12 +79,18 @@ def judge(
     if node.cluster != policy.cluster or group is None or claim is None:
         return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
     candidate = candidate_of(node, pods, group, claim, question)
-    kept = _state_keeps(candidate, question)
+    kept = next(_states(candidate, question), None)
     if exceptions is not None and kept is None:
         kept = exceptions.keeps(candidate)
         if kept is None and exceptions.is_replaced(node.name) and question.is_due:
             return candidate
     return kept or _use_keeps(candidate, question) or candidate
+
+
+def every_reason(candidate: Candidate, question: Question) -> list[KeptNode]:
+    """All that keeps a node by its state and use; `judge` tells the first."""
+    used = _use_keeps(candidate, question)
+    return [*_states(candidate, question), *([used] if used is not None else [])]
 
 
 def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeClaim, question: Question) -> Candidate:
@@ -109,34 +115,33 @@ def _not_ours(node: Node, policy: Policy) -> str:
     return f"no claim {node.claim or '(no label)'} is known for it"
 
 
-def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
-    """Reasons in the node's own state."""
+def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+    """Reasons in the node's own state, that which counts first."""
     node, claim, rules = candidate.node, candidate.claim, candidate.group.cleaning
     if node.is_draining or node.name in question.draining or claim.state is ClaimState.DRAINING:
-        return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
+        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
-        return KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
+        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.held_by is not None:
         reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
-        return KeptNode(node.name, reason, f"annotated {node.held_by}=true")
+        yield KeptNode(node.name, reason, f"annotated {node.held_by}=true")
     if not candidate.group.is_elastic:
-        return KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
+        yield KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:
-        return KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
+        yield KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
     if not node.is_ready:
-        return KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
+        yield KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
     if claim.is_coming:
-        return KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
+        yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
     if question.cloud_problem:
-        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+        yield KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
     if node.name in question.needed:
-        return KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
+        yield KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
     if node.name in question.receiving:
-        return KeptNode(node.name, Kept.NEEDED, "a pod is moving to it")
+        yield KeptNode(node.name, Kept.NEEDED, "a pod is moving to it")
     age = question.now - claim.since
     if age < rules.delay_after_launch_s:
-        return KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
-    return None
+        yield KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
 
 
 def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:

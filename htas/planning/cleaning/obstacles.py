@@ -1,34 +1,53 @@
-"""Why a pod of a node to be emptied fits on no other node."""
+"""Everything that is in the way of emptying a node, and of moving a pod: a plan tells the first reason alone."""
 
 from __future__ import annotations
 
-from htas.planning.classes import PodClass
-from htas.planning.feasibility import PLACEMENT_FILTERS, resources
-from htas.planning.simulation import Simulation
+from collections.abc import Iterable
+
+from htas.model.nodes import Node
+from htas.model.plan import KeptNode, Plan
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, Policy
+from htas.model.reasons import Kept
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.candidates import Question, candidate_of, every_reason
+from htas.planning.cleaning.drain_rules.rule import Context
+from htas.planning.cleaning.ledger import ledger_of
+from htas.planning.cleaning.movability import VolumeBook, source_refusal
 
 
-def obstacles(sim: Simulation, cls: PodClass) -> str:
-    """What refuses a class on the nodes that are for it, as "2 Insufficient cpu"; on all open ones where none is.
-
-    Nodes that its selector, its tolerations or its volumes rule out are passed over while there are others: nobody
-    expects it there, and they would be asked one by one (3 ms on 5,000 nodes, for each node that is kept).
-    """
-    every = sim.all_rows
-    left = sim.allowed(cls) & sim.table.is_open[every]
-    if not left.any():
-        return _listed(sim.diagnose(cls))
-    counts: dict[str, int] = {}
-    for refuse in (resources.refuse, *PLACEMENT_FILTERS):
-        refused = left & False
-        for refusal in refuse(sim.world, cls, every):
-            where = refusal.where & left
-            if where.any():
-                counts[refusal.reason] = counts.get(refusal.reason, 0) + int(where.sum())
-                refused |= where
-        left = left & ~refused
-    return _listed(counts)
+def rules_for(node: Node, policy: Policy) -> CleaningRules:
+    """Those of its group; of a node of none, those that it would be under in the first one."""
+    return (policy.group(node.group) or policy.groups[0]).cleaning
 
 
-def _listed(counts: dict[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {reason}" for reason, count in ordered) or "no other node takes pods now"
+def of_pods(pods: Iterable[Pod], node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[tuple[Pod, str, str]]:
+    """Each pod on a node that may not be moved, with a rule and its words; one line for each of its rules."""
+    rules = rules_for(node, policy)
+    volumes = VolumeBook.of(snapshot.cluster.volumes)
+    context = Context(rules, ledger_of(snapshot), snapshot.taken_at, policy.migration, volumes)
+    found = []
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        verdicts = drain_rules.judge_all(pod, context)
+        told = [(pod, str(each.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD), each.message) for each in verdicts]
+        if not told and pod.is_terminating:
+            told = [(pod, str(Kept.BLOCKED_BY_POD), f"{pod.key} is ending: looked at again when it is gone")]
+        found += told
+    refused = source_refusal(node, rules.migration)
+    if refused is not None:  # nothing is restored that its runtime does not checkpoint
+        words = f"{refused[1]}; its group moves pods by {rules.migration}"
+        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in pods if not (pod.is_daemon or pod.is_mirror)]
+    return found
+
+
+def of_node(node: Node, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[KeptNode]:
+    """All that keeps a node of ours by its state and use; empty for others, of which the plan tells all there is."""
+    claim = next((claim for claim in snapshot.claims if claim.id == node.claim), None)
+    group = policy.group(node.group)
+    if node.cluster != policy.cluster or group is None or claim is None:
+        return []
+    needed = frozenset([item.node for item in plan.bind] + [item.node for item in plan.nominate])
+    question = Question(snapshot, policy, snapshot.taken_at, plan.memory, is_due=True, needed=needed)
+    pods = [pod for pod in snapshot.cluster.pods if pod.node == node.name]
+    return every_reason(candidate_of(node, pods, group, claim, question), question)

@@ -24,7 +24,7 @@ from htas.planning.cleaning.candidates import Candidate, span
 from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.cleaning.movability import VolumeBook, method_for, source_refusal, target_refusal
-from htas.planning.cleaning.obstacles import obstacles
+from htas.planning.cleaning.no_place import obstacles
 from htas.planning.packing.placing import Placer
 from htas.planning.run_length import remaining_s
 from htas.planning.simulation import Simulation

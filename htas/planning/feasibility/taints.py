@@ -20,7 +20,7 @@ from htas.planning.feasibility.world import Refusal, World
 UNSCHEDULABLE = "node(s) were unschedulable"
 UNTOLERATED = "node(s) had untolerated taint(s)"
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
-_CORDON = Taint("node.kubernetes.io/unschedulable", Effect.NO_SCHEDULE)
+CORDON = Taint("node.kubernetes.io/unschedulable", Effect.NO_SCHEDULE)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -69,7 +69,7 @@ def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> T
 
 def refuse_unschedulable(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Cordoned nodes, unless the pod tolerates the cordon."""
-    if untolerated((_CORDON,), cls.constraints.tolerations) is None:
+    if untolerated((CORDON,), cls.constraints.tolerations) is None:
         return
     cordoned = np.array([node.is_unschedulable for node in world.table.nodes[rows]], dtype=np.bool_)
     if cordoned.any():

@@ -10,9 +10,10 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, Node
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
+from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.what_if.likeness import as_seen, offered_by
 
@@ -23,19 +24,28 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 
 
+class Stays(msgspec.Struct, frozen=True):
+    """Why a node stays whatever is planned; where the cleaner has a word for it, `rule` is that."""
+
+    rule: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Present:
     """A cluster with every node adopted that has a price and may go. All its pods run: what waits is left out."""
 
     policy: Policy
     snapshot: ClusterSnapshot
-    fixed: Mapping[str, str]
+    fixed: Mapping[str, Stays]
     """Nodes that stay in any case, and why."""
     unpriced: Mapping[str, int]
     """Instance types that the price file does not have ("": a node without one), and how many nodes are of them."""
     waiting: int
     opted_in: int
     """Services that were taken to be movable although nobody opted them in."""
+    foreign: int
+    """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
     """By node, billionths an hour; None: not known."""
 
@@ -88,9 +98,14 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     )
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
+    foreign = sum(node.name not in fixed and not _is_owned(node, policy) for node in view.nodes)
     return Present(
-        _adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in, prices
+        _adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in, foreign, prices
     )
+
+
+def _is_owned(node: Node, policy: Policy) -> bool:
+    return node.cluster == policy.cluster and node.claim is not None
 
 
 def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
@@ -153,7 +168,7 @@ def _static_base(pod: Pod) -> str | None:
     return pod.name.removesuffix(f"-{pod.node}") if pod.is_mirror and pod.node is not None else None
 
 
-def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], policy: Policy) -> dict[str, str]:
+def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], policy: Policy) -> dict[str, Stays]:
     static: dict[str, list[str]] = {}
     for pod in pods:
         if pod.is_mirror and pod.node is not None:
@@ -162,20 +177,21 @@ def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], policy: Policy) -> dict[s
     return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
 
 
-def _stays(node: Node, static: Sequence[str], policy: Policy) -> str | None:
+def _stays(node: Node, static: Sequence[str], policy: Policy) -> Stays | None:
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
-        return f"instance type {node.flavour or '(no label)'} has no price"
+        return Stays("NoPrice", f"its instance type {node.flavour or '(no label)'} has no price")
     if _is_control_plane(node):
-        return "control plane"
+        return Stays("ControlPlane", "it is of the control plane")
     if policy.is_given(node):
-        return "it is on the edge, where nothing is bought or released"
+        return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
     if not node.is_ready:
-        return "it is not Ready"
+        return Stays(Kept.NOT_READY, "it is not Ready")
     if static:
-        return f"static pod {min(static)} is defined on this machine alone"
+        return Stays("StaticPod", f"static pod {min(static)} is defined on this machine alone")
     if node.held_by is not None:
-        return f"annotated {node.held_by}=true"
+        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+        return Stays(reason, f"annotated {node.held_by}=true")
     return None
 
 

@@ -19,6 +19,7 @@ from htas.planning.feasibility.taints import untolerated
 from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, packed
+from htas.planning.what_if.combining import RuleSet, rule_sets
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 
@@ -35,7 +36,10 @@ class HeldNode(msgspec.Struct, frozen=True):
 
 
 class RuleCost(msgspec.Struct, frozen=True):
-    """A rule that holds pods, and what would be saved an hour if it alone did not: after packing, and bought anew."""
+    """A rule that holds pods, and what would be saved an hour if it alone did not: after packing, and bought anew.
+
+    `after_nanos` is what the cluster would cost then, in the cheaper of both ways.
+    """
 
     rule: str
     remedy: str
@@ -44,6 +48,7 @@ class RuleCost(msgspec.Struct, frozen=True):
     such_as: str
     packing_nanos: int
     anew_nanos: int
+    after_nanos: int
 
     @property
     def most_nanos(self) -> int:
@@ -71,14 +76,19 @@ class Answer(msgspec.Struct, frozen=True):
     packed: Arrangement
     anew: Arrangement
     free: Arrangement
-    free_packed_nanos: int
-    """What packing alone would come to were nothing held."""
+    free_packed: Arrangement
+    """The work on fewer of the present nodes, were nothing held."""
     bound_nanos: int
     pods: int
     waiting: int
     opted_in: int
+    foreign: int
+    """Nodes that could go and that HTAS has not bought."""
+    consolidates: bool
+    """Whether the configuration has consolidation switched on, which buying anew takes."""
     unpriced: Mapping[str, int]
     rules: tuple[RuleCost, ...]
+    sets: tuple[RuleSet, ...]
     held: tuple[HeldNode, ...]
     budgets: tuple[Budget, ...]
     worths: tuple[FlavourWorth, ...]
@@ -87,6 +97,18 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def consolidated(self) -> Arrangement:
         return self.anew if self.anew.nanos_per_hour < self.packed.nanos_per_hour else self.packed
+
+    @property
+    def saved_nanos(self) -> int:
+        """What is saved with all rules as they are; never below 0, since the nodes can stay as they are."""
+        return self.now.nanos_per_hour - self.consolidated.nanos_per_hour
+
+    @property
+    def best_lift(self) -> RuleCost | RuleSet | None:
+        """The rules whose end brings the bill down most, the fewest of them; None: none would."""
+        lifts: list[RuleCost | RuleSet] = [*self.rules, *self.sets]
+        best = min(lifts, key=lambda each: each.after_nanos, default=None)
+        return best if best is not None and best.after_nanos < self.consolidated.nanos_per_hour else None
 
 
 class NothingPricedError(ValueError):
@@ -116,6 +138,9 @@ def what_if(
     anew = bought_anew(present, pins)
     tell("the price of each rule")
     rules = _rules(present, held, after_packing, anew)
+    tell("sets of rules")
+    alone = [_as_set(rule) for rule in rules]
+    sets = rule_sets(present, held, after_packing.nanos_per_hour, anew.nanos_per_hour, alone)
     tell("the worth of each flavour")
     freed = all_lifted(present)
     offering = Offering(freed, pinned(freed, holding(freed)))
@@ -126,13 +151,16 @@ def what_if(
         packed=after_packing,
         anew=anew,
         free=offering.with_all(),
-        free_packed_nanos=packed(freed).nanos_per_hour,
+        free_packed=packed(freed),
         bound_nanos=_bound(present, pins),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=present.opted_in,
+        foreign=present.foreign,
+        consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
         rules=rules,
+        sets=sets,
         held=_held_nodes(present, held, anew),
         budgets=_budgets(present),
         worths=offering.worths(),
@@ -140,15 +168,22 @@ def what_if(
     )
 
 
+def _as_set(rule: RuleCost) -> RuleSet:
+    return RuleSet((rule.rule,), rule.pods, rule.nodes, rule.packing_nanos, rule.anew_nanos, rule.after_nanos)
+
+
 def _nothing_priced(present: Present) -> str:
     sold = ", ".join(flavour.name for flavour in present.policy.catalogue.flavours)
     if not present.unpriced:
-        return "the dump has no nodes; there is nothing to price"
+        return "there are no nodes, and nothing to price"
     there = ", ".join(
         f"{name or '(no label)'} ({count} {'node' if count == 1 else 'nodes'})"
         for name, count in present.unpriced.items()
     )
-    return f"no node's instance type has a price: the nodes are {there}, the price file has {sold}"
+    return (
+        f"no node's instance type has a price: the nodes are {there}, the price file has {sold}; name its types in the"
+        " price file, or say of what type nodes are: --type 'worker-*=FLAVOUR'"
+    )
 
 
 def _rules(
@@ -162,12 +197,14 @@ def _rules(
     for lift in lifts(present, held):
         mine = by_rule.get(lift.rule, [])
         free = lift.lifted
-        saved_packing = after_packing.nanos_per_hour - packed(free).nanos_per_hour
-        saved_anew = anew.nanos_per_hour - bought_anew(free, pinned(free, holding(free))).nanos_per_hour
-        if mine or saved_packing or saved_anew:
+        in_packing = packed(free).nanos_per_hour
+        in_buying = bought_anew(free, pinned(free, holding(free))).nanos_per_hour
+        saved = after_packing.nanos_per_hour - in_packing, anew.nanos_per_hour - in_buying
+        if mine or any(saved):
             example = mine[0].pod if mine else ""
             nodes = len({each.node for each in mine})
-            costs.append(RuleCost(lift.rule, lift.what, len(mine), nodes, example, saved_packing, saved_anew))
+            after = min(in_packing, in_buying)
+            costs.append(RuleCost(lift.rule, lift.remedy, len(mine), nodes, example, *saved, after))
     return tuple(sorted(costs, key=lambda cost: (-cost.most_nanos, cost.rule)))
 
 
@@ -182,13 +219,14 @@ def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tu
 
 
 def _held_node(present: Present, node: Node, held: Iterable[Held], stuck: str) -> HeldNode:
-    pods, first = tuple(each.pod for each in held), next(iter(held), None)
+    pods, first = tuple(dict.fromkeys(each.pod for each in held)), next(iter(held), None)
     flavour, price = node.flavour or "", present.price(node)
     if first is not None:
         rules = " ".join(dict.fromkeys(each.rule for each in held))
         return HeldNode(node.name, flavour, price, rules, pods, first.message)
     if node.name in present.fixed:
-        return HeldNode(node.name, flavour, price, "Fixed", (), present.fixed[node.name])
+        stays = present.fixed[node.name]
+        return HeldNode(node.name, flavour, price, str(stays.rule), (), stays.message)
     return HeldNode(node.name, flavour, price, "NoFlavourFits", (stuck.partition(":")[0],), stuck.partition("; 0/")[0])
 
 

@@ -49,7 +49,8 @@ def packed(present: Present) -> Arrangement:
             break
         moved |= {move.pod for move in made.migrate}
         snapshot = _carried_out(snapshot, made)
-    kept = {item.node: _why(item) for item in made.kept} | dict(present.fixed)
+    kept = {item.node: _why(item) for item in made.kept}
+    kept |= {name: stays.message for name, stays in present.fixed.items()}
     return _arranged(present, snapshot.cluster.nodes, {}, len(moved), kept)
 
 

@@ -1,23 +1,29 @@
-"""What holds nodes: the rules of draining, the pods they speak for, and what would be saved were one of them lifted."""
+"""What holds nodes: the rules of draining, the pods they speak for, and the cluster were some of them lifted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
+from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.pods import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.policy import MigrationMethod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import percent
 from htas.planning.cleaning.drain_rules.rule import Context
 from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.cleaning.movability import VolumeBook
 from htas.planning.what_if.adopting import Present
 
 FREE = {MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}
 """What a pod says that may be moved by every rule that listens to pods."""
+_ANY_NUMBER = 10**9
+THRESHOLD = "UtilizationThreshold"
+"""Not a pod's: nodes above the threshold are not emptied, though their pods may move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,56 +34,55 @@ class Held:
     node: str
     rule: str
     message: str
+    owner: str
+    """The kind of its controller; empty: it has none."""
 
 
 def holding(present: Present) -> list[Held]:
-    """The pods that hold a node of those that could go, in order of their names."""
-    context = Context(present.rules, BudgetLedger(present.snapshot.cluster.budgets), present.now)
+    """Every rule that holds a pod on a node that could go, in order of the pods' names and then of the rules."""
+    policy = present.policy
+    volumes = VolumeBook.of(present.snapshot.cluster.volumes)
+    ledger = BudgetLedger(present.snapshot.cluster.budgets)
+    context = Context(present.rules, ledger, present.now, policy.migration, volumes)
     held = []
     for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
         if pod.node is None or pod.node in present.fixed:
             continue
-        verdict = drain_rules.judge(pod, context)
-        if verdict.blocked is not None:
-            held.append(Held(pod.key, pod.node, str(verdict.blocked), verdict.message))
-        elif verdict.waits:
-            held.append(Held(pod.key, pod.node, str(Kept.BLOCKED_BY_ON_COMPLETION_POD), verdict.message))
+        owner = pod.owner.kind if pod.owner is not None else ""
+        for verdict in drain_rules.judge_all(pod, context):
+            rule = verdict.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD
+            held.append(Held(pod.key, pod.node, str(rule), verdict.message, owner))
     return held
 
 
 def pinned(present: Present, held: Iterable[Held]) -> dict[str, str]:
     """Nodes that stay with all they hold, and the first reason of each."""
-    reasons = dict(present.fixed)
+    reasons = {name: f"{stays.rule}: {stays.message}" for name, stays in present.fixed.items()}
     for each in held:
         reasons.setdefault(each.node, f"{each.rule}: {each.message}")
     return reasons
 
 
-THRESHOLD = "UtilizationThreshold"
-"""Not a pod's: nodes above the threshold are not emptied, though their pods may move."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A rule, what it is in words, and the cluster without it."""
+    """A rule, what lifts it, and the cluster without it."""
 
     rule: str
-    what: str
+    remedy: str
     lifted: Present
 
 
 def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     """Each rule that holds something, lifted alone; in order of the rules' names."""
-    by_rule: dict[str, set[str]] = {}
-    for each in held:
-        by_rule.setdefault(each.rule, set()).add(each.pod)
-    found = [Lift(rule, _REMEDIES.get(rule, ""), _without(present, rule, pods)) for rule, pods in by_rule.items()]
-    if str(Blocking.NOT_ENOUGH_PDB) not in by_rule and present.snapshot.cluster.budgets:
-        found.append(Lift(str(Blocking.NOT_ENOUGH_PDB), _REMEDIES[Blocking.NOT_ENOUGH_PDB], _without_budgets(present)))
+    held = list(held)
+    rules = {each.rule for each in held}
+    if present.snapshot.cluster.budgets:
+        rules.add(str(Blocking.NOT_ENOUGH_PDB))
+    found = [Lift(rule, _remedy(rule, held), without(present, (rule,), held)) for rule in rules]
     threshold = present.rules.utilization_threshold
     if threshold < 1:
         what = f"raise cleaning.utilizationThreshold above {percent(threshold)}"
-        found.append(Lift(THRESHOLD, what, _with_rules(present, utilization_threshold=1.0)))
+        found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
 
 
@@ -85,29 +90,63 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.SERVICE_NOT_OPTED_IN: f'annotate them {MAY_MIGRATE}: "true"',
     Blocking.DO_NOT_DISRUPT: "remove the annotations, or wait for their end",
     Blocking.NOT_SAFE_TO_EVICT: f'remove {SAFE_TO_EVICT}: "false"',
-    Blocking.LOCAL_STORAGE_REQUESTED: f'annotate them {SAFE_TO_EVICT}: "true", or cleaning.skipLocalStorage: false',
+    Blocking.LOCAL_STORAGE_REQUESTED: f'where that may be lost, annotate them {SAFE_TO_EVICT}: "true", or '
+    "cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "give them a disruption budget, or cleaning.skipSystemPods: false",
-    Blocking.NOT_REPLICATED: "give them a controller",
+    Blocking.NOT_REPLICATED: "run them under a controller, such as a Deployment or a Job, or delete them",
     Blocking.MIN_REPLICAS_REACHED: "more replicas, or lower cleaning.minReplicaCount",
-    Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions",
+    Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions, which often takes one replica more",
+    Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
     Kept.BLOCKED_BY_ON_COMPLETION_POD: "wait for their end",
 }
+
+
+def _remedy(rule: str, held: Iterable[Held]) -> str:
+    if rule != Blocking.UNKNOWN_CONTROLLER:
+        return _REMEDIES.get(rule, "")
+    kinds = sorted({each.owner for each in held if each.rule == rule})
+    told = ", ".join(kinds)
+    one = len(kinds) == 1
+    return (
+        f"HTAS does not know whether a {told} starts an evicted pod again"
+        if one
+        else f"HTAS does not know whether these controllers start an evicted pod again: {told}"
+    ) + f"; where {'it does' if one else 'they do'}, cleaning.skipCustomControllerPods: false"
 
 
 def all_lifted(present: Present) -> Present:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
     free = _with_pods(_without_budgets(present), lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pod))
-    return _with_rules(free, utilization_threshold=1.0)
+    return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
 
 
-def _without(present: Present, rule: str, pods: set[str]) -> Present:
-    """The cluster as it would be if this rule alone did not hold these pods; others may hold them still."""
+def without(present: Present, rules: Collection[str], held: Iterable[Held]) -> Present:
+    """The cluster as it would be if these rules did not hold the pods they hold; others may hold them still."""
+    pods: dict[str, set[str]] = {rule: set() for rule in rules}
+    for each in held:
+        if each.rule in pods:
+            pods[each.rule].add(each.pod)
+    for rule in sorted(pods):
+        present = _without(present, rule, pods[rule])
+    return present
+
+
+def _without(present: Present, rule: str, pods: Collection[str]) -> Present:
     if rule == Blocking.NOT_ENOUGH_PDB:
-        return _without_budgets(present)
-    if rule == Blocking.UNMOVABLE_KUBE_SYSTEM_POD:
-        return _with_rules(present, skip_system_pods=False)
+        return _with_budgets(present, _generous(present))
+    if rule in _SETTINGS:
+        return _with_rules(present, **_SETTINGS[rule])
     change = _CHANGES[rule]
     return _with_pods(present, lambda pod: change(pod) if pod.key in pods else pod)
+
+
+_SETTINGS: Mapping[str, Mapping[str, object]] = {
+    Blocking.UNMOVABLE_KUBE_SYSTEM_POD: {"skip_system_pods": False},
+    Blocking.UNKNOWN_CONTROLLER: {"skip_custom_controller_pods": False},
+    Blocking.NOT_MOVABLE: {"migration": MigrationMethod.EVICT},
+    THRESHOLD: {"utilization_threshold": 1.0},
+}
+"""Rules that a setting lifts."""
 
 
 def _undisturbed_no_more(pod: Pod) -> Pod:
@@ -152,8 +191,25 @@ def _with_pods(present: Present, change: Callable[[Pod], Pod]) -> Present:
     return replace(present, snapshot=msgspec.structs.replace(present.snapshot, cluster=changed))
 
 
+def _generous(present: Present) -> tuple[DisruptionBudget, ...]:
+    """The budgets with any number of disruptions allowed; one alone for each pod, since Kubernetes evicts none of two.
+
+    They are not taken away: a budget is also what makes a pod of kube-system movable.
+    """
+    budgets = sorted(present.snapshot.cluster.budgets, key=lambda budget: (budget.namespace, budget.name))
+    ledger, beside = BudgetLedger(budgets), set[int]()
+    for pod in present.snapshot.cluster.pods:
+        beside.update([i for i in ledger.covering(pod) if i not in beside][1:])
+    kept = (budget for i, budget in enumerate(budgets) if i not in beside)
+    return tuple(msgspec.structs.replace(budget, disruptions_allowed=_ANY_NUMBER) for budget in kept)
+
+
 def _without_budgets(present: Present) -> Present:
-    view = msgspec.structs.replace(present.snapshot.cluster, budgets=())
+    return _with_budgets(present, ())
+
+
+def _with_budgets(present: Present, budgets: tuple[DisruptionBudget, ...]) -> Present:
+    view = msgspec.structs.replace(present.snapshot.cluster, budgets=budgets)
     return replace(present, snapshot=msgspec.structs.replace(present.snapshot, cluster=view))
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.cli.explain import explain_pod
+from htas.cli.console import InputError
+from htas.cli.explain import explain_node, explain_pod
 from htas.model.migrations import Refusal
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, MigrationMethod, NodeGroup
 from htas.planning.planner import plan
-from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
+from tests.builders import (
+    NOW,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    ready_claim,
+    running,
+)
 
 POLICY = make_policy()
 LEARNED = RunLengthSource.LEARNED
@@ -43,10 +54,10 @@ def test_a_run_length_is_told_with_its_source(length: RunLength | None, told: st
 @pytest.mark.parametrize(
     ("method", "runtime", "obstacles", "told"),
     [
-        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["cannot be moved by kubelet-checkpoint: EmptyDirWouldBeLost: its emptyDir would be empty at the target"], id="its volume"),
-        pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["cannot be moved by kubelet-checkpoint: SourceRuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint"], id="its node"),
+        pytest.param("kubelet-checkpoint", "containerd://2.3.7", (Refusal.EMPTY_DIR,), ["NotMovable: EmptyDirWouldBeLost: default/a: its emptyDir would be empty at the target"], id="its volume"),
+        pytest.param("kubelet-checkpoint", "containerd://1.7.24", (), ["RuntimeCannotCheckpoint: containerd://1.7.24 does not checkpoint; its group moves pods by kubelet-checkpoint"], id="its node"),
         pytest.param("kubelet-checkpoint", "containerd://2.3.7", (), [], id="nothing"),
-        pytest.param("replace", "", (Refusal.EMPTY_DIR,), ["cannot be moved by replace: WouldBeginAgain: batch work would begin again; it is evicted, or moved by a checkpoint"], id="its kind"),
+        pytest.param("replace", "", (Refusal.EMPTY_DIR,), [], id="batch work is evicted beside services that are replaced"),
         pytest.param("evict", "containerd://1.7.24", (Refusal.EMPTY_DIR,), [], id="it would be evicted"),
     ],
 )  # fmt: skip
@@ -57,7 +68,8 @@ def test_what_keeps_a_pod_from_being_moved_is_told(
     policy = make_policy([group])
     snapshot = make_snapshot([owned_node("n1", runtime=runtime)], [running(make_job("a", obstacles=obstacles), "n1")])
     lines = explain_pod("a", snapshot, plan(snapshot, policy, NOW), policy)
-    assert [line for line in lines if line.startswith("cannot be moved")] == told
+    heads = "may not be moved: "
+    assert [line.removeprefix(heads) for line in lines if line.startswith(heads)] == told
 
 
 def test_services_have_none() -> None:
@@ -71,7 +83,10 @@ def test_preemption_is_told_of_both() -> None:
     policy = make_policy(limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))
     snapshot = make_snapshot((make_node("n"),), pods)
     decided = plan(snapshot, policy, NOW)
-    assert explain_pod("old", snapshot, decided, policy)[1:] == ["runs on n", "is to be preempted for default/new"]
+    assert explain_pod("old", snapshot, decided, policy)[1:] == [
+        "runs on n (for 30s)",
+        "is to be preempted for default/new",
+    ]
     told = explain_pod("new", snapshot, decided, policy)
     assert "waits: NominatedByPreemption: nominated to n: default/old of lower priority leave for it" in told
 
@@ -137,3 +152,66 @@ def test_the_share_of_its_service_is_told_where_there_is_an_edge() -> None:
     assert not [line for line in lines if "in the cloud" in line]
     far = make_snapshot(nodes[1:], pods[1:])
     assert not [line for line in explain_pod("web-2", far, plan(far, POLICY, NOW), POLICY) if "edge" in line]
+
+
+def test_all_that_holds_a_node_is_told() -> None:
+    pods = (
+        running(make_pod("bare", disruption=MOVABLE, owner=None, has_local_storage=True), "n"),
+        running(make_job("step", owner=Owner("Workflow", "nightly")), "n"),
+    )
+    node = owned_node("n", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}, is_ready=False)
+    snapshot = make_snapshot([node], pods, claims=[ready_claim(node)])
+    assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[2:] == [
+        "stays: ScaleDownDisabledAnnotation: annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true",
+        "also: NotReady: it is not Ready",
+        "also: NotUnneededLongEnough: utilisation 5%, under-utilised for 0s of 5m00s",
+        "held by NotReplicated: default/bare has no controller",
+        "held by LocalStorageRequested: default/bare keeps data on its node (hostPath or emptyDir)",
+        "held by UnknownController: default/step is controlled by a Workflow, which HTAS does not know to start it again",
+    ]
+
+
+def test_what_would_hold_a_node_that_is_not_ours_is_told() -> None:
+    snapshot = make_snapshot([make_node("n")], [running(make_pod("web"), "n")])
+    assert explain_node("n", snapshot, plan(snapshot, POLICY, NOW), POLICY)[1:] == [
+        "stays: NotAutoscaled: it has no label htas.io/cluster=test: HTAS did not buy it",
+        "were it of group any, it would be",
+        'held by ServiceNotOptedIn: default/web is a service without htas.io/migrate="true"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod", "told"),
+    [
+        pytest.param(make_job("a"), ["may be moved (evict), if its node is emptied"], id="nothing"),
+        pytest.param(make_pod("a"), ['may not be moved: ServiceNotOptedIn: default/a is a service without htas.io/migrate="true"'], id="its owner"),
+        pytest.param(make_job("a", owner=Owner("DaemonSet", "log")), ["belongs to its node: it ends with it (DaemonSet)"], id="it is its node's"),
+        pytest.param(make_job("a", owner=None, namespace="kube-system"), ["may not be moved: NotReplicated: kube-system/a has no controller", "may not be moved: UnmovableKubeSystemPod: kube-system/a is in kube-system and no disruption budget covers it"], id="two rules"),
+    ],
+)  # fmt: skip
+def test_whether_a_running_pod_may_be_moved_is_told(pod: Pod, told: list[str]) -> None:
+    node = owned_node("n", labels={"topology.kubernetes.io/zone": "z1"})
+    filler = running(make_job("filler", cpu="3"), "n")
+    snapshot = make_snapshot([node], [running(pod, "n", since_s=7200.0), filler], claims=[ready_claim(node)])
+    lines = explain_pod("a", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert lines[1] == "runs on n (medium, zone z1, for 2h)"
+    assert [line for line in lines[2:] if not line.startswith("its node stays: NotUnderutilized: ")] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        pytest.param("wbe-7f", "; did you mean default/web-7f?", id="letters mixed up"),
+        pytest.param("web", "; did you mean default/web-7f?", id="without its hash"),
+        pytest.param("defualt/web-7f", "; did you mean default/web-7f?", id="another namespace"),
+        pytest.param("zebra", "; name it NAMESPACE/NAME", id="like none"),
+    ],
+)
+def test_names_that_are_near_are_told(name: str, near: str) -> None:
+    snapshot = make_snapshot([make_node("worker-1")], [running(make_pod("web-7f"), "worker-1")])
+    made = plan(snapshot, POLICY, NOW)
+    with pytest.raises(InputError) as refused:
+        explain_pod(name, snapshot, made, POLICY)
+    assert str(refused.value) == f"pod {name}: there is none (it may have ended){near}"
+    with pytest.raises(InputError, match="node worker1: there is none; did you mean worker-1"):
+        explain_node("worker1", snapshot, made, POLICY)

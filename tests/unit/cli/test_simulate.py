@@ -266,7 +266,7 @@ def test_csv_and_yaml_say_the_same_as_json(prices: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(htas_says("--from", dump, "--flavours", prices, "-o", "csv").stdout)))
     stages = {row["name"]: row["price_per_hour"] for row in rows if row["section"] == "stage"}
     assert stages == {
-        "now": "1.20", "packed": "0.40", "consolidated": "0.30", "bought-anew": "0.30", "nothing-held": "0.30",
+        "now": "1.20", "packed": "0.40", "consolidated": "0.30", "bought-anew": "0.30", "nothing-held": "0.30", "nothing-held-packed": "0.40",
         "lower-bound": "0.225",
     }  # fmt: skip
     said = yaml.safe_load(htas_says("--from", dump, "--flavours", prices, "-o", "yaml").stdout)

@@ -54,6 +54,25 @@ def judge(pod: Pod, context: Context) -> Verdict:
     return MOVES
 
 
+def judge_all(pod: Pod, context: Context) -> list[Verdict]:
+    """Everything that keeps a pod from being moved, in the rules' order; empty: it moves, or ends with its node.
+
+    What `judge` says first hides what the rules behind it would say once that were lifted.
+    """
+    held: list[Verdict] = []
+    for rule in RULES:
+        verdict = rule(pod, context)
+        if verdict is None:
+            continue
+        if verdict.blocked is None and not verdict.waits:
+            break
+        if verdict not in held:
+            held.append(verdict)
+        if rule is safe_to_evict.judge:  # it speaks for those behind it
+            break
+    return held
+
+
 PROMISES: tuple[Rule, ...] = (
     do_not_disrupt.judge,
     service_opt_in.judge,

@@ -17,4 +17,5 @@ def judge(pod: Pod, context: Context) -> Verdict | None:
         return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} has no controller")
     if pod.owner.kind in KNOWN or not context.rules.skip_custom_controller_pods:
         return None
-    return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} is controlled by a {pod.owner.kind}")
+    message = f"{pod.key} is controlled by a {pod.owner.kind}, which HTAS does not know to start it again"
+    return Verdict(Blocking.UNKNOWN_CONTROLLER, message=message)

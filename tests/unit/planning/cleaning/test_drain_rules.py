@@ -103,7 +103,7 @@ def test_goes_with_its_node(pod: Pod) -> None:
         ),
         pytest.param(job(disruption=noted(migrate="false")), Blocking.DO_NOT_DISRUPT, id="a job that opted out"),
         pytest.param(job(owner=None), Blocking.NOT_REPLICATED, id="nobody would start it again"),
-        pytest.param(job(owner=Owner("TFJob", "train")), Blocking.NOT_REPLICATED, id="a custom controller"),
+        pytest.param(job(owner=Owner("TFJob", "train")), Blocking.UNKNOWN_CONTROLLER, id="a custom controller"),
         pytest.param(job(namespace="kube-system"), Blocking.UNMOVABLE_KUBE_SYSTEM_POD, id="kube-system, no budget"),
         pytest.param(job(disruption=noted(safe="false")), Blocking.NOT_SAFE_TO_EVICT, id="safe-to-evict: false"),
         pytest.param(

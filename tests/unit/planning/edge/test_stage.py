@@ -258,9 +258,9 @@ def test_without_a_node_of_the_edge_a_plan_is_as_it_ever_was() -> None:
 @pytest.mark.parametrize(
     ("price", "costs", "bound"),
     [
-        pytest.param(None, 137_100_000, 19_800_000, id="the catalogue's, like any other node's"),
+        pytest.param(None, 137_100_000, 137_100_000, id="the catalogue's: it stays, so nothing costs less"),
         pytest.param(0, 0, 0, id="paid for anyway: its work costs nothing, and cannot cost less"),
-        pytest.param(5_000_000, 5_000_000, 0, id="a price no flavour has: the bound takes its room for free"),
+        pytest.param(5_000_000, 5_000_000, 5_000_000, id="a price no flavour has: on both sides"),
     ],
 )
 def test_the_edge_may_have_a_price_of_its_own(price: int | None, costs: int, bound: int) -> None:

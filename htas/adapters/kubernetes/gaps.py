@@ -1,0 +1,94 @@
+"""What a dump lacks, as far as what it has tells, and what is assumed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from htas.model.snapshot import ClusterView
+
+ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,jobs,leases"
+"""What a whole dump is asked for with; leases date it."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something missing: the names kubectl knows it by, what shows that, and what is assumed.
+
+    `is_grave`: it is there for certain, and the answer is likely to be another one with it.
+    """
+
+    resources: tuple[str, ...]
+    lacks: str
+    assumed: str
+    is_grave: bool = False
+
+
+def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
+    """What is missing where the dump holds these kinds, the worst first."""
+    return tuple(_gaps(view, kinds))
+
+
+def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    if "Node" not in kinds:
+        yield Gap(("nodes",), "no nodes", "there is nowhere to run, and nothing to price", is_grave=True)
+    if "Pod" not in kinds:
+        rest = tuple(name for name in ALL.split(",") if name != "nodes")
+        yield Gap(rest, "no pods", "every node counts as empty", is_grave=True)
+        return
+    yield from _of_volumes(view, kinds)
+    if "PodDisruptionBudget" not in kinds:
+        assumed = "the cluster has none; any that it has may hold more"
+        yield Gap(("pdb",), "no disruption budgets", assumed)
+    yield from _of_controllers(view, kinds)
+    terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
+    if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):
+        yield Gap(("ns",), "no namespaces, though pods select some by their labels", "namespaces have no labels")
+
+
+def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    stuck = "nobody can tell where these pods could run: each keeps its node"
+    claims = {claim.key: claim for claim in view.volumes.claims}
+    used = {pod.key: [f"{pod.namespace}/{name}" for name in pod.constraints.claims] for pod in view.pods}
+    lost = sum(any(key not in claims for key in keys) for keys in used.values())
+    if lost:
+        lacks = f"no volume claims of {_pods(lost)} with volumes"
+        yield Gap(("pvc", "pv", "sc"), lacks, stuck, is_grave=True)
+    there = {volume.name for volume in view.volumes.persistent}
+    bound = {key for key, claim in claims.items() if claim.volume is not None and claim.volume not in there}
+    lost = sum(not bound.isdisjoint(keys) for keys in used.values())
+    if lost:
+        lacks = f"no volumes for the claims of {_pods(lost)}"
+        yield Gap(("pv",), lacks, stuck, is_grave=True)
+    classes = {storage.name for storage in view.volumes.classes}
+    open_ = {
+        key for key, claim in claims.items() if claim.volume is None and (claim.storage_class or "") not in classes
+    }
+    lost = sum(not open_.isdisjoint(keys) for keys in used.values())
+    if lost:
+        yield Gap(
+            ("sc",),
+            f"no storage classes for the claims of {_pods(lost)}",
+            "these pods are placed nowhere",
+            is_grave=True,
+        )
+    if "CSINode" not in kinds and any(volume.driver is not None for volume in view.volumes.persistent):
+        yield Gap(("csinodes",), "no CSINodes, though volumes are attached", "a machine attaches any number of volumes")
+
+
+def _of_controllers(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+    """Pods tell their controllers; only those objects tell how many pods are wanted, and by when a Job has to end."""
+    owners = {pod.owner.kind for pod in view.pods if pod.owner is not None and not pod.is_mirror}
+    short = {"ReplicaSet": "rs", "ReplicationController": "rc"}
+    lost = [kind for kind in short if kind in owners and kind not in kinds]
+    if lost:
+        lacks = f"no {' and no '.join(f'{kind}s' for kind in lost)}"
+        yield Gap(
+            tuple(short[kind] for kind in lost), lacks, "each has as many pods as it wants (cleaning.minReplicaCount)"
+        )
+    if "Job" in owners and "Job" not in kinds:
+        yield Gap(("jobs",), "no Jobs", "none has a deadline that would tell how long its pods run at most")
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"

@@ -1,0 +1,59 @@
+"""Words and figures that several commands write alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+from difflib import get_close_matches
+
+from htas.model.money import NANOS
+
+_HUNDREDTH, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
+
+
+def counted(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first few names in order, and how many more there are."""
+    if not names:
+        return "none"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
+
+
+def close_to(name: str, names: Sequence[str]) -> list[str]:
+    """Names much like another one, the most like it first: with its letters mixed up, or without a hash at its end."""
+    begin_so = sorted(each for each in set(names) if each.startswith(f"{name}-"))
+    return list(dict.fromkeys([*begin_so, *get_close_matches(name, sorted(set(names)), n=3, cutoff=0.6)]))[:3]
+
+
+def age(seconds: float) -> str:
+    """About how long, in the largest unit that kubectl would use: 45s, 12m, 7h, 30d."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """`; did you mean …?` where a name is much like some of those there are, else what there is."""
+    near = close_to(name, names)
+    return f"; did you mean {' or '.join(near)}?" if near else f"; there are {some(names)}"
+
+
+def hourly(nanos: int) -> str:
+    """A price an hour to a hundredth of a cent, as price lists have it; -o json has it exactly."""
+    rounded = (Decimal(nanos) / NANOS).quantize(_TEN_THOUSANDTH, rounding=ROUND_HALF_EVEN)
+    return f"{rounded:f}" if rounded or not nanos else "<0.0001"
+
+
+def cents(nanos: int) -> str:
+    """A sum as a bill has it."""
+    return f"{(Decimal(nanos) / NANOS).quantize(_HUNDREDTH, rounding=ROUND_HALF_EVEN):,}"
+
+
+def share(part: int, of: int) -> str:
+    return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')) + 0:f} %" if of else "-"  # + 0: no -0.0

@@ -1,0 +1,125 @@
+"""Sets of rules: where no rule alone frees a node, which few of them together would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.arranging import bought_anew, packed
+from htas.planning.what_if.lifting import Held, holding, pinned, without
+
+TRIED_FIRST = 8
+"""So many sets are tried of those that free some node, the smallest first."""
+STEPS = 4
+"""From the best of them on, so often what frees more nodes is added."""
+TOLD = 2
+"""Of each size so many."""
+
+
+class RuleSet(msgspec.Struct, frozen=True):
+    """Rules, and what would be saved an hour if all of them were lifted: after packing, and bought anew.
+
+    `nodes` are those that nothing but these rules holds, `pods` those that some of them holds there.
+    """
+
+    rules: tuple[str, ...]
+    pods: int
+    nodes: int
+    packing_nanos: int
+    anew_nanos: int
+    after_nanos: int
+    """What the cluster would cost then, in the cheaper of both ways."""
+
+
+def rule_sets(
+    present: Present, held: Iterable[Held], packed_nanos: int, anew_nanos: int, alone: Iterable[RuleSet]
+) -> tuple[RuleSet, ...]:
+    """The smallest sets of several rules that save what no rule in them saves without the others; small ones first.
+
+    A node goes when all the rules that hold it are lifted, so these are the sets to try; beside them, what several of
+    these come to together, since the pods of one node alone may find no room elsewhere. `alone` is what single rules
+    were found to save.
+    """
+    alone = list(alone)
+    search = _Search(present, tuple(held), packed_nanos, anew_nanos, {frozenset(each.rules): each for each in alone})
+    return _telling([*alone, *search.smallest(), *search.larger()])
+
+
+@dataclass(slots=True)
+class _Search:
+    present: Present
+    held: tuple[Held, ...]
+    packed_nanos: int
+    anew_nanos: int
+    known: dict[frozenset[str], RuleSet] = field(default_factory=dict)
+
+    def smallest(self) -> list[RuleSet]:
+        """What each node would take; smaller sets first."""
+        families = [rules for rules in self._families() if len(rules) > 1]
+        return [self._lifted(rules) for rules in families[:TRIED_FIRST]]
+
+    def larger(self) -> Iterator[RuleSet]:
+        """From the best set on, each time with what frees the dearest nodes for the fewest rules more."""
+        if not self.known:
+            return
+        best = max(self.known.values(), key=lambda each: (_most(each), -len(each.rules)))
+        lifted, families = frozenset(best.rules), self._families()
+        for _ in range(STEPS):
+            more = [(rules - lifted, price) for rules, price in families.items() if not rules <= lifted]
+            if not more:
+                return
+            added, _price = min(more, key=lambda item: (len(item[0]), -item[1], sorted(item[0])))
+            lifted |= added
+            yield self._lifted(lifted)
+
+    def _families(self) -> Mapping[frozenset[str], int]:
+        """The rules that hold a node, and the price of all nodes held by just these; the fewest rules first."""
+        by_node: dict[str, set[str]] = {}
+        for each in self.held:
+            by_node.setdefault(each.node, set()).add(each.rule)
+        prices = {node.name: self.present.price(node) for node in self.present.snapshot.cluster.nodes}
+        families: dict[frozenset[str], int] = {}
+        for node, rules in by_node.items():
+            families[frozenset(rules)] = families.get(frozenset(rules), 0) + prices[node]
+        return dict(sorted(families.items(), key=lambda item: (len(item[0]), -item[1], sorted(item[0]))))
+
+    def _lifted(self, rules: frozenset[str]) -> RuleSet:
+        if rules not in self.known:
+            free = without(self.present, rules, self.held)
+            after_packing = packed(free).nanos_per_hour
+            after_buying = bought_anew(free, pinned(free, holding(free))).nanos_per_hour
+            freed = self._freed(rules)
+            self.known[rules] = RuleSet(
+                tuple(sorted(rules)),
+                len({each.pod for each in self.held if each.node in freed}),
+                len(freed),
+                self.packed_nanos - after_packing,
+                self.anew_nanos - after_buying,
+                min(after_packing, after_buying),
+            )
+        return self.known[rules]
+
+    def _freed(self, rules: frozenset[str]) -> set[str]:
+        """Nodes that these rules hold and no other."""
+        mine = {each.node for each in self.held if each.rule in rules}
+        return mine - {each.node for each in self.held if each.rule not in rules}
+
+
+def _most(each: RuleSet) -> int:
+    return max(each.packing_nanos, each.anew_nanos)
+
+
+def _telling(tried: Iterable[RuleSet]) -> tuple[RuleSet, ...]:
+    """Of the sets tried those of several rules that save more than every smaller one within them."""
+    told: list[RuleSet] = []
+    for each in sorted(tried, key=lambda each: (len(each.rules), -_most(each), each.rules)):
+        inside = [other for other in told if set(other.rules) <= set(each.rules)]
+        if _most(each) > max((_most(other) for other in inside), default=0):
+            told.append(each)
+    by_size: dict[int, list[RuleSet]] = {}
+    for each in told:
+        by_size.setdefault(len(each.rules), []).append(each)
+    return tuple(each for size, several in sorted(by_size.items()) if size > 1 for each in several[:TOLD])
