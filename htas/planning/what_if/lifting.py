@@ -9,7 +9,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.cleaning import drain_rules
