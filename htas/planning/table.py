@@ -42,6 +42,8 @@ class NodeTable:
         """When the longest batch pod of a row ends (0: there is none)."""
         self.is_open: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that take pods: not draining, not given up, not failing."""
+        self.is_domain: Bools = np.zeros(0, dtype=np.bool_)
+        """Rows that count as places to spread over: all but machines that will not be bought after all."""
         self._labels: dict[str, LabelColumn] = {}
         self.append(nodes)
 
@@ -64,6 +66,7 @@ class NodeTable:
         self.free[:, start:end] = self.allocatable[:, start:end]
         self.run_until[start:end] = 0.0
         self.is_open[start:end] = True
+        self.is_domain[start:end] = True
         return range(start, end)
 
     def truncate(self, length: int) -> None:
@@ -84,6 +87,7 @@ class NodeTable:
         self.free = np.concatenate([self.free, empty], axis=1)
         self.run_until = np.concatenate([self.run_until, np.zeros(more)])
         self.is_open = np.concatenate([self.is_open, np.zeros(more, dtype=np.bool_)])
+        self.is_domain = np.concatenate([self.is_domain, np.zeros(more, dtype=np.bool_)])
 
     def label(self, key: str) -> LabelColumn:
         """A label's column over all rows, filled as far as rows exist."""

@@ -17,6 +17,7 @@ from htas.planning.classes import Bools, Ints
 from htas.planning.packing.orders import order_of
 from htas.planning.packing.placing import Placer, fill
 from htas.planning.scaling.cost_efficiency import Demand, Unit, score
+from htas.planning.scaling.levelling import placed_since, take_off
 from htas.planning.scaling.limits import UNLIMITED, Allowance
 from htas.planning.scaling.offers import Offer
 from htas.planning.scaling.steady import worth_when_full
@@ -55,12 +56,23 @@ class Part:
         return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
 
     @property
+    def spreads(self) -> bool:
+        return any(demand.cls.constraints.spread for demand in self.demands)
+
+    @property
+    def waiting(self) -> int:
+        return sum(demand.count for demand in self.demands)
+
+    @property
     def left(self) -> list[Demand]:
         return [demand for demand in self.demands if demand.count]
 
 
 CHUNK = 128
 """Demands tried between two looks at whether the room left on new machines is enough for any more of them."""
+
+LEVELLED = 8
+"""So often at most a part is bought for again since some had counted on domains without those bought last."""
 
 
 class Shopper:
@@ -86,6 +98,7 @@ class Shopper:
         self._worth: dict[tuple[str, str], float] = {}
         self._orders = {group.name: order_of(group.packing) for group in policy.groups}
         self._ordinal = 0
+        self._mark = len(sim.log)
 
     def buy_for(self, demands: Sequence[Demand]) -> None:
         """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
@@ -128,37 +141,122 @@ class Shopper:
                 parts[key].demands.append(demand)
         return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
 
-    def _use_what_is_there(self, part: Part) -> None:
-        """Once a machine has taken a pod, spread or affinity may let others onto nodes that refused them before."""
-        for demand in part.left:
-            demand.count -= self.placer.place(self.sim, demand.cls, demand.count)
+    def _use_what_opened(self, part: Part) -> None:
+        """Once a machine has taken a pod, spread or affinity may let others onto nodes that refused them before.
+
+        Each of them may open further ones: of three zones each lets one more pod in once the other two have theirs.
+        """
+        before = None
+        while part.may_open_nodes and before != part.waiting:
+            before = part.waiting
+            for demand in part.left:
+                demand.count -= self.placer.place(self.sim, demand.cls, demand.count)
+            self._use_what_is_bought(part)
 
     def _use_what_is_bought(self, part: Part) -> None:
+        """Machines bought one after another in one group are one run of rows: a pod goes to the best of them all."""
+        rows: range | None = None
+        group = ""
         for batch in self.batches:
-            if batch.offer in part.offers:
-                self._place(part, batch)
+            if batch.offer not in part.offers:
+                continue
+            if rows is not None and rows.stop == batch.rows.start and group == batch.offer.group.name:
+                rows = range(rows.start, batch.rows.stop)
+                continue
+            if rows is not None:
+                self._place(part, rows, group)
+            rows, group = batch.rows, batch.offer.group.name
+        if rows is not None:
+            self._place(part, rows, group)
 
     def _buy_for_part(self, part: Part) -> None:
+        self._buy_until_done(part, is_level=True)
+        for _ in range(LEVELLED if part.spreads else 0):
+            waiting = part.waiting
+            self._level(part)
+            if part.waiting == waiting:
+                return
+            self._buy_until_done(part, is_level=False)
+
+    def _buy_until_done(self, part: Part, *, is_level: bool) -> None:
+        """Buy until nobody is left or nothing helps. Unless `is_level`, all are levelled with each machine bought."""
         useless: set[int] = set()
         while left := part.left:
             offer = self._best_offer(part, left, useless)
             if offer is None:
                 return
-            count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
-            with self.sim.fork() as branch:
-                rows = self.add(offer, count)
-                placed = self._place(part, self.batches[-1])
-                if placed:
-                    branch.commit()
-            if placed:
+            if self._buy_in_best_zone(offer, part, useless, is_level=is_level):
                 useless.clear()
-                if part.may_open_nodes:
-                    self._use_what_is_there(part)
-                    self._use_what_is_bought(part)
             else:
-                del self.batches[-1]
-                self.allowance.take(offer, -len(rows))
                 useless.add(id(offer))
+
+    def _buy_in_best_zone(self, offer: Offer, part: Part, useless: set[int], *, is_level: bool) -> bool:
+        """Buy an offer; where work spreads, zones are not alike: in the zone where a machine gives most pods room.
+
+        With (5, 3, 3) pods in three zones and a skew of 2, a machine in the first one gets nobody, in another one two.
+        """
+        zones = self._other_zones(offer, part, useless)
+        gave, is_kept = self._buy(offer, part, is_level=is_level, unless_full=bool(zones))
+        if is_kept or not gave:
+            return is_kept
+        most = gave, offer
+        for each in zones:
+            gave, is_kept = self._buy(each, part, is_level=is_level, unless_full=True)
+            if is_kept:
+                return True
+            if gave > most[0]:
+                most = gave, each
+        return self._buy(most[1], part, is_level=is_level)[1]
+
+    def _other_zones(self, offer: Offer, part: Part, useless: set[int]) -> list[Offer]:
+        if not part.may_open_nodes:
+            return []
+        kind = offer.group.name, offer.flavour.name
+        same = [each for each in part.offers if (each.group.name, each.flavour.name) == kind and each is not offer]
+        zones = [each for each in same if id(each) not in useless and self.allowance.bound(each).count > 0]
+        return sorted(zones, key=lambda each: (self.allowance.in_zone(each), each.zone or ""))
+
+    def _buy(self, offer: Offer, part: Part, *, is_level: bool, unless_full: bool = False) -> tuple[int, bool]:
+        """(how many pods more have room with machines of an offer and what opens with them, whether they are kept).
+
+        They are kept where they give room to anybody; with `unless_full` only if none of those left would fit beside.
+        """
+        count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
+        counts = [demand.count for demand in part.demands]
+        with self.sim.fork() as branch:
+            rows = self.add(offer, count)
+            if self._place(part, rows, offer.group.name):
+                self._use_what_opened(part)
+            if not is_level:
+                self._level(part)
+            gave = sum(counts) - part.waiting
+            if gave > 0 and not (unless_full and self._would_hold(rows, part)):
+                branch.commit()
+        if not branch.is_committed:
+            self._give_back(offer, count, part, counts)
+        return max(gave, 0), branch.is_committed
+
+    def _would_hold(self, rows: range, part: Part) -> bool:
+        """Whether machines have room for any of those left, would they let them in."""
+        room = self.sim.table.free[:, rows.start : rows.stop].max(axis=1)
+        return any((demand.cls.requests <= room).all() for demand in part.left)
+
+    def _give_back(self, offer: Offer, count: int, part: Part, counts: Sequence[int]) -> None:
+        """Take back what a fork that was dropped leaves: the machines added last, and who was placed."""
+        del self.batches[-1]
+        self.allowance.take(offer, -count)
+        for demand, before in zip(part.demands, counts, strict=True):
+            demand.count = before
+
+    def _level(self, part: Part) -> None:
+        """Place anew those whom machines bought after theirs forbid to stay; some may be without room then."""
+        demands = {id(demand.cls): demand for demand in part.demands if demand.cls.constraints.spread}
+        placed = [each for each in placed_since(self.sim, self._mark).values() if id(each[0]) in demands]
+        for cls, count in take_off(self.sim, placed):
+            demands[id(cls)].count += count
+        if part.left:
+            self._use_what_is_bought(part)
+            self._use_what_opened(part)
 
     def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
         """The best score; then the lower price, the emptier zone, the name."""
@@ -191,10 +289,10 @@ class Shopper:
         fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
         return max(1, min(fluid, sum(demand.count for demand in part.demands)))
 
-    def _place(self, part: Part, batch: Batch) -> int:
-        """Place what fits on a batch of machines, in placing order; returns how many pods."""
-        order = self._orders[batch.offer.group.name]
-        rows = slice(batch.rows.start, batch.rows.stop)
+    def _place(self, part: Part, machines: range, group: str) -> int:
+        """Place what fits on machines of a group, in placing order; returns how many pods."""
+        order = self._orders[group]
+        rows = slice(machines.start, machines.stop)
         requests, counts = part.columns()
         total, start = 0, 0
         while start < len(counts):
