@@ -70,7 +70,8 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
 def _dumped(loaded: Loaded, dump: Path, at: str | None) -> ClusterSnapshot:
     view = read_view(dump)
-    return ClusterSnapshot(instant_in(at, view), view, claims=claims_seen(view.nodes, (), loaded.policy))
+    claims = claims_seen(view.nodes, (), loaded.policy)
+    return ClusterSnapshot(instant_in(at, view), view, claims=claims, expects_more=False)
 
 
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:

@@ -151,3 +151,5 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     memory: Memory = Memory()
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None
+    expects_more: bool = True
+    """False: a dump or a what-if, of which nothing else comes: what came of late says nothing about what is bought."""

@@ -7,7 +7,7 @@ still without room is the demand of the next choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,6 +73,9 @@ CHUNK = 128
 
 LEVELLED = 8
 """So often at most a part is bought for again since some had counted on domains without those bought last."""
+
+LEVELLED_OFFERS = 8
+"""So many kinds of machines are tried then for each one bought."""
 
 
 class Shopper:
@@ -170,19 +173,36 @@ class Shopper:
             self._place(part, rows, group)
 
     def _buy_for_part(self, part: Part) -> None:
+        """Buy for all; then, where some had counted on domains without the machines bought last, level and buy on."""
+        bought = len(self.batches)
         self._buy_until_done(part, is_level=True)
-        for _ in range(LEVELLED if part.spreads else 0):
+        for turn in range(LEVELLED if part.spreads else 0):
             waiting = part.waiting
             self._level(part)
             if part.waiting == waiting:
                 return
+            if turn == 0 and len(self.batches) > bought:
+                self._sell_last(part)  # it was chosen for those that were left, and is what the others must not exceed
             self._buy_until_done(part, is_level=False)
+
+    def _sell_last(self, part: Part) -> None:
+        """Undo the last purchase: its pods are left again."""
+        batch = self.batches.pop()
+        self.allowance.take(batch.offer, -len(batch.rows))
+        demands = {id(demand.cls): demand for demand in part.demands}
+        for cls, row, count in placed_since(self.sim, self._mark).values():
+            if row in batch.rows:
+                self.sim.place(cls, row, -count)
+                demands[id(cls)].count += count
+        for row in batch.rows:
+            self.sim.give_up(row)
+        self._use_what_is_bought(part)
 
     def _buy_until_done(self, part: Part, *, is_level: bool) -> None:
         """Buy until nobody is left or nothing helps. Unless `is_level`, all are levelled with each machine bought."""
         useless: set[int] = set()
         while left := part.left:
-            offer = self._best_offer(part, left, useless)
+            offer = self._best_offer(part, left, useless) if is_level else self._best_levelled(part, left, useless)
             if offer is None:
                 return
             if self._buy_in_best_zone(offer, part, useless, is_level=is_level):
@@ -190,20 +210,37 @@ class Shopper:
             else:
                 useless.add(id(offer))
 
+    def _best_levelled(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
+        """Of the best scores the machine that gives most pods room for its price once all are levelled with it.
+
+        The score takes it to be filled by those left: five of 25 by a small one, beside which 20 may not stay.
+        """
+        tried, best, most = set(useless), None, 0.0
+        for _ in range(LEVELLED_OFFERS):
+            offer = self._best_offer(part, left, tried)
+            if offer is None:
+                break
+            tried |= {id(each) for each in part.offers if _is_alike(each, offer)}
+            gave, _ = self._buy(offer, part, is_level=False, keep=lambda _: False)
+            if gave > most * offer.price:
+                best, most = offer, gave / max(offer.price, 1)
+        return best or self._best_offer(part, left, useless)
+
     def _buy_in_best_zone(self, offer: Offer, part: Part, useless: set[int], *, is_level: bool) -> bool:
         """Buy an offer; where work spreads, zones are not alike: in the zone where a machine gives most pods room.
 
         With (5, 3, 3) pods in three zones and a skew of 2, a machine in the first one gets nobody, in another one two.
         """
         zones = self._other_zones(offer, part, useless)
-        gave, is_kept = self._buy(offer, part, is_level=is_level, unless_full=bool(zones))
-        if is_kept or not gave:
-            return is_kept
-        most = gave, offer
-        for each in zones:
-            gave, is_kept = self._buy(each, part, is_level=is_level, unless_full=True)
+        if not zones:
+            return self._buy(offer, part, is_level=is_level)[1]
+        most = 0, offer
+        for each in (offer, *zones):
+            gave, is_kept = self._buy(each, part, is_level=is_level, keep=lambda rows: self._is_full(rows, part))
             if is_kept:
                 return True
+            if each is offer and not gave:
+                return False
             if gave > most[0]:
                 most = gave, each
         return self._buy(most[1], part, is_level=is_level)[1]
@@ -211,15 +248,16 @@ class Shopper:
     def _other_zones(self, offer: Offer, part: Part, useless: set[int]) -> list[Offer]:
         if not part.may_open_nodes:
             return []
-        kind = offer.group.name, offer.flavour.name
-        same = [each for each in part.offers if (each.group.name, each.flavour.name) == kind and each is not offer]
+        same = [each for each in part.offers if _is_alike(each, offer) and each is not offer]
         zones = [each for each in same if id(each) not in useless and self.allowance.bound(each).count > 0]
         return sorted(zones, key=lambda each: (self.allowance.in_zone(each), each.zone or ""))
 
-    def _buy(self, offer: Offer, part: Part, *, is_level: bool, unless_full: bool = False) -> tuple[int, bool]:
+    def _buy(
+        self, offer: Offer, part: Part, *, is_level: bool, keep: Callable[[range], bool] = lambda _: True
+    ) -> tuple[int, bool]:
         """(how many pods more have room with machines of an offer and what opens with them, whether they are kept).
 
-        They are kept where they give room to anybody; with `unless_full` only if none of those left would fit beside.
+        They are kept where they give room to anybody and `keep`, asked about their rows, agrees.
         """
         count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
         counts = [demand.count for demand in part.demands]
@@ -230,16 +268,16 @@ class Shopper:
             if not is_level:
                 self._level(part)
             gave = sum(counts) - part.waiting
-            if gave > 0 and not (unless_full and self._would_hold(rows, part)):
+            if gave > 0 and keep(rows):
                 branch.commit()
         if not branch.is_committed:
             self._give_back(offer, count, part, counts)
         return max(gave, 0), branch.is_committed
 
-    def _would_hold(self, rows: range, part: Part) -> bool:
-        """Whether machines have room for any of those left, would they let them in."""
+    def _is_full(self, rows: range, part: Part) -> bool:
+        """Whether machines would have room for none of those left even if they let them in."""
         room = self.sim.table.free[:, rows.start : rows.stop].max(axis=1)
-        return any((demand.cls.requests <= room).all() for demand in part.left)
+        return not any((demand.cls.requests <= room).all() for demand in part.left)
 
     def _give_back(self, offer: Offer, count: int, part: Part, counts: Sequence[int]) -> None:
         """Take back what a fork that was dropped leaves: the machines added last, and who was placed."""
@@ -305,6 +343,11 @@ class Shopper:
                 total += placed
             start = int(hopeful[-1]) + 1 if len(hopeful) else len(counts)
         return total
+
+
+def _is_alike(offer: Offer, other: Offer) -> bool:
+    """Whether offers differ in their zone alone."""
+    return offer.group is other.group and offer.flavour is other.flavour
 
 
 def _total(part: Part) -> Ints:
