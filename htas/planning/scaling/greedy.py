@@ -11,17 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htas.model.policy import Policy
-from htas.planning.classes import Bools, Ints
+from htas.planning.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
 from htas.planning.packing.orders import order_of
 from htas.planning.packing.placing import Placer, fill
-from htas.planning.scaling.cost_efficiency import Demand, Unit, score
+from htas.planning.scaling.cost_efficiency import SAMPLE, Demand, Unit, score
 from htas.planning.scaling.levelling import placed_since, take_off
 from htas.planning.scaling.limits import UNLIMITED, Allowance
 from htas.planning.scaling.offers import Offer
 from htas.planning.scaling.steady import worth_when_full
 from htas.planning.simulation import Simulation
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,22 @@ class Part:
     offers: tuple[Offer, ...]
     demands: list[Demand] = field(default_factory=list)
     _requests: Ints | None = None
+    _of_offers: tuple[Ints, Ints, Floats] | None = None
 
     def columns(self) -> tuple[Ints, Ints]:
         """(requests: demands × resources, counts: demands); asked for once all demands are in."""
         if self._requests is None:
             self._requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
         return self._requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
+
+    def of_offers(self) -> tuple[Ints, Ints, Floats]:
+        """By offer: free cpu and memory, price, and the weights of both."""
+        if self._of_offers is None:
+            free = np.array([offer.free[[CPU_ROW, MEMORY_ROW]] for offer in self.offers], dtype=np.int64)
+            prices = np.array([offer.price for offer in self.offers], dtype=np.int64)
+            weights = [(offer.group.cpu_weight, offer.group.memory_weight) for offer in self.offers]
+            self._of_offers = free, prices, np.array(weights, dtype=np.float64)
+        return self._of_offers
 
     @property
     def is_dynamic(self) -> bool:
@@ -297,11 +310,19 @@ class Shopper:
             self._use_what_opened(part)
 
     def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
-        """The best score; then the lower price, the emptier zone, the name."""
+        """The best score; then the lower price, the emptier zone, the name.
+
+        Offers are looked at from the highest score they could have down to where none could be the best any more: of
+        2,000 flavours a trial fills a few dozen.
+        """
         total = _total(part)
+        most = self._most_score(part, left, total)
         scores: dict[tuple[str, str], float] = {}
-        best: tuple[tuple[float, int, int, str], Offer] | None = None
-        for offer in part.offers:
+        best: tuple[tuple[float, int, int, str, int], Offer] | None = None
+        for i in np.argsort(-most, kind="stable").tolist():
+            if best is not None and most[i] < -best[0][0]:
+                break
+            offer = part.offers[i]
             allowed = self.allowance.bound(offer).count
             if id(offer) in useless or allowed <= 0:
                 continue
@@ -310,10 +331,21 @@ class Shopper:
                 alone = score(offer, left, self._unit)
                 scores[kind] = max(alone, self.worth(offer) if alone else 0.0) * _coverage(offer, total, allowed)
             if scores[kind] > 0:
-                rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "")
+                rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "", i)
                 if best is None or rank < best[0]:
                     best = rank, offer
         return best[1] if best is not None else None
+
+    def _most_score(self, part: Part, left: Sequence[Demand], total: Ints) -> Floats:
+        """What no score of an offer exceeds: that of a machine filled with cpu and memory as if work were fluid."""
+        if self._steady or not total[[CPU_ROW, MEMORY_ROW]].any():
+            return np.full(len(part.offers), np.inf)
+        free, prices, weights = part.of_offers()
+        used = free if len(left) > SAMPLE else np.minimum(free, total[[CPU_ROW, MEMORY_ROW]])
+        usage = (used / (self._unit.cpu_m, self._unit.memory_bytes) * weights).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most: Floats = np.where(prices > 0, usage / prices * (1 + 1e-9), np.inf)
+        return most
 
     def _whole_machines(self, offer: Offer, part: Part) -> int:
         """Machines the demand would fill completely, were it fluid: so many at least are needed. One at least.

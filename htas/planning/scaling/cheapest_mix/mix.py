@@ -95,7 +95,7 @@ def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, e
     optimal = optimum(instance, LITTLE_DYNAMIC, effort) if not rooms else None
     if optimal is not None:
         return cost_of(optimal)
-    generated = generate(instance, (), effort)
+    generated = generate(instance, (), effort, share=1.0)
     pricer = Pricer.of(instance)
     cuts = [less_rooms(cut, instance, rooms) for cut in (*generated.cuts[-6:], *resource_cuts(instance, pricer))]
     return max([whole_bound(cuts, pricer.costs, cost), *(farley(cut, pricer.costs) for cut in cuts)])
