@@ -75,7 +75,8 @@ def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
     for line in told_gaps(dump, path):
         warn(line)
     view = dump.view
-    return ClusterSnapshot(instant_in(at, dump), view, claims=claims_seen(view.nodes, (), loaded.policy))
+    claims = claims_seen(view.nodes, (), loaded.policy)
+    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
 
 
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:

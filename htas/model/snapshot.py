@@ -157,3 +157,5 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None
     machine_times: MachineTimes = MachineTimes()
+    expects_more: bool = True
+    """False: a dump or a what-if, of which nothing else comes: what came of late says nothing about what is bought."""

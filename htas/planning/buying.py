@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
 from htas.planning.feasibility.message import summary
 from htas.planning.packing.lengthening import NO_BARGAIN, in_words
 from htas.planning.scaling.batch import wait_for_zero_bin
@@ -47,7 +48,7 @@ def buy(situation: Situation, demands: Sequence[Demand], *, is_due: bool) -> Buy
     there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
-    steady = steady_work(opening.book, policy, snapshot.cluster.pods, situation.now) if has_need else ()
+    steady = steady_work(opening.book, policy, _telling(snapshot), situation.now) if has_need else ()
     buying.purchase = purchase(opening.sim, policy, snapshot, demands, opening.placer, ahead_of_need, steady)
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
@@ -64,8 +65,13 @@ def _ahead(situation: Situation, demands: Sequence[Demand]) -> Ahead:
     opening, policy = situation.opening, situation.policy
     sim, book, placer, running = opening.sim, opening.book, opening.placer, opening.running
     if policy.look_ahead_s > 0:
-        return look_ahead(sim, book, placer, policy, situation.snapshot.cluster.pods, running, demands)
+        return look_ahead(sim, book, placer, policy, _telling(situation.snapshot), running, demands)
     return Ahead(tuple(wait_for_zero_bin(sim, book, placer, policy, running, demands)))
+
+
+def _telling(snapshot: ClusterSnapshot) -> tuple[Pod, ...]:
+    """The pods that tell of work to come by when they came."""
+    return snapshot.cluster.pods if snapshot.expects_more else ()
 
 
 def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:

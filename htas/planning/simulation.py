@@ -174,6 +174,16 @@ class Simulation:
         self.close(row)
         self.table.is_leaving[row] = True
 
+    def give_up(self, row: int) -> None:
+        """Close a row as if it had never been: pods spread over it no more. Not logged, as closing is not."""
+        self.close(row)
+        self.table.is_domain[row] = False
+
+    def take_back(self, row: int) -> None:
+        """Have a row again that was given up."""
+        self.open(row)
+        self.table.is_domain[row] = True
+
     def add_nodes(self, nodes: Sequence[Node]) -> range:
         """Add machines with the DaemonSet pods that would run on them; returns their rows."""
         start = len(self.table)

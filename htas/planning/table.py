@@ -46,6 +46,8 @@ class NodeTable:
         """Cpu and memory that scores count of pods placed beyond what these ask for."""
         self.is_leaving: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that are being emptied, or would be: whether or not the node bears the taint for it yet."""
+        self.is_domain: Bools = np.zeros(0, dtype=np.bool_)
+        """Rows that count as places to spread over: all but machines that will not be bought after all."""
         self._labels: dict[str, LabelColumn] = {}
         self.append(nodes)
 
@@ -70,6 +72,7 @@ class NodeTable:
         self.run_until[start:end] = 0.0
         self.is_open[start:end] = True
         self.is_leaving[start:end] = False
+        self.is_domain[start:end] = True
         return range(start, end)
 
     def truncate(self, length: int) -> None:
@@ -92,6 +95,7 @@ class NodeTable:
         self.run_until = np.concatenate([self.run_until, np.zeros(more)])
         self.is_open = np.concatenate([self.is_open, np.zeros(more, dtype=np.bool_)])
         self.is_leaving = np.concatenate([self.is_leaving, np.zeros(more, dtype=np.bool_)])
+        self.is_domain = np.concatenate([self.is_domain, np.zeros(more, dtype=np.bool_)])
 
     def label(self, key: str) -> LabelColumn:
         """A label's column over all rows, filled as far as rows exist."""

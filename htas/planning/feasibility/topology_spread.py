@@ -47,7 +47,7 @@ def _within_skew(world: World, cls: PodClass, constraint: SpreadConstraint, rows
     column = world.table.label(constraint.topology_key)
     every = slice(0, len(world.table))
     watch = world.tallies.watches[world.tallies.spread_watch(cls.namespace, constraint)]
-    eligible = _eligible(world, cls, constraint)
+    eligible = _eligible(world, cls, constraint) & world.table.is_domain[every]
     codes = column.codes[every][eligible]
     counts = world.tallies.watched[watch][every][eligible]
     in_domain = np.bincount(codes, weights=counts, minlength=len(column.values) + 1)

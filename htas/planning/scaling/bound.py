@@ -2,13 +2,17 @@
 
 Whatever mix of flavours is rented, for every resource Σ capacity ≥ demand. Any prices λ ≥ 0 of resources under which no
 flavour offers more than it costs (Σ_r λ_r · capacity_fr ≤ price_f for all f) therefore bound the bill from below by
-Σ_r λ_r · demand_r: the dual of the fractional covering problem. Good λ over two resources at a time are found at the
-dual's vertices in floating point, rounded to whole numbers, and then scaled down in whole numbers until they hold.
+Σ_r λ_r · demand_r: the dual of the fractional covering problem. Good λ over two resources at a time are found in
+floating point, rounded to whole numbers, and then scaled down in whole numbers until they hold.
+
+Over two resources, flavour f is the point (capacity ÷ price) of both, and λ holds where all points are on one side of a
+line. The best lines touch the points' convex hull, so 2,000 flavours cost one sort and not a look at each two of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 
@@ -17,6 +21,8 @@ from numpy.typing import NDArray
 
 Vector = Sequence[int]
 Floats = NDArray[np.float64]
+NEAREST = 4
+"""So many vertices, the best in floating point, are worked out in whole numbers."""
 FINE = 10**9
 """Duals are kept to so many parts of the dearest flavour's price: a bound loses a billionth by that."""
 
@@ -26,15 +32,21 @@ def lower_bound_nanos(demand: Vector, capacities: Sequence[Vector], prices: Sequ
 
     0 where nothing is demanded or nothing is for sale. `capacities[f][r]` and `demand[r]` are on the same axis.
     """
-    duals = _duals(tuple(tuple(capacity) for capacity in capacities), tuple(prices))
-    best = 0
-    for resources, vertices in duals:
+    offered = _Offered.of(tuple(tuple(capacity) for capacity in capacities), tuple(prices))
+    worths: list[tuple[float, int, int]] = []
+    for number, (resources, points) in enumerate(offered.duals):
         wanted = [demand[r] for r in resources]
-        if min(wanted) <= 0:
-            continue
-        for weights, most in vertices:
+        if min(wanted) > 0:
+            values = points @ np.array(wanted, dtype=np.float64)
+            worths += [(float(values[i]), number, int(i)) for i in np.argsort(-values, kind="stable")[:NEAREST]]
+    best = 0
+    for _, number, i in sorted(worths, reverse=True)[:NEAREST]:
+        resources = offered.duals[number][0]
+        vertex = offered.whole(number, i)
+        if vertex is not None:
             # Σ weight·capacity ≤ most·price ÷ SCALE for every flavour, so Σ weight·demand is worth so much at least.
-            worth = sum(weight * amount for weight, amount in zip(weights, wanted, strict=True))
+            weights, most = vertex
+            worth = sum(weight * demand[r] for weight, r in zip(weights, resources, strict=True))
             best = max(best, -(-worth * most[0] // most[1]))
     return best
 
@@ -43,67 +55,101 @@ Vertex = tuple[tuple[int, ...], tuple[int, int]]
 """(whole weights of resources, the fraction that scales them down until no flavour offers more than it costs)."""
 
 
-@lru_cache(maxsize=8)
-def _duals(
-    capacities: tuple[tuple[int, ...], ...], prices: tuple[int, ...]
-) -> tuple[tuple[tuple[int, ...], tuple[Vertex, ...]], ...]:
-    """For each resource and each two of them, the vertices of the dual: they depend on what is for sale alone.
+@dataclass(frozen=True, eq=False)
+class _Offered:
+    """What is for sale, with the dual's vertices for each resource and each two of them.
 
     A flavour catalogue changes rarely, the demand in every cycle; which vertex is best is then a few products.
     """
-    if not capacities:
-        return ()
-    sold = [r for r in range(len(capacities[0])) if any(c[r] > 0 for c in capacities)]
-    found = []
-    for resources in [*((r,) for r in sold), *combinations(sold, 2)]:
-        scale = [max(c[r] for c in capacities) for r in resources]
-        capacity = np.array([[c[r] for r in resources] for c in capacities], dtype=np.float64) / scale
+
+    capacities: tuple[tuple[int, ...], ...]
+    prices: tuple[int, ...]
+    duals: tuple[tuple[tuple[int, ...], Floats], ...]
+    """(resources, their prices at each vertex: vertices × resources)."""
+    _whole: dict[tuple[int, int], Vertex | None] = field(default_factory=dict)
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def of(capacities: tuple[tuple[int, ...], ...], prices: tuple[int, ...]) -> _Offered:
+        amounts = np.array(capacities, dtype=np.float64).reshape(len(capacities), -1)
         price = np.array(prices, dtype=np.float64)
-        points = [_single(capacity, price)] if len(resources) == 1 else _vertices(capacity, price)
-        vertices = (_whole(resources, scale, point, capacities, prices) for point in points)
-        found.append((resources, tuple(vertex for vertex in vertices if vertex is not None)))
-    return tuple(found)
+        sold = np.flatnonzero((amounts > 0).any(axis=0)).tolist()
+        duals = []
+        for resources in [*((r,) for r in sold), *combinations(sold, 2)]:
+            scale = amounts[:, resources].max(axis=0)
+            capacity = amounts[:, resources] / scale
+            points = _single(capacity, price) if len(resources) == 1 else _vertices(capacity, price)
+            duals.append((tuple(resources), points / scale))
+        return _Offered(capacities, prices, tuple(duals))
+
+    def whole(self, number: int, vertex: int) -> Vertex | None:
+        key = number, vertex
+        if key not in self._whole:
+            resources, points = self.duals[number]
+            self._whole[key] = _whole(resources, points[vertex].tolist(), self.capacities, self.prices)
+        return self._whole[key]
 
 
-def _single(capacity: Floats, price: Floats) -> tuple[float, ...]:
+def _single(capacity: Floats, price: Floats) -> Floats:
     sold = capacity[:, 0] > 0
-    return (float((price[sold] / capacity[sold, 0]).min()),)
+    return np.array([[(price[sold] / capacity[sold, 0]).min()]])
 
 
-def _vertices(capacity: Floats, price: Floats) -> list[tuple[float, ...]]:
+def _vertices(capacity: Floats, price: Floats) -> Floats:
     """The points x, y > 0 where two flavours' constraints x·a + y·b ≤ price meet and all others hold."""
-    first, second = np.triu_indices(len(price), k=1)
-    a, b = capacity[:, 0], capacity[:, 1]
-    determinant = a[first] * b[second] - b[first] * a[second]
-    usable = np.abs(determinant) > 1e-15
-    first, second, determinant = first[usable], second[usable], determinant[usable]
-    x = (price[first] * b[second] - price[second] * b[first]) / determinant
-    y = (a[first] * price[second] - a[second] * price[first]) / determinant
-    inside = (x > 0) & (y > 0)
-    x, y = x[inside], y[inside]
-    holds = (x[:, None] * a + y[:, None] * b <= price * (1 + 1e-9)).all(axis=1)
-    return sorted({(float(i), float(j)) for i, j in zip(x[holds], y[holds], strict=True)})
+    useful = (capacity > 0).any(axis=1)
+    if (price[useful] <= 0).any():
+        return np.zeros((0, 2))  # what is free leaves nothing that any of it is worth
+    chain = _upper_right(capacity[useful] / price[useful, None])
+    (u, v), (s, t) = chain[:-1].T, chain[1:].T
+    determinant = u * t - s * v
+    usable = np.abs(determinant) > 1e-15 * np.abs(u * t)
+    u, v, s, t, determinant = (each[usable] for each in (u, v, s, t, determinant))
+    found = np.stack([(t - v) / determinant, (u - s) / determinant], axis=1)
+    return found[(found > 0).all(axis=1)]
+
+
+def _upper_right(points: Floats) -> Floats:
+    """The corners of the points' convex hull that no other point beats in both, from the rightmost to the highest."""
+    ordered = points[np.lexsort((-points[:, 1], -points[:, 0]))]
+    highest = np.maximum.accumulate(ordered[:, 1])
+    ordered = ordered[np.concatenate([[True], ordered[1:, 1] > highest[:-1]])]
+    chain: list[list[float]] = []
+    for x, y in ordered.tolist():
+        while len(chain) > 1 and _is_inside(chain[-2], chain[-1], x, y):
+            chain.pop()
+        chain.append([x, y])
+    return np.array(chain)
+
+
+def _is_inside(first: list[float], middle: list[float], x: float, y: float) -> bool:
+    """Whether the middle one of three points, from right to left, is not to the right of the others' line."""
+    return (middle[0] - first[0]) * (y - first[1]) <= (middle[1] - first[1]) * (x - first[0])
 
 
 def _whole(
     resources: tuple[int, ...],
-    scale: Sequence[int],
-    point: tuple[float, ...],
+    point: Sequence[float],
     capacities: Sequence[Vector],
     prices: Sequence[int],
 ) -> Vertex | None:
     """Whole weights near a point, and how far they must be scaled down: the least of price ÷ what is offered.
 
     A weight is what a unit of the resource is worth, times the product of the largest capacities: whole for all.
+    Only flavours that floating point takes for the least, or nearly, are divided exactly.
     """
-    unit = max(point) / FINE
+    scale = [max(capacity[r] for capacity in capacities) for r in resources]
+    unit = max(value * most for value, most in zip(point, scale, strict=True)) / FINE
     if unit <= 0:
         return None
-    parts = [int(value / unit) for value in point]
+    parts = [int(value * most / unit) for value, most in zip(point, scale, strict=True)]
     weights = tuple(part * (scale[1 - i] if len(scale) > 1 else 1) for i, part in enumerate(parts))
+    amounts = np.array(capacities, dtype=np.float64)[:, resources] @ np.array(weights, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(amounts > 0, np.array(prices, dtype=np.float64) / amounts, np.inf)
     least: tuple[int, int] | None = None
-    for capacity, price in zip(capacities, prices, strict=True):
-        offered = sum(weight * capacity[r] for weight, r in zip(weights, resources, strict=True))
-        if offered > 0 and (least is None or price * least[1] < least[0] * offered):
-            least = price, offered
+    for flavour in np.flatnonzero((amounts > 0) & (ratios <= ratios.min() * (1 + 1e-9))).tolist():
+        offered = sum(weight * capacities[flavour][r] for weight, r in zip(weights, resources, strict=True))
+        if least is None or prices[flavour] * least[1] < least[0] * offered:
+            least = prices[flavour], offered
     return None if least is None else (weights, least)

@@ -15,15 +15,14 @@ from htas.planning.feasibility.message import summary
 from htas.planning.packing.placing import Placer
 from htas.planning.scaling.cost_efficiency import Demand
 from htas.planning.scaling.greedy import Shopper
+from htas.planning.scaling.levelling import placed_since
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer, claim_id, offers_of
 from htas.planning.scaling.reaching import out_of_reach
 from htas.planning.scaling.refusing import refused_by_all
 from htas.planning.scaling.rental import Rental
-from htas.planning.scaling.trimming import Machine, drop_superfluous, right_size
+from htas.planning.scaling.trimming import Assignment, Machine, drop_superfluous, right_size
 from htas.planning.simulation import Simulation
-
-Assignment = tuple[PodClass, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,9 @@ def attempt(
             buy_mix(shopper, left, hints, mix)
         shopper.buy_for(left)
         machines, elsewhere = _machines(sim, shopper, mark)
-        drop_superfluous(sim, machines, allowance)
+        drop_superfluous(sim, machines, elsewhere, allowance, placer)
         for machine in machines:
-            sim.open(machine.row)
+            sim.take_back(machine.row)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance, shopper.worth)
     return Attempt(machines, elsewhere, left, allowance)
@@ -157,16 +156,12 @@ def attempt(
 def _machines(sim: Simulation, shopper: Shopper, mark: int) -> tuple[list[Machine], list[Assignment]]:
     """The machines with their contents, and what found room on nodes that were there once machines were bought."""
     machines = {row: Machine(batch.offer, row, []) for batch in shopper.batches for row in batch.rows}
-    counts: dict[int, dict[int, tuple[PodClass, int]]] = {}
     elsewhere: list[Assignment] = []
-    for cls, row, count in sim.assignments(mark):
-        if row not in machines:
+    for cls, row, count in placed_since(sim, mark).values():
+        if row in machines:
+            machines[row].contents.append((cls, count))
+        else:
             elsewhere.append((cls, row, count))
-            continue
-        on_row = counts.setdefault(row, {})
-        on_row[id(cls)] = cls, on_row.get(id(cls), (cls, 0))[1] + count
-    for row, on_row in counts.items():
-        machines[row].contents = list(on_row.values())
     return list(machines.values()), elsewhere
 
 

@@ -15,13 +15,16 @@ from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.classes import Ints, PodClass
 from htas.planning.feasibility.resources import how_many
 from htas.planning.packing.orders import BestFit
-from htas.planning.packing.placing import fill
+from htas.planning.packing.placing import Placer, fill
+from htas.planning.scaling.levelling import may_stay
 from htas.planning.scaling.limits import Allowance
 from htas.planning.scaling.offers import Offer
 from htas.planning.scaling.steady import NEARLY_AS_GOOD
 from htas.planning.simulation import Simulation
 
 Contents = list[tuple[PodClass, int]]
+Assignment = tuple[PodClass, int, int]
+"""Pods of a class on a row: how many."""
 
 
 @dataclass(slots=True)
@@ -39,25 +42,44 @@ class Machine:
         return total
 
 
-def drop_superfluous(sim: Simulation, machines: Sequence[Machine], allowance: Allowance) -> None:
-    """Empty the machines whose contents find room on the others, emptiest and dearest first; changes `machines`."""
+def drop_superfluous(
+    sim: Simulation, machines: Sequence[Machine], elsewhere: list[Assignment], allowance: Allowance, placer: Placer
+) -> None:
+    """Empty the machines whose contents find room on the others, emptiest and dearest first; changes `machines`.
+
+    `elsewhere` is who found room on nodes that were there, and becomes more: once all machines have their pods, spread
+    may let in there whom it refused before.
+    """
     by_row = {machine.row: machine for machine in machines}
     rows = np.array(sorted(by_row), dtype=np.int64)
     if not len(rows):
         return
     spare = sim.table.free[:, rows].sum(axis=1)
-    hopeless: set[tuple[tuple[int, int], ...]] = set()
+    hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
     for machine in sorted(machines, key=_least_worth):
-        used, own = machine.used(), sim.table.free[:, machine.row]
-        shape = tuple(sorted((id(cls), count) for cls, count in machine.contents))
-        if shape in hopeless or (used > spare - own).any():
+        used, own = machine.used(), sim.table.free[:, machine.row].copy()
+        shape = id(machine.offer), tuple(sorted((id(cls), count) for cls, count in machine.contents))
+        if shape in hopeless or ((used > spare - own).any() and not any(map(_may_be_let_in, machine.contents))):
             continue
-        if _rehouse(sim, machine, by_row):
-            spare = spare - own - used
-            allowance.take(machine.offer, -1)
-            hopeless.clear()
-        else:
+        moved = _rehouse(sim, machine, machines, elsewhere, placer)
+        if moved is None:
             hopeless.add(shape)
+            continue
+        machine.contents = []
+        spare = spare - own - used
+        for cls, row, count in moved:
+            if row in by_row:
+                _add(by_row[row].contents, cls, count)
+            else:
+                elsewhere.append((cls, row, count))
+                spare = spare + cls.requests * count
+        allowance.take(machine.offer, -1)
+        hopeless.clear()
+
+
+def _may_be_let_in(content: tuple[PodClass, int]) -> bool:
+    """Whether pods placed elsewhere may have let a class onto nodes that refused it."""
+    return bool(content[0].constraints.spread or content[0].constraints.affinity)
 
 
 def _least_worth(machine: Machine) -> tuple[float, int, int]:
@@ -66,24 +88,52 @@ def _least_worth(machine: Machine) -> tuple[float, int, int]:
     return filled, -machine.offer.price, machine.row
 
 
-def _rehouse(sim: Simulation, machine: Machine, by_row: dict[int, Machine]) -> bool:
-    """Move a machine's contents onto the other machines of the purchase: all of it or nothing."""
-    rows = slice(min(by_row), max(by_row) + 1)
+def _rehouse(
+    sim: Simulation, machine: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment], placer: Placer
+) -> list[Assignment] | None:
+    """Move a machine's contents onto the other machines of the purchase and nodes that were there; None: not all of it.
+
+    They are filled as if it had never been: an empty node is a place to spread over, one that is not bought is not.
+    """
+    rows = slice(machines[0].row, machines[-1].row + 1)
     mark = len(sim.log)
     with sim.fork() as branch:
-        sim.close(machine.row)
+        sim.give_up(machine.row)
         for cls, count in machine.contents:
             sim.unplace(cls, machine.row, count)
-        moved = all(fill(sim, cls, count, rows, BestFit()) == count for cls, count in machine.contents)
-        if moved:
+        moved = all(_moved(sim, cls, count, rows, placer) for cls, count in machine.contents)
+        if moved and _still_spread(sim, machine, machines, elsewhere):
             branch.commit()
         else:
-            sim.open(machine.row)
-    if moved:
-        machine.contents = []
-        for cls, row, count in sim.assignments(mark):
-            _add(by_row[row].contents, cls, count)
-    return moved
+            sim.take_back(machine.row)
+    return list(sim.assignments(mark)) if branch.is_committed else None
+
+
+def _moved(sim: Simulation, cls: PodClass, count: int, rows: slice, placer: Placer) -> bool:
+    """Place pods of a class on other machines, and on nodes that were there as far as those let them in now."""
+    left, before = count, -1
+    while left and left != before:
+        before = left
+        left -= fill(sim, cls, left, rows, BestFit())
+        if left and _may_be_let_in((cls, left)):
+            left -= placer.place(sim, cls, left)
+    return not left
+
+
+def _still_spread(sim: Simulation, gone: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment]) -> bool:
+    """Whether all others may stay where they are without what they counted on.
+
+    A zone's fifth pod came in beside four in each other zone: none of these may lose its fourth. And for minDomains
+    the machine itself may have counted.
+    """
+    watched = {watch for cls, _ in gone.contents for watch in cls.watches}
+    if not watched:
+        return True
+    placed = [(cls, machine.row) for machine in machines if machine is not gone for cls, _ in machine.contents]
+    placed += [(cls, row) for cls, row, _ in elsewhere]
+    return all(
+        may_stay(sim, cls, row) for cls, row in placed if cls.constraints.spread and not watched.isdisjoint(cls.watches)
+    )
 
 
 def _add(contents: Contents, cls: PodClass, count: int) -> None:

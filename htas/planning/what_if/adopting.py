@@ -95,6 +95,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
         memory=Memory(since, since, now - LONG_AGO_S),
+        expects_more=False,
     )
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)

@@ -582,8 +582,60 @@ def test_a_burst_is_no_steady_work() -> None:
     assert bought(planned(come([20.0, 19.0, 18.0, 17.0]), nodes=[FULL])) == {"t3.xsmall": 1}
 
 
-def test_services_of_the_last_hour_tell_what_the_next_ones_need() -> None:
-    web = [running(make_pod(f"w{i}", memory="400Mi", created_at=NOW - 700.0 * (i + 1)), "full") for i in range(4)]
-    waits = make_pod("waits", memory="400Mi")
-    assert bought(planned([*web, waits], nodes=[FULL])) == {"m3.xsmall": 1}
-    assert bought(planned([*web[2:], waits], nodes=[make_node("full", "4", "4Gi", pods=2)])) == {"t3.xsmall": 1}
+def service(number: int, age_s: float, **fields: Any) -> Pod:
+    owner = Owner("ReplicaSet", f"web-{number}-5d8", f"uid-{number}", 1)
+    template = f"Deployment/web-{number}"
+    fields = {"memory": "400Mi", "created_at": NOW - age_s, "owner": owner, "template": template, **fields}
+    return make_pod(fields.pop("name", f"web-{number}-{age_s:g}"), **fields)
+
+
+def full_of(pods: list[Pod]) -> list[Any]:
+    return [make_node("full", "4", "4Gi", pods=len(pods))] if pods else []
+
+
+@pytest.mark.parametrize(
+    ("there", "want"),
+    [
+        pytest.param(
+            [service(i, 700.0 * (i + 1)) for i in range(4)], "m3.xsmall", id="a service every quarter of an hour"
+        ),
+        pytest.param([service(i, 700.0 * (i + 1)) for i in range(2)], "t3.xsmall", id="two services in the hour"),
+        pytest.param([service(0, 700.0 * (i + 1)) for i in range(4)], "t3.xsmall", id="four pods of one service"),
+        pytest.param([service(i, 30.0 + i) for i in range(8)], "t3.xsmall", id="eight services deployed at once"),
+        pytest.param(
+            [pod for i in range(4) for pod in (service(i, 9000.0), service(i, 700.0 * (i + 1)))],
+            "t3.xsmall",
+            id="four services that have been there, being rolled out",
+        ),
+        pytest.param(
+            [service(i, 700.0 * (i + 1), owner=None, template="") for i in range(4)],
+            "m3.xsmall",
+            id="pods without a controller",
+        ),
+    ],
+)
+def test_services_of_the_last_hour_tell_what_the_next_ones_need(there: list[Pod], want: str) -> None:
+    pods = [*(running(pod, "full") for pod in there), service(9, 10.0, name="waits")]
+    assert bought(planned(pods, nodes=full_of(there))) == {want: 1}
+
+
+def test_a_rollout_does_not_flip_the_purchase() -> None:
+    """Forty pods are forty, and no more follow: the machines are those that are cheapest for forty."""
+    owner = Owner("ReplicaSet", "web-5d8", "uid", 40)
+    pods = [
+        make_pod(
+            f"web-{i:02}", "100m", "400Mi", owner=owner, template="Deployment/web", created_at=NOW - 900.0 * (i % 4)
+        )
+        for i in range(40)
+    ]
+    made = planned(pods)
+    others = planned([msgspec.structs.replace(pod, created_at=NOW - 9000.0) for pod in pods])
+    assert made.cost.after_nanos == others.cost.after_nanos
+    assert made.cost.gap < 0.1
+
+
+def test_a_what_if_expects_nothing_more() -> None:
+    """The same cluster as a dump: the jobs in it came steadily, and the purchase is for the one that waits."""
+    steadily = come([100.0, 70.0, 40.0, 20.0])
+    assert bought(planned(steadily, nodes=[FULL])) == {"m3.small": 1}
+    assert bought(planned(steadily, nodes=[FULL], expects_more=False)) == {"t3.xsmall": 1}

@@ -23,6 +23,12 @@ NEAR = 3e-4
 ROUNDS = 400
 NEW_AT_FIRST, WORTH_A_LOOK = 200, 0.9
 """Patterns to begin with: those worth nine tenths of their machine at fluid prices."""
+MANY_KINDS = 60
+"""From so many kinds on exact knapsacks for all of them would take all the effort: of these prices the best few."""
+SHARE = 0.35
+"""Of the effort, where there are many kinds: patterns that no effort is left to choose among are worth nothing."""
+EXACT_AT_ONCE = 4
+"""Knapsacks solved exactly for the same prices where there are many: those that may pay most for their machine."""
 FEW = 5
 """With fewer new patterns than this from greedy fillings, knapsacks are solved exactly."""
 
@@ -97,13 +103,15 @@ class _Master:
         return bool(sum(missing.solution_value() for missing in self.missing) < 1e-6)
 
 
-def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Generated:
-    """Patterns of the linear programme, or as many of them as the effort allows for; `start` is a mix to begin with.
+def generate(instance: Instance, start: Iterable[Pattern], effort: Effort, share: float = SHARE) -> Generated:
+    """Patterns of the linear programme, or as many as a share of the effort allows for; `start` is a mix to begin with.
 
     Greedy fillings, and patterns like those in use, bring the programme near its optimum for little; knapsacks are
     solved exactly only when these find no more.
     """
     pricer, master = Pricer.of(instance), _Master(instance)
+    own = Effort((share if len(instance.prices) > MANY_KINDS else 1.0) * effort.left)
+    whole, effort = effort, own
     for pattern in (*start, *_alone(instance, pricer)):
         master.add(pattern)
     kinds = np.array([column.kind for column in pricer.columns], dtype=np.int64)
@@ -129,6 +137,7 @@ def generate(instance: Instance, start: Iterable[Pattern], effort: Effort) -> Ge
         if effort.is_over or not any(added) or (not instance.limits and best >= value * (1 - NEAR)):
             break
     master.solve(effort)
+    whole.spend(own.spent)
     uses = np.array([variable.solution_value() for variable in master.patterns.values()])
     return Generated(list(master.patterns), uses, best, cuts, master.is_covered)
 
@@ -176,13 +185,15 @@ def _priced(pricer: Pricer, prices: Floats, effort: Effort) -> tuple[list[tuple[
     """
     whole = pricer.whole(prices)
     unit = float(whole.sum()) / max(float(prices.sum()), 1e-12)
-    worths, found = [], []
-    for number, column in enumerate(pricer.columns):
-        most = pricer.fluid_most(number, whole)
-        if most > pricer.costs[number] * unit * (1 + NEAR) and not effort.is_over:
-            counts, most = pricer.exact(number, whole, effort)
-            if counts.any():
-                found.append((pattern_of(pricer.instance, column.kind, counts), number))
-        worths.append(most)
+    worths = [pricer.fluid_most(number, whole) for number in range(len(pricer.columns))]
+    gains = np.array(worths, dtype=np.float64) / np.maximum(pricer.costs * unit, 1e-12)
+    found = []
+    at_once = EXACT_AT_ONCE if len(pricer.instance.prices) > MANY_KINDS else len(pricer.columns)
+    for number in np.argsort(-gains, kind="stable")[:at_once].tolist():
+        if gains[number] <= 1 + NEAR or effort.is_over:
+            break
+        counts, worths[number] = pricer.exact(number, whole, effort)
+        if counts.any():
+            found.append((pattern_of(pricer.instance, pricer.columns[number].kind, counts), number))
     needed = int((whole * pricer.instance.counts).sum())
     return found, Cut(tuple(worths), needed, tuple(whole.tolist()))

@@ -64,6 +64,42 @@ class Instance:
             self.requests, self.counts, np.zeros_like(self.levels), room[None, :], price, everything, self.holds[:1]
         )
 
+    def undominated(self) -> tuple[Instance, Ints, Ints]:
+        """(the instance without kinds that another one replaces, the kinds kept, for each kind who stands in for it).
+
+        A kind is replaced by one that costs no more, offers no less of anything (beyond what all items ask for there is
+        nothing to offer), takes all that it holds, and uses no more of any limit. So the least cost stays what it is.
+        """
+        offers = np.minimum(self.free, self.counts @ self.requests)
+        usages = np.array([limit.usage for limit in self.limits], dtype=np.int64).reshape(-1, len(self.prices)).T
+        holds = self.most > 0
+        keys = [*usages.T[::-1], -self.takes.sum(axis=1), *(-offers.T[::-1]), self.prices]
+        kept: Ints = np.zeros(len(self.prices), dtype=np.int64)
+        stands_in: Ints = np.zeros(len(self.prices), dtype=np.int64)
+        number = 0
+        for kind in np.lexsort(keys).tolist():
+            others = kept[:number]
+            better = (offers[others] >= offers[kind]).all(axis=1) & (usages[others] <= usages[kind]).all(axis=1)
+            better[better] = (self.takes[others[better]] | ~holds[kind]).all(axis=1)
+            if better.any():
+                stands_in[kind] = others[better.argmax()]
+            else:
+                kept[number] = stands_in[kind] = kind
+                number += 1
+        kept = np.sort(kept[:number])
+        limits = tuple(Limit(tuple(limit.usage[kind] for kind in kept.tolist()), limit.left) for limit in self.limits)
+        small = Instance(
+            self.requests,
+            self.counts,
+            self.levels,
+            self.free[kept],
+            self.prices[kept],
+            self.takes[kept],
+            self.holds,
+            limits,
+        )
+        return small, kept, np.searchsorted(kept, stands_in)
+
     def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[Instance, Ints]:
         """(the instance of some of the items, their places in this one)."""
         kept: Ints = np.flatnonzero(counts)

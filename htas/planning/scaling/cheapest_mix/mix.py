@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from htas.planning.scaling.cheapest_mix.finish import (
     within_limits,
 )
 from htas.planning.scaling.cheapest_mix.generation import Generated, generate
-from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, Pattern
+from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, Pattern, pattern_of
 from htas.planning.scaling.cheapest_mix.pricing import Pricer
 from htas.planning.scaling.cheapest_mix.shapes import optimum
 
@@ -58,6 +58,21 @@ def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -
 
     `hints` are machines of another way to buy: good patterns at least.
     """
+    small, kept, stands_in = instance.undominated()
+    mix = _cheapest(small, _on_kinds(hints, stands_in, small), effort)
+    return replace(mix, counts=_on_kinds(mix.counts, kept, instance)) if mix is not None else None
+
+
+def _on_kinds(mix: Mapping[Pattern, int], kinds: Ints, instance: Instance) -> Counts:
+    """The same machines, of the kinds that stand for theirs in another instance."""
+    found: Counts = {}
+    for pattern, count in mix.items():
+        moved = pattern_of(instance, int(kinds[pattern.kind]), np.array(pattern.counts, dtype=np.int64))
+        found[moved] = found.get(moved, 0) + count
+    return found
+
+
+def _cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
     optimal = optimum(instance, DYNAMIC, effort)
     if optimal is not None:
         return Mix(optimal, cost_of(optimal), cost_of(optimal), is_proved=True)
@@ -76,10 +91,11 @@ def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, e
 
     `rooms` are (capacity, how many) of nodes that cost nothing: what they could hold at most is taken off every cut.
     """
+    instance, _, _ = instance.undominated()
     optimal = optimum(instance, LITTLE_DYNAMIC, effort) if not rooms else None
     if optimal is not None:
         return cost_of(optimal)
-    generated = generate(instance, (), effort)
+    generated = generate(instance, (), effort, share=1.0)
     pricer = Pricer.of(instance)
     cuts = [less_rooms(cut, instance, rooms) for cut in (*generated.cuts[-6:], *resource_cuts(instance, pricer))]
     return max([whole_bound(cuts, pricer.costs, cost), *(farley(cut, pricer.costs) for cut in cuts)])

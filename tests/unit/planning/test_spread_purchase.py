@@ -1,0 +1,116 @@
+"""What is bought for work that spreads over zones and nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from htas.model.constraints import Constraints, SpreadConstraint
+from htas.model.flavours import Flavour
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from htas.model.plan import Plan
+from htas.model.pods import Pod
+from htas.model.policy import AutoscalingAlgorithm, NodeGroup
+from htas.planning.planner import plan
+from tests.builders import NOW, labels_are, make_flavour, make_node, make_pod, make_policy, make_snapshot, running
+
+ZONES = ("a", "b", "c")
+BY_ZONE = {"topology_key": ZONE_LABEL, "max_skew": 1}
+BY_NODE = {"topology_key": HOSTNAME_LABEL, "max_skew": 1}
+
+
+def web(count: int, *spread: dict[str, Any], app: str = "web", **fields: Any) -> list[Pod]:
+    """Twenty of them fill a machine of four cores."""
+    constraints = Constraints(spread=tuple(SpreadConstraint(selector=labels_are(app=app), **each) for each in spread))
+    fields = {"cpu": "200m", "labels": {"app": app}, "constraints": constraints, **fields}
+    return [make_pod(f"{app}-{i:03}", **fields) for i in range(count)]
+
+
+def bought_for(
+    pods: list[Pod],
+    full_in: tuple[str, ...] = (),
+    flavours: list[Flavour] | None = None,
+    algorithm: AutoscalingAlgorithm = AutoscalingAlgorithm.GREEDY,
+) -> Plan:
+    nodes = [make_node(f"full-{zone}", "4", labels={ZONE_LABEL: zone}) for zone in full_in]
+    others = [running(make_pod(f"other-{zone}", "4"), f"full-{zone}") for zone in full_in]
+    flavours = flavours or [make_flavour("four", "4", "16Gi", "0.2", zones=ZONES)]
+    policy = make_policy([NodeGroup("any", autoscaling=algorithm)], flavours)
+    return plan(make_snapshot(nodes, [*others, *pods]), policy, NOW)
+
+
+def sizes(made: Plan) -> list[int]:
+    return sorted((len(item.pods) for item in made.launch), reverse=True)
+
+
+@pytest.mark.parametrize("algorithm", list(AutoscalingAlgorithm))
+@pytest.mark.parametrize(
+    ("pods", "full_in", "want"),
+    [
+        pytest.param(web(60, BY_ZONE), ZONES, [20] * 3, id="over three full zones: a machine each"),
+        pytest.param(web(300, BY_ZONE), ZONES, [20] * 15, id="over three full zones: five machines each"),
+        pytest.param(web(60, BY_ZONE), (), [20] * 3, id="over zones that have no nodes yet"),
+        pytest.param(web(60, {**BY_ZONE, "min_domains": 3}), (), [20] * 3, id="three zones that must be there"),
+        pytest.param(web(60, {**BY_NODE, "min_domains": 3}), (), [20] * 3, id="three nodes that must be there"),
+        pytest.param(web(60, BY_ZONE, BY_NODE), (), [20] * 3, id="over zones and nodes"),
+        pytest.param(web(4, BY_NODE), ("a",), [1] * 4, id="a full node counts as one without any: one each"),
+        pytest.param(
+            web(30, BY_ZONE) + web(30, BY_ZONE, app="shop"), ZONES, [20] * 3, id="two services in three full zones"
+        ),
+    ],
+)
+def test_no_machine_too_many(
+    pods: list[Pod], full_in: tuple[str, ...], want: list[int], algorithm: AutoscalingAlgorithm
+) -> None:
+    made = bought_for(pods, full_in, algorithm=algorithm)
+    assert not made.unplaced
+    assert sizes(made) == want
+
+
+def test_a_machine_is_dropped_though_it_was_a_place_to_spread_over() -> None:
+    """The small machine is bought first, for the more important; the large one then has room for them, too."""
+    flavours = [make_flavour("one", "1", "2Gi", "0.05"), make_flavour("eight", "8", "16Gi", "0.4")]
+    made = bought_for([*web(3, BY_NODE, priority=10), make_pod("large", "7")], flavours=flavours)
+    assert [(item.flavour, len(item.pods)) for item in made.launch] == [("eight", 4)]
+
+
+def test_who_relied_on_a_machine_keeps_it() -> None:
+    """The same where web must have two nodes: the small machine is one of them."""
+    flavours = [make_flavour("one", "1", "2Gi", "0.05"), make_flavour("eight", "8", "16Gi", "0.4")]
+    made = bought_for([*web(3, {**BY_NODE, "min_domains": 2}, priority=10), make_pod("large", "7")], flavours=flavours)
+    assert not made.unplaced
+    assert len(made.launch) >= 2
+
+
+@pytest.mark.parametrize(
+    ("spread", "want"),
+    [
+        pytest.param(BY_NODE, [13, 12], id="nodes: the second one is not for the five that were left"),
+        pytest.param(BY_ZONE, [13, 12], id="zones: nor is the second zone's"),
+        pytest.param({**BY_NODE, "max_skew": 4}, [9, 9, 7], id="a skew of four"),
+    ],
+)
+def test_machines_bought_together_are_spread_over_together(spread: dict[str, Any], want: list[int]) -> None:
+    """Were 20 on the first machine and 5 on a small one, 14 of the 20 would not be let in beside it."""
+    prices = ((1, "0.07"), (2, "0.12"), (3, "0.17"), (4, "0.2"))
+    flavours = [make_flavour(f"of-{cores}", str(cores), "16Gi", price, zones=ZONES) for cores, price in prices]
+    made = bought_for(web(25, spread), flavours=flavours)
+    assert not made.unplaced
+    assert sizes(made) == want
+
+
+def test_a_zone_ahead_of_the_others_gets_no_machine() -> None:
+    """With five pods in zone a and three in the others, skew two: a machine in zone a would take nobody more."""
+    there = web(11, {**BY_ZONE, "max_skew": 2})
+    nodes = [make_node(f"n-{zone}", "1", labels={ZONE_LABEL: zone}) for zone in ZONES]
+    where = ["n-a"] * 5 + ["n-b"] * 3 + ["n-c"] * 3
+    pods = [running(pod, node) for pod, node in zip(there, where, strict=True)]
+    full = [running(make_pod(f"o-{zone}", "400m"), f"n-{zone}") for zone in "bc"]
+    late = web(2, {**BY_ZONE, "max_skew": 2}, created_at=NOW - 1)
+    late = [make_pod(f"late-{i}", "200m", labels=pod.labels, constraints=pod.constraints) for i, pod in enumerate(late)]
+    flavour = make_flavour("four", "4", "16Gi", "0.2", zones=ZONES)
+    made = plan(make_snapshot(nodes, [*pods, *full, *late]), make_policy(flavours=[flavour]), NOW)
+    assert sizes(made) == [2]
+    assert Counter(item.zone for item in made.launch)["a"] == 0
