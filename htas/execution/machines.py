@@ -54,6 +54,9 @@ class Machines:
             except ConflictError:
                 what = "another writer has this claim already"
                 outcomes.append(Outcome("launch", launch.claim, OutcomeStatus.DROPPED, what))
+            except HTASError as error:
+                what = f"not asked for, since it cannot be journalled: {error}"
+                outcomes.append(Outcome("launch", launch.claim, OutcomeStatus.FAILED, what))
             else:
                 self.cloud.begin(claim.id, partial(self._order, claim))
         return outcomes

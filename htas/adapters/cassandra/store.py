@@ -65,6 +65,9 @@ class CassandraStore:
     def delete_rearrangement(self, version: int) -> None:
         self._journal.delete_rearrangement(version)
 
+    def probe(self) -> None:
+        self._journal.drains()  # as far as can be told without writing; daemons write to a buffer before it anyway
+
     # What was learned and what is owed.
 
     def learned(self) -> dict[str, Resources]:

@@ -26,6 +26,8 @@ KEPT_BYTES = 512 * 2**20
 
 
 AS_USUAL = Retention()
+PROBE_BYTES = 16 * 2**10
+"""Some thirty claims: with less room than that a daemon had better wait for more."""
 SWEEP_S = 3600.0
 """Between looks for what has grown too old, on the cycles' clock."""
 
@@ -134,6 +136,12 @@ class SqliteStore:
             done = connection.execute("DELETE FROM rearrangement WHERE version = ?", (version,))
             if done.rowcount != 1 and connection.execute("SELECT 1 FROM rearrangement").fetchone() is not None:
                 raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
+
+    def probe(self) -> None:
+        # A change of a few bytes may still find room in a page that is there: this asks for new ones.
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO learned VALUES ('', zeroblob(?))", (PROBE_BYTES,))
+            connection.execute("DELETE FROM learned WHERE flavour = ''")
 
     # What was learned and what is owed.
 

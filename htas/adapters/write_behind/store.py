@@ -149,6 +149,9 @@ class WriteBehindStore:
         write = partial(self._copy.delete_rearrangement, version)
         self._journalled(Kind.REARRANGEMENT_END, "", version, write)
 
+    def probe(self) -> None:
+        self._copy.probe()  # the remote store may be away, and nobody waits for it
+
     # What was learned and what is owed.
 
     def learned(self) -> dict[str, Resources]:

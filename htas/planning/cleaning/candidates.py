@@ -54,6 +54,7 @@ class Question:
         self.is_due = is_due
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
+        self.store_problem = snapshot.store_problem
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
@@ -125,8 +126,8 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
     if claim.is_coming:
         return KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
-    if question.cloud_problem:
-        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+    if question.cloud_problem or question.store_problem:
+        return _kept_by_outage(node, question)
     if node.name in question.needed:
         return KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
     if node.name in question.receiving:
@@ -135,6 +136,13 @@ def _state_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     if age < rules.delay_after_launch_s:
         return KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
     return None
+
+
+def _kept_by_outage(node: Node, question: Question) -> KeptNode:
+    """The cloud could not be asked for the machine's end, or its end not be written down."""
+    if question.cloud_problem:
+        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+    return KeptNode(node.name, Kept.STORE_UNWRITABLE, f"the journal cannot be written: {question.store_problem}")
 
 
 def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
