@@ -7,7 +7,7 @@ grants none: back the flavour off and take the next-cheapest).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -97,6 +97,10 @@ class ClusterPort(Protocol):
         """A number that grows whenever work arrives or room frees: the trigger of an early cycle."""
         ...
 
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called whenever `changes` has grown, from any thread; it returns at once. The last one counts."""
+        ...
+
     def bind(self, pod: Pod, node: str) -> None:
         """Bind a waiting pod; NotFoundError if it is gone, ConflictError if it is bound elsewhere."""
         ...
@@ -154,6 +158,10 @@ class ProviderPort(Protocol):
 
     def changes(self) -> int:
         """A number that grows whenever a machine fails or goes unasked: the trigger of an early cycle."""
+        ...
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """As ClusterPort's."""
         ...
 
 

@@ -34,6 +34,7 @@ from htas.model.claims import Headroom, Instance
 from htas.model.edge import Tier
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Outcome, Run
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
@@ -69,6 +70,11 @@ class CycleResult:
     planning_s: float
     stages: frozenset[Stage] = ALL_STAGES
     took_s: float = 0.0
+
+    @property
+    def waits_to_buy(self) -> bool:
+        """Whether pods were left without room that this cycle was not to buy for."""
+        return any(item.reason is Unplaced.AUTOSCALING_NOT_DUE for item in self.plan.unplaced)
 
 
 class Daemon:
@@ -136,6 +142,15 @@ class Daemon:
         """A number that changes with news that a cycle should come early for."""
         asked = self.searching.requests + self.requested_moves.asked
         return self.ports.cluster.changes() + self.ports.provider.changes() + asked
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, from any thread, when `changes` or `has_answers` has changed."""
+        self.ports.cluster.on_change(wake)
+        self.ports.provider.on_change(wake)
+        self._calls.on_done(wake)
+        self._cloud_calls.on_answer(wake)
+        self.searching.on_news(wake)
+        self.requested_moves.on_request = wake
 
     @property
     def store_problem(self) -> str:

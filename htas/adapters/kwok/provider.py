@@ -135,6 +135,9 @@ class KwokProvider:
     def changes(self) -> int:
         return 0  # these machines fail when they are asked for, or not at all
 
+    def on_change(self, wake: Callable[[], None]) -> None:
+        pass
+
     # The cloud.
 
     def start(self) -> None:
