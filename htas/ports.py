@@ -237,6 +237,13 @@ class StorePort(Protocol):
         """
         ...
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        """Write several claims as `put_claim` writes one: quicker than one by one.
+
+        Raises ConflictError where somebody else was first with one of them; others may have been written then.
+        """
+        ...
+
     def drains(self) -> Sequence[Drain]: ...
 
     def put_drain(self, drain: Drain) -> Drain:

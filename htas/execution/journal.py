@@ -89,6 +89,9 @@ class Journal:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._tried(lambda: self._store.put_claim(claim))
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return self._tried(lambda: self._store.put_claims(claims))
+
     def drains(self) -> Sequence[Drain]:
         return self._tried(self._store.drains)
 

@@ -319,3 +319,14 @@ def test_trying_it_out_changes_nothing(opening: Opening) -> None:
             store.probe()
         assert list(store.claims()) == [written]
         assert store.learned() == {"f": amounts("1", "1Gi", 10)}
+
+
+def test_several_claims_are_written_as_one_is(opening: Opening) -> None:
+    with opened(opening) as store:
+        written = store.put_claims([claim("a"), claim("b")])
+        assert [each.version for each in written] == [1, 1]
+        assert list(store.claims()) == written
+        with pytest.raises(ConflictError):
+            store.put_claims([claim("c"), claim("b")])
+        assert store.put_claims([]) == []
+        assert [each for each in store.claims() if each.id != "c"] == written

@@ -47,6 +47,9 @@ class CassandraStore:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journal.put_claim(claim)
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._journal.drains()
 

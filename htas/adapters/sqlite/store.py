@@ -86,6 +86,10 @@ class SqliteStore:
                 raise ConflictError(f"claim {claim.id}: another writer was first (version {claim.version} is stale)")
         return written
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        with self._database.transaction():  # one wait for the disk
+            return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._bodies("SELECT body FROM drains ORDER BY node", (), Drain)
 
@@ -156,7 +160,8 @@ class SqliteStore:
             )
 
     def put_bill(self, bill: Bill) -> None:
-        with self._database.transaction() as connection:
+        # One that is opened reaches the disk with the claim that is written next; one that is closed may be the last.
+        with self._database.transaction(durable=bill.ended_at is not None) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
             )

@@ -129,6 +129,9 @@ class WriteBehindStore:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journalled(Kind.CLAIM, claim.id, claim, lambda: self._copy.put_claim(claim))
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._copy.drains()
 
