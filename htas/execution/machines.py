@@ -21,6 +21,7 @@ from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_L
 from htas.model.plan import Launch
 from htas.model.policy import Policy
 from htas.model.record import Bill, Outcome, OutcomeStatus
+from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.planning.scaling.offers import machine_node, offers_what_it_promised
 from htas.ports import (
@@ -134,8 +135,9 @@ class Machines:
             written = self._ports.store.put_claims([_stepped(claim, step, node, now) for claim, step, node in steps])
         except ConflictError:
             return {}  # one by one, then
+        learned = self._ports.store.learned()
         for (before, step, node), claim in zip(steps, written, strict=True):
-            self._learn_from(before.state, claim, step, node)
+            self._learn_from(before.state, claim, step, node, learned)
         return {claim.id: claim for claim in written}
 
     def _one_for_each_claim(
@@ -246,7 +248,7 @@ class Machines:
             self.cloud.forget(claim.id)
         if step.state is not claim.state:
             claim = self._ports.store.put_claim(_stepped(claim, step, node, now))
-            self._learn_from(was, claim, step, node)
+            self._learn_from(was, claim, step, node, self._ports.store.learned())
         if step.then is Then.CLEAN_UP:
             return found + self._clean_up(claim, step, instance, node)
         return found + (self._set_up(claim, node) if node is not None else [])
@@ -286,7 +288,9 @@ class Machines:
             return [Outcome("set-up", node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
         return [Outcome("set-up", node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
-    def _learn_from(self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None) -> None:
+    def _learn_from(
+        self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None, learned: dict[str, Resources]
+    ) -> None:
         """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers.
 
         A cloud that never answered says nothing of the flavour, nor does a machine that ran.
@@ -297,8 +301,9 @@ class Machines:
             self._backoffs.worked(claim.flavour, claim.zone)
             flavour = self.policy.catalogue.named(claim.flavour)
             is_complete = flavour is not None and offers_what_it_promised(node.allocatable, flavour)
-            if is_complete and self._ports.store.learned().get(claim.flavour) != node.allocatable:
+            if is_complete and learned.get(claim.flavour) != node.allocatable:
                 self._ports.store.put_learned(claim.flavour, node.allocatable)
+                learned[claim.flavour] = node.allocatable
 
     def _clean_up(self, claim: NodeClaim, step: Step, instance: Instance | None, node: Node | None) -> list[Outcome]:
         outcomes = []
