@@ -52,8 +52,9 @@ class Machines:
         if not launches:
             return []
         wanted = [self._wanted(launch) for launch in launches]
+        outcomes: list[Outcome] = []
         try:
-            written, outcomes = self._ports.store.put_claims(wanted), []
+            written = self._ports.store.put_claims(wanted)
         except ConflictError:
             written, outcomes = self._journalled_singly(wanted)
         except HTASError as error:

@@ -274,8 +274,12 @@ class Listing:
                 seen.setdefault(instance_id, self._machines[instance_id])
         for instance_id, instance in seen.items():
             before = self._machines.get(instance_id)
-            is_failed = instance.state is InstanceState.ERROR and before is not None
-            if is_failed and before.state is not instance.state and before.cluster == self._cluster:
+            if (
+                instance.state is InstanceState.ERROR
+                and before is not None
+                and before.state is not instance.state
+                and before.cluster == self._cluster
+            ):
                 self._note_change()
             if self._deleted.get(instance_id, -1.0) >= begun:  # the list is older than our wish
                 seen[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
