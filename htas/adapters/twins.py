@@ -35,6 +35,8 @@ class Origin(msgspec.Struct, frozen=True):
     """What it asked for: what a checkpoint of it would be the size of."""
     copy_s: float = 0.0
     """How long copying that takes; until then the source is not let go."""
+    runs_s: float | None = None
+    """Of a simulated pod: how long the twin is to run in all; None: nobody ends it."""
 
 
 def twin_name(name: str, seed: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from time import perf_counter
 
@@ -16,10 +17,12 @@ from htas.daemon.searching import Searching
 from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
+from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.draining import Draining
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
+from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
@@ -31,12 +34,13 @@ from htas.model.claims import Headroom, Instance
 from htas.model.edge import Tier
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Outcome, Run
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import Planner, plan
 from htas.planning.scaling.offers import learned_allocatable
-from htas.ports import HTASError
+from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.profiler.stays import Stays, without
@@ -67,6 +71,11 @@ class CycleResult:
     stages: frozenset[Stage] = ALL_STAGES
     took_s: float = 0.0
 
+    @property
+    def waits_to_buy(self) -> bool:
+        """Whether pods were left without room that this cycle was not to buy for."""
+        return any(item.reason is Unplaced.AUTOSCALING_NOT_DUE for item in self.plan.unplaced)
+
 
 class Daemon:
     """Runs cycles. What it keeps between them could be lost: it is found again in the journal and the world."""
@@ -90,6 +99,8 @@ class Daemon:
         self._calls = calls
         self._cloud_calls = CloudCalls(cloud_calls, ports.clock)
         self._cloud = Cloud()
+        self._journal = Journal(ports.store, ports.clock)
+        ports = replace(ports, store=self._journal)
         self._keeps_history = keeps_history
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
@@ -109,8 +120,8 @@ class Daemon:
         self._last: ClusterSnapshot | None = None
         self._stays = Stays()
         self._has_begun = False
-        self._is_unrecorded = False
-        self._unwritten: list[Run] = []
+        self._unrecorded = ""
+        self._unwritten: deque[Run] = deque(maxlen=REMEMBERED_RUNS)
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
         self._remember_at = 0.0
         self._is_overtaken = Event()
@@ -132,6 +143,20 @@ class Daemon:
         asked = self.searching.requests + self.requested_moves.asked
         return self.ports.cluster.changes() + self.ports.provider.changes() + asked
 
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, from any thread, when `changes` or `has_answers` has changed."""
+        self.ports.cluster.on_change(wake)
+        self.ports.provider.on_change(wake)
+        self._calls.on_done(wake)
+        self._cloud_calls.on_answer(wake)
+        self.searching.on_news(wake)
+        self.requested_moves.on_request = wake
+
+    @property
+    def store_problem(self) -> str:
+        """Why what is done cannot be written down (the journal, or history); empty: it can."""
+        return self._journal.problem or self._unrecorded
+
     def adopt(self, policy: Policy) -> None:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
         self.policy = policy
@@ -151,13 +176,13 @@ class Daemon:
 
     def take_over(self) -> list[Outcome]:
         """Begin to lead after another daemon: what our own journal still intends has been overtaken."""
-        return take_over(self.ports, self._machines)
+        return take_over(replace(self.ports, store=self._journal), self._machines)
 
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
         """Observe and repair, plan, execute, record.
 
-        Raises TransientError where the cluster or the journal cannot be read: nothing has been planned then. A cloud
-        that does not answer stops purchases and releases alone.
+        Raises TransientError where the cluster cannot be read: nothing has been planned then. A cloud that does not
+        answer stops purchases and releases alone; so does a journal that cannot be written.
         """
         started = perf_counter()
         self._remember()
@@ -211,6 +236,16 @@ class Daemon:
         """Bring the journal, the cloud and the cluster to agree: orders repeated, nodes set up, drains taken further,
         machines released.
         """
+        if not self._journal.works():
+            return []
+        try:
+            return self._repaired()
+        except HTASError:
+            if not self._journal.problem:
+                raise
+            return []  # the journal has told; work is placed all the same
+
+    def _repaired(self) -> list[Outcome]:
         overtaken = []
         if self._is_overtaken.is_set():
             self._is_overtaken.clear()
@@ -240,8 +275,11 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        claims, cloud, view = tuple(ports.store.claims()), self._look_at_the_cloud(), ports.cluster.observe()
+        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), ports.cluster.observe()
         view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
+        claims = business.claims
+        if self._journal.problem:
+            claims = ready_by_now(claims, view.nodes, self.policy.cluster)
         self._expectations.settle(view.pods, now)
         self._has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
@@ -250,19 +288,20 @@ class Daemon:
             generation=self._generation,
             claims=claims,
             instances=cloud.instances,
-            drains=tuple(ports.store.drains()),
+            drains=business.drains,
             moves=tuple(ports.migration.moving()),
             expected_binds=self._expectations.binds,
             held_back=self._expectations.held_back(now),
             backoffs=self._backoffs.current(now),
             headroom=cloud.headroom,
             cloud_problem=cloud.problem,
-            learned=ports.store.learned(),
+            store_problem=self._journal.problem,
+            learned=business.learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
             failed_moves=self._moves.failed(now),
             memory=self._memory,
-            rearrangement=ports.store.rearrangement(),
+            rearrangement=business.rearrangement,
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 
@@ -271,13 +310,13 @@ class Daemon:
         try:
             self._record(result)
         except HTASError as error:
-            if not self._is_unrecorded:
+            if not self._unrecorded:
                 log.warning("what is done cannot be recorded; work goes on", error=str(error))
-            self._is_unrecorded = True
+            self._unrecorded = str(error) or type(error).__name__
         else:
-            if self._is_unrecorded:
+            if self._unrecorded:
                 log.info("what is done is recorded again")
-            self._is_unrecorded = False
+            self._unrecorded = ""
 
     def _record(self, result: CycleResult) -> None:
         """Profile rows on the five events, stays that are over; the cycle itself where something was done or waits.
@@ -288,10 +327,12 @@ class Daemon:
         self._has_begun = self._has_begun or self._stays.has_begun
         self._run_lengths.learn(over)
         self._unwritten += over  # kept until the store has taken them
+        if self._journal.problem:  # no use to try: a file that another process holds costs ten seconds
+            raise TransientError(self._journal.problem)
         self.ports.store.add_profile(profile_rows(self._last, result.snapshot, self.policy))
         self._last = result.snapshot
         self.ports.store.add_runs(self._unwritten)
-        self._unwritten = []
+        self._unwritten.clear()
         if self._keeps_history and (self._is_news(result) or self._has_begun):
             self.ports.store.add_cycle(
                 CycleRecord(

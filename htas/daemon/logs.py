@@ -16,7 +16,6 @@ from structlog.typing import Processor
 from htas.config.serving import LoggingSetting
 
 QUIET = {
-    "apscheduler": logging.ERROR,
     "cassandra": logging.CRITICAL,
     "urllib3": logging.ERROR,
     "uvicorn": logging.WARNING,

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -73,6 +74,10 @@ class Optimizer(Protocol):
         """The answer, once."""
         ...
 
+    def on_answer(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called when there is one, by the thread that has searched."""
+        ...
+
     def close(self) -> None:
         """End a search under way; its answer is nobody's."""
         ...
@@ -103,6 +108,9 @@ class InlineOptimizer:
         answer, self._answer = self._answer, None
         return answer
 
+    def on_answer(self, wake: Callable[[], None]) -> None:
+        pass  # it is there when `begin` returns
+
     def close(self) -> None:
         self._answer = None
 
@@ -120,6 +128,7 @@ class ProcessOptimizer:
         self._answer: Answer | None = None
         self._pid: int | None = None
         self._is_closed = False
+        self._wake: Callable[[], None] = lambda: None
 
     @property
     def is_busy(self) -> bool:
@@ -136,6 +145,9 @@ class ProcessOptimizer:
     def answer(self) -> Answer | None:
         answer, self._answer = self._answer, None
         return answer
+
+    def on_answer(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
 
     def close(self) -> None:
         self._is_closed = True
@@ -154,6 +166,7 @@ class ProcessOptimizer:
             found, problem = None, f"the optimiser failed: {error!r}"
         if not self._is_closed:
             self._answer = Answer(found, problem, monotonic() - began)
+            self._wake()
 
     def _ask(self, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Rearrangement | None, str]:
         context = get_context("spawn")  # a fork would copy locks that other threads hold

@@ -24,6 +24,8 @@ class StoreMetrics(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.state: Callable[[], StoreState] = StoreState
+        self.problem: Callable[[], str] = str
+        """Why what is done cannot be written down; empty: it can."""
         self._call_s = Histogram(
             "htas_store_write_seconds", "Calls that ship to the remote store.", buckets=BUCKETS, registry=registry
         )
@@ -39,6 +41,7 @@ class StoreMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         state = self.state()
         for name, text, amount in (
+            ("htas_store_unwritable", "1 while what is done cannot be written down.", bool(self.problem())),
             ("htas_store_away", "1 while the remote store does not answer.", state.is_away),
             ("htas_store_outbox_entries", "Entries that wait to be shipped.", state.waiting_entries),
             ("htas_store_outbox_bytes", "Their size on the local disk.", state.waiting_bytes),

@@ -45,5 +45,5 @@ def opened_world(loaded: Loaded, setting: SandboxSetting) -> Iterator[RemoteWorl
             server.start()
             stack.callback(server.stop)
             world = RemoteWorld(folder / "world.sock", setting.speed)
-        stack.callback(world.connection.close)
+        stack.callback(world.close)
         yield world

@@ -66,6 +66,7 @@ class Searching:
         self._report: SearchReport | None = None
         self._is_requested = False
         self._fact = Search()
+        self.on_request: Callable[[], None] = lambda: None
         self.requests = 0
         """How many searches were asked for: news that a cycle should come early for."""
         self._asked_of: Mapping[str, int] = {}
@@ -75,6 +76,11 @@ class Searching:
     @property
     def has_answer(self) -> bool:
         return self._optimizer.has_answer
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, from any thread, for each request and each answer."""
+        self.on_request = wake
+        self._optimizer.on_answer(wake)
 
     @property
     def report(self) -> SearchReport | None:
@@ -96,7 +102,9 @@ class Searching:
             self._report = SearchReport(
                 (last.id if last is not None else 0) + 1, SearchState.ASKED, self._ports.clock.now(), "request"
             )
-            return self._report
+            report = self._report
+        self.on_request()
+        return report
 
     def fact(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         """The snapshot with what is known of the optimiser."""

@@ -248,11 +248,17 @@ class Service:
         stands there. The term is noted last: a crash in between leaves it to be done again.
         """
         path = Path(f"{store_path(self._loaded)}.term")
-        last = path.read_text().strip() if path.exists() else ""
-        if last != str(leadership.previous_term):
-            for outcome in daemon.take_over():
-                log.info(outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
-        path.write_text(f"{leadership.term}\n")
+        try:
+            last = path.read_text().strip() if path.exists() else ""
+            if last != str(leadership.previous_term):
+                for outcome in daemon.take_over():
+                    log.info(
+                        outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message
+                    )
+            path.write_text(f"{leadership.term}\n")
+        except (HTASError, OSError) as error:  # a full disk, say: work is placed meanwhile
+            log.warning("the journal of another term is dropped as soon as it can be written", error=str(error))
+            daemon.note_overtaken()
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
         def may_go_on() -> bool:
@@ -264,6 +270,7 @@ class Service:
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
         daemon.searching.on_answer = self._metrics.searches.answered
+        self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
         with self._lock:
             self._triggers = triggers
@@ -280,6 +287,18 @@ class Service:
         if not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
+
+    def _tell_of_store(self, daemon: Daemon) -> None:
+        """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""
+        remark = self._health.remark
+
+        def remarks() -> str:
+            problem = daemon.store_problem
+            told = f"the store cannot be written, nothing is bought or emptied: {problem}" if problem else ""
+            return "\n".join(filter(None, (told, remark())))
+
+        self._health.remark = remarks
+        self._metrics.store.problem = lambda: daemon.store_problem
 
     def _failed(self, why: str) -> None:
         self._health.failed(why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -15,6 +16,7 @@ from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
+from htas.ports import HTASError
 
 NO_GROUP = "none"
 """The label of nodes that HTAS did not buy."""
@@ -43,6 +45,10 @@ class StateCollector(Collector):
         if self.policy is not None:
             yield from _limits(self.policy())
             yield from edge_metrics(result.snapshot.cluster, self.policy())
+        with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
+            yield from self._spent(result)
+
+    def _spent(self, result: CycleResult) -> Iterator[Metric]:
         if self.spent_nano_seconds is not None:
             spent = self.spent_nano_seconds(result.snapshot.taken_at) / (NANOS * 3600)
             labels = ["currency"]

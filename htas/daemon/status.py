@@ -86,6 +86,7 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
             if claim.leaving_since is not None
         },
         "cloud": snapshot.cloud_problem or "answers",
+        "store": f"cannot be written: {snapshot.store_problem}" if snapshot.store_problem else "works",
         "backingOff": {
             "/".join(
                 filter(None, (each.flavour or "every flavour", each.zone))

@@ -1,30 +1,28 @@
-"""When cycles run in real time: APScheduler's periodic jobs as a net, and a batching window on events.
+"""When cycles run in real time: the agenda says when, and news of the world wakes whoever waits for that.
 
-One worker runs the cycles one after another; triggers only say which stages are due.
+One worker runs the cycles one after another. It is woken by what happens, and looks at nothing meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Condition, Event, Thread
+from threading import Condition, Event
 from time import monotonic
 
 import structlog
-from apscheduler.schedulers.background import BackgroundScheduler
 
+from htas.daemon.agenda import Agenda
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import Policy
 from htas.model.record import OutcomeStatus
-from htas.model.stages import EVENT_STAGES, Stage
+from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import HTASError
 
 log = structlog.get_logger()
 
-POLL_S = 0.02
-"""How often the cluster is asked whether something changed, in real seconds: a look at one number."""
-LONGEST_WAIT_S = 0.2
-"""How long a worker without anything to do waits before it looks for answers, and whether it may go on."""
+LONGEST_WAIT_S = 0.5
+"""How long a worker without anything to do waits before it asks whether it may go on."""
 OFTEN = frozenset({"bind", "evict", "migrate", "move", "displace"})
 """Outcomes too many to be told one by one where they went well: 5,000 binds are one line each cycle."""
 
@@ -45,123 +43,124 @@ class Triggers:
         self._may_go_on = may_go_on
         self._on_failure = on_failure
         self._speed = daemon.ports.clock.speed
-        self._due: set[Stage] = set(Stage)
+        self._asked: set[Stage] = set(ALL_STAGES)
         self._wake = Condition()
+        self._is_listening = False
+        """Whether news is to wake the worker. While some is waited with, or a cycle runs, more of it need not."""
+        self._has_news = False
         self._stopping = Event()
         self._policy: Policy | None = None
-        self._scheduler = BackgroundScheduler()
-        self._schedule()
+        self._agenda = Agenda(*self._times(), monotonic())
         self._seen: int | None = None
-        self._first_change: float | None = None
-        self._last_change = 0.0
 
     def request(self, stages: frozenset[Stage]) -> None:
         """Say that stages are due; the worker runs them as soon as it is free."""
         with self._wake:
-            self._due |= stages
+            self._asked |= stages
             self._wake.notify()
-
-    def _request_one(self, stage: Stage) -> None:
-        if stage is not Stage.EDGE or self._daemon.has_edge:
-            self.request(frozenset({stage}))
 
     def adopt(self, policy: Policy) -> None:
         """Have the daemon go on with a new policy, after the cycle under way."""
         with self._wake:
             self._policy = policy
-            self._due |= set(Stage)
+            self._asked |= ALL_STAGES
             self._wake.notify()
 
     def run(self) -> None:
         """Run cycles until `stop`; the cycle under way is finished."""
         with suppress(HTASError):  # from before the first cycle on: what it did not see must bring the next
             self._seen = self._daemon.changes()
-        self._scheduler.start()
-        watcher = Thread(target=self._watch, name="changes", daemon=True)
-        watcher.start()
+        self._daemon.on_news(self._hear)
         try:
-            while not self._stopping.is_set() and self._may_go_on():
-                with self._wake:
-                    self._wake.wait_for(lambda: self._due or self._stopping.is_set(), LONGEST_WAIT_S)
-                    stages, self._due = frozenset(self._due), set()
-                    policy, self._policy = self._policy, None
-                if policy is not None:
-                    self._daemon.adopt(policy)
-                    self._schedule()
-                if not stages and self._daemon.has_answers:
-                    stages = EVENT_STAGES
-                if stages and not self._stopping.is_set() and self._may_go_on():
+            while self._goes_on():
+                stages = self._next()
+                if stages and self._goes_on():
                     self._cycle(stages)
         finally:
             self._stopping.set()
-            self._scheduler.shutdown(wait=True)
-            watcher.join()
+            self._daemon.on_news(lambda: None)
 
     def stop(self) -> None:
         self._stopping.set()
         with self._wake:
             self._wake.notify()
 
-    def _schedule(self) -> None:
-        """Periodic cycles as the policy has them; jobs that are there already get its periods."""
+    def _goes_on(self) -> bool:
+        return not self._stopping.is_set() and self._may_go_on()
+
+    def _times(self) -> tuple[dict[Stage, float], float, float]:
+        """Periods and window of the policy, in real seconds."""
         cycles = self._daemon.policy.cycles
-        for stage, seconds in (
-            (Stage.SCHEDULING, cycles.scheduling_s),
-            (Stage.AUTOSCALING, cycles.autoscaling_s),
-            (Stage.CLEANING, cycles.cleaning_s),
-            (Stage.EDGE, self._daemon.policy.edge.period_s),
-        ):
-            self._scheduler.add_job(
-                self._request_one,
-                "interval",
-                args=[stage],
-                seconds=max(seconds / self._speed, 0.01),
-                id=stage.value,
-                replace_existing=True,
-                coalesce=True,
-                max_instances=1,
-                misfire_grace_time=None,
-            )
+        every_s = {
+            Stage.SCHEDULING: cycles.scheduling_s / self._speed,
+            Stage.AUTOSCALING: cycles.autoscaling_s / self._speed,
+            Stage.CLEANING: cycles.cleaning_s / self._speed,
+        }
+        return every_s, cycles.batch_idle_s / self._speed, cycles.batch_max_s / self._speed
+
+    def _hear(self) -> None:
+        """Something has happened. Called from any thread, thousands of times a second while work pours in."""
+        if self._is_listening:
+            with self._wake:
+                self._has_news = True
+                self._wake.notify()
+
+    def _next(self) -> frozenset[Stage]:
+        """What is due, after waiting for it; nothing, if it is time to ask whether to go on."""
+        self._is_listening = True  # before looking: what comes after the look must wake
+        self._look()
+        if self._agenda.expects:
+            self._is_listening = False
+        with self._wake:
+            self._wake.wait_for(self._is_called, self._pause_s())
+            self._is_listening = self._has_news = False
+            self._agenda.ask(frozenset(self._asked))
+            self._asked.clear()
+            policy, self._policy = self._policy, None
+        if policy is not None:
+            self._daemon.adopt(policy)
+            self._agenda.adopt(*self._times(), monotonic())
+        self._look()
+        return self._agenda.due(monotonic())
+
+    def _is_called(self) -> bool:
+        return bool(self._has_news or self._asked or self._policy is not None or self._stopping.is_set())
+
+    def _pause_s(self) -> float:
+        return max(0.0, min(LONGEST_WAIT_S, self._agenda.next_at() - monotonic()))
+
+    def _look(self) -> None:
+        """Note what has changed since the last look."""
+        with suppress(HTASError):  # whoever cannot be asked is found away by the next cycle
+            changes = self._daemon.changes()
+            if changes != self._seen:
+                self._seen = changes
+                self._agenda.changed(monotonic())
+        if self._daemon.has_answers:
+            self._agenda.answered(monotonic())
 
     def _cycle(self, stages: frozenset[Stage]) -> None:
         """One guarded cycle: a call that fails ends this cycle, never the daemon."""
+        began = monotonic()
+        self._agenda.began(stages, began)
+        result = self._guarded(stages)
+        self._agenda.ended(began, monotonic(), waits_to_buy=result is not None and result.waits_to_buy)
+        period_s = self._daemon.policy.edge.period_s / self._speed if self._daemon.has_edge else None
+        self._agenda.follow(Stage.EDGE, period_s, monotonic())
+
+    def _guarded(self, stages: frozenset[Stage]) -> CycleResult | None:
         try:
             result = self._daemon.run_cycle(stages)
         except HTASError as error:
             log.warning("cycle given up, tried again", stages=sorted(stages), error=str(error))
             self._on_failure(str(error))
-            return
+            return None
         except Exception as error:
             log.exception("cycle failed on a defect of htas, tried again", stages=sorted(stages))
             self._on_failure(repr(error))
-            return
+            return None
         _log(result)
-
-    def _watch(self) -> None:
-        while not self._stopping.wait(POLL_S):
-            cycles = self._daemon.policy.cycles
-            if cycles.batch_max_s > 0:
-                self._look(cycles.batch_idle_s / self._speed, cycles.batch_max_s / self._speed)
-
-    def _look(self, idle_s: float, longest_s: float) -> None:
-        """Open a batching window when something changed, and ask for a cycle when it ends."""
-        try:
-            changes = self._daemon.changes()
-        except HTASError as error:
-            log.warning("cannot ask for changes", error=str(error))
-            self._stopping.wait(1.0)
-            return
-        now = monotonic()
-        if changes != self._seen:
-            self._last_change = now
-            if self._first_change is None:
-                self._first_change = now
-        self._seen = changes
-        if self._first_change is not None and (
-            now - self._last_change >= idle_s or now - self._first_change >= longest_s
-        ):
-            self._first_change = None
-            self.request(EVENT_STAGES)
+        return result
 
 
 def _log(result: CycleResult) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from htas.daemon.agenda import Agenda
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
 from htas.model.snapshot import ClusterView, Memory
@@ -33,20 +34,16 @@ class VirtualDriver:
 
     def __init__(self, world: MovableWorld, daemon: Daemon, *, event_stages: frozenset[Stage] = EVENT_STAGES) -> None:
         self.world = world
-        self._event_stages = event_stages
         self.daemon = daemon
         cycles = daemon.policy.cycles
         now = daemon.ports.clock.now()
-        self._every = {
+        every_s = {
             Stage.SCHEDULING: cycles.scheduling_s,
             Stage.AUTOSCALING: cycles.autoscaling_s,
             Stage.CLEANING: cycles.cleaning_s,
         }
-        self._next = dict.fromkeys(self._every, now)
-        self._every[Stage.EDGE] = daemon.policy.edge.period_s
+        self._agenda = Agenda(every_s, cycles.batch_idle_s, cycles.batch_max_s, now, event_stages=event_stages)
         self._seen = daemon.changes()
-        self._first_change: float | None = None
-        self._last_change = now
         self._settled_at: float | None = None
         self._memory = Memory()
         self._edge_timers: list[float] = []
@@ -62,7 +59,7 @@ class VirtualDriver:
 
     def _advance(self, end: float) -> float:
         """Move the world to the next instant that matters, and notice what changed."""
-        instants = [end, self._window_ends(), self._net_due(), self.world.next_event_at()]
+        instants = [end, self._agenda.news_at(), self._net_due(), self.world.next_event_at()]
         target = min(instant for instant in instants if instant is not None)
         now = max(target, self.daemon.ports.clock.now())
         self.world.advance_to(now)
@@ -70,21 +67,12 @@ class VirtualDriver:
         if changes != self._seen:
             self._seen = changes
             self._settled_at = None
-            self._last_change = now
-            if self._first_change is None:
-                self._first_change = now
+            self._agenda.changed(now)
         return now
-
-    def _window_ends(self) -> float | None:
-        """When the changes of late are acted on: after a pause, or after the longest wait. None: no window is open."""
-        cycles = self.daemon.policy.cycles
-        if self._first_change is None or cycles.batch_max_s <= 0:
-            return None
-        return min(self._first_change + cycles.batch_max_s, self._last_change + cycles.batch_idle_s)
 
     def _net_due(self) -> float:
         """When the next periodic cycle runs; a settled cluster is looked at when a timer ends, or now and then."""
-        due = min(self._next.values())
+        due = self._agenda.periodic_at()
         settled_at = self._settled_at
         if settled_at is None:
             return due
@@ -103,25 +91,21 @@ class VirtualDriver:
         return timers
 
     def _due(self, now: float) -> frozenset[Stage]:
-        due = {stage for stage, at in self._next.items() if now >= at} if now >= self._net_due() else set()
-        window = self._window_ends()
-        if window is not None and now >= window:
-            due |= self._event_stages
-        return frozenset(due)
+        return self._agenda.due(now, with_periodic=now >= self._net_due())
 
     def _cycle(self, stages: frozenset[Stage], now: float) -> None:
-        for stage in stages:
-            self._next[stage] = now + self._every[stage]
-        self._first_change = None
+        self._agenda.began(stages, now)
         try:
             result = self.daemon.run_cycle(stages)
         except TransientError:
             return  # the next periodic cycle tries again
-        if self.daemon.searching.has_answer:
-            self._first_change = self._last_change = now
+        self._agenda.ended(now, now, waits_to_buy=result.waits_to_buy)
+        if self.daemon.searching.has_answer and self.daemon.policy.cycles.batch_max_s > 0:
+            self._agenda.answered(now)
         self._memory = result.plan.memory
+        edge_s = self.daemon.policy.edge.period_s if self.daemon.has_edge else None
+        self._agenda.follow(Stage.EDGE, edge_s, now)
         if self.daemon.has_edge:
-            self._next.setdefault(Stage.EDGE, now + self._every[Stage.EDGE])
             self._edge_timers = _settled_at(result.snapshot.cluster, self.daemon.policy.edge.settle_s)
         looked_at = Stage.CLEANING in stages and (Stage.EDGE in stages or not self.daemon.has_edge)
         is_starting = self.daemon.has_edge and bool(services_starting(result.snapshot.cluster))

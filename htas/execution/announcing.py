@@ -22,6 +22,8 @@ from htas.ports import AnnouncerPort
 REPEAT_S = 300.0
 ANSWER_S = 600.0
 """How long the pods of a purchase are remembered: twice what a cloud is given to answer by default."""
+ASKED_SOON_S = 5.0
+"""Longer than the window in which work gathers to be bought for (2 s by default)."""
 NOT_BOUGHT = frozenset(
     {Unplaced.NO_FLAVOUR_FITS, Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_NODE_GROUP}
     | {Unplaced.BACKING_OFF, Unplaced.NOT_SUPPORTED}
@@ -55,7 +57,7 @@ class Announcing:
         fresh = [each for each in news if self._is_fresh(each, now)]
         fresh.sort(key=lambda each: not each.is_warning)  # should some be dropped, let it be good news
         self._announcer.tell(fresh)
-        self._mark(plan, pods)
+        self._mark(plan, pods, now)
 
     def _is_fresh(self, news: News, now: float) -> bool:
         what = (news.kind, news.uid or news.name, news.reason, news.message)
@@ -64,16 +66,19 @@ class Announcing:
         self._said[what] = now
         return True
 
-    def _mark(self, plan: Plan, pods: Mapping[str, Pod]) -> None:
+    def _mark(self, plan: Plan, pods: Mapping[str, Pod], now: float) -> None:
         """Note on pods of ours that they wait, where the reason is not the one they bear."""
         marked: dict[str, tuple[str, str]] = {}
         for item in plan.unplaced:
             pod = pods.get(item.pod)
             if pod is None or item.reason in UNSPOKEN or pod.scheduler != self.policy.scheduler_name:
                 continue
-            if item.reason is Unplaced.AUTOSCALING_NOT_DUE and item.pod in self._marked:
-                marked[item.pod] = self._marked[item.pod]  # whether a machine is bought has not been asked this time
-                continue
+            if item.reason is Unplaced.AUTOSCALING_NOT_DUE:  # whether a machine is bought has not been asked this time
+                if item.pod in self._marked:
+                    marked[item.pod] = self._marked[item.pod]
+                    continue
+                if now - pod.created_at < ASKED_SOON_S:
+                    continue  # it is about to be, and two marks a moment apart would tell no more than one
             marked[item.pod] = pod.uid, item.message
             if self._marked.get(item.pod) != marked[item.pod]:
                 self._announcer.mark_waiting(pod, item.message)

@@ -29,6 +29,10 @@ class Calls(Protocol):
         """Whether `done` would return any."""
         ...
 
+    def on_done(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, by the thread that made it, when such a call has ended."""
+        ...
+
     def close(self) -> None:
         """Wait for the calls under way; those that have not begun are dropped, and taken up by the next start."""
         ...
@@ -53,6 +57,9 @@ class DirectCalls:
     def has_done(self) -> bool:
         return bool(self._done)
 
+    def on_done(self, wake: Callable[[], None]) -> None:
+        pass  # they have ended when `later` returns
+
     def close(self) -> None:
         pass
 
@@ -64,12 +71,15 @@ class ParallelCalls:
         self._may_act = may_act
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="call")
         self._under_way: list[Future[Outcome]] = []
+        self._wake: Callable[[], None] = lambda: None
 
     def all(self, calls: Iterable[Call]) -> list[Outcome]:
         return [future.result() for future in [self._pool.submit(self._made, call) for call in calls]]
 
     def later(self, call: Call) -> None:
-        self._under_way.append(self._pool.submit(self._made, call))
+        future = self._pool.submit(self._made, call)
+        self._under_way.append(future)
+        future.add_done_callback(lambda _: self._wake())
 
     def done(self) -> list[Outcome]:
         ended: list[Future[Outcome]] = []
@@ -81,6 +91,9 @@ class ParallelCalls:
 
     def has_done(self) -> bool:
         return any(future.done() for future in self._under_way)
+
+    def on_done(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,8 +1,10 @@
-"""Claims as the cloud and the cluster show them: what `htas plan` knows without the daemon's journal."""
+"""Claims as the cloud and the cluster show them: what is known without a journal, or beside a broken one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import msgspec
 
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
@@ -21,6 +23,18 @@ def claims_seen(nodes: Iterable[Node], instances: Iterable[Instance], policy: Po
         if instance.claim not in claims:
             claims[instance.claim] = _of_instance(instance, instance.claim, state)
     return tuple(claims[claim] for claim in sorted(claims))
+
+
+def ready_by_now(claims: Iterable[NodeClaim], nodes: Iterable[Node], cluster: str) -> tuple[NodeClaim, ...]:
+    """The same claims; those on their way whose node is Ready count as Ready, though that is not written down yet.
+
+    Not those whose node came without our labels: it is given them, and its taints, before work may go there.
+    """
+    there = {node.claim for node in nodes if node.cluster == cluster and node.is_ready}
+    return tuple(
+        msgspec.structs.replace(claim, state=ClaimState.READY) if claim.is_coming and claim.id in there else claim
+        for claim in claims
+    )
 
 
 def _of_node(node: Node) -> NodeClaim:

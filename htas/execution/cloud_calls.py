@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from htas.execution.calls import Call, Calls
@@ -91,3 +92,7 @@ class CloudCalls:
     def has_answers(self) -> bool:
         """Whether `answers` would return any."""
         return self._calls.has_done()
+
+    def on_answer(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called, by the thread that made it, when a call has ended."""
+        self._calls.on_done(wake)

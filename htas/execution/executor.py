@@ -52,7 +52,8 @@ class Executor:
         outcomes = self._machines.launch(plan.launch) + self._preempting.carry_out(plan, snapshot)
         if plan.remove:
             outcomes += self._drain(plan)
-        outcomes += self._rearranging.advance(plan.carry, snapshot, self._expectations.binds)
+        if not snapshot.store_problem:  # each of its steps is journalled
+            outcomes += self._rearranging.advance(plan.carry, snapshot, self._expectations.binds)
         return (*self._calls.done(), *self._machines.cloud.answers(), *outcomes)
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 from threading import Lock
@@ -61,6 +62,8 @@ class RequestedMoves:
     _requests: deque[MoveRequest] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)
     _asked: int = 0
+    on_request: Callable[[], None] = lambda: None
+    """Called, by the thread that asks, for each."""
 
     def ask(
         self, pod: str, target: str, method: MigrationMethod | None = None, *, is_forced: bool = False
@@ -80,6 +83,7 @@ class RequestedMoves:
                 self._requests.remove(seen_to)
             self._requests.append(request)
             self._asked += 1
+        self.on_request()
         return request
 
     @property

@@ -136,6 +136,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     bind failed are not bound again; `learned` is what a flavour's first Ready node really offered (allocatable).
     `move_times` is what moves were seen to take, by method; `machine_times` what machines did to come and to go.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
+    `store_problem` tells why the journal cannot be written or read now: nothing is begun that it must know of first.
     """
 
     taken_at: float
@@ -150,6 +151,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     backoffs: tuple[Backoff, ...] = ()
     headroom: Headroom = Headroom()
     cloud_problem: str = ""
+    store_problem: str = ""
     learned: Mapping[str, Resources] = {}
     move_times: Mapping[str, MoveTimes] = {}
     failed_moves: tuple[FailedMove, ...] = ()

@@ -89,7 +89,7 @@ def _fall_back(
     if policy.fallback.mode is FallbackMode.OFF or not waiting:
         return result
     told: dict[str, UnplacedPod] = {}
-    if policy.fallback.mode is FallbackMode.OPTIMIZE:
+    if policy.fallback.mode is FallbackMode.OPTIMIZE and not snapshot.store_problem:  # what is found is journalled
         waiting = _ask_optimiser(result, told, snapshot, policy, waiting)
     if waiting:
         _preempt(result, told, opening, snapshot, policy, waiting)

@@ -109,8 +109,8 @@ def _keys(placements: Placements) -> set[str]:
 def _suggest(
     situation: Situation, falling_back: FallingBack, placements: dict[int, list[Pod]], *, is_due: bool
 ) -> Suggestion:
-    """What to move to the edge, unless room is being made for waiting work."""
-    if not is_due or falling_back.acts or situation.opening.sim.nominees:
+    """What to move to the edge, unless room is being made for waiting work, or nothing can be journalled."""
+    if not is_due or falling_back.acts or situation.opening.sim.nominees or situation.snapshot.store_problem:
         return Suggestion()
     return suggest_moves(situation, placements)
 

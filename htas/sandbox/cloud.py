@@ -88,6 +88,7 @@ class SandboxCloud:
         self._boots: deque[Boot] = deque()
         self._serial = 0
         self._changes = 0
+        self._wake: Callable[[], None] = lambda: None
         self._deletes_to_forget = 0
         self._unlisted: set[str] = set()
         self.sold: tuple[str, ...] | None = None
@@ -181,6 +182,13 @@ class SandboxCloud:
     def changes(self) -> int:
         return self._changes
 
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+
+    def _note_change(self) -> None:
+        self._changes += 1
+        self._wake()
+
     def _room(self) -> Headroom:
         """What the quota leaves: every machine listed counts, be it failed, being deleted or somebody else's."""
         alive = [self._flavours[i] for i in self._instances if i in self._flavours]
@@ -214,7 +222,7 @@ class SandboxCloud:
     def vanish(self, instance_id: str) -> None:
         """A machine breaks down and is no longer listed; its node stays behind NotReady, without its pods."""
         self._instances.pop(instance_id)
-        self._changes += 1
+        self._note_change()
         self._flavours.pop(instance_id, None)
         self._end_rental(instance_id)
         node = self._nodes.pop(instance_id, None)
@@ -252,7 +260,7 @@ class SandboxCloud:
             self._instances[instance_id] = msgspec.structs.replace(
                 instance, state=InstanceState.ERROR, fault="the machine failed to boot"
             )
-            self._changes += 1
+            self._note_change()
 
     def _register(self, instance_id: str) -> None:
         instance = self._instances.get(instance_id)

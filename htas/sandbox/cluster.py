@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,6 +63,7 @@ class SandboxCluster:
         self._daemon_serial = 0
         self._namespaces: dict[str, dict[str, str]] = {}
         self._changes = 0
+        self._wake: Callable[[], None] = lambda: None
         self._view: ClusterView | None = None
         self._ended: deque[Ended] = deque(maxlen=ENDED_KEPT)
 
@@ -83,6 +84,9 @@ class SandboxCluster:
 
     def changes(self) -> int:
         return self._changes
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
 
     def bind(self, pod: Pod, node: str) -> None:
         self.faults.strike("bind")
@@ -180,7 +184,7 @@ class SandboxCluster:
             return
         since = self._clock.now() if ready else None
         self._set_node(msgspec.structs.replace(self._nodes[node], is_ready=ready, ready_since=since))
-        self._changes += 1
+        self._note_change()
         for key in self._occupancy.pods(node):
             record = self._records[key]
             if record.pod.started_at is None and ready:
@@ -268,7 +272,7 @@ class SandboxCluster:
         now, own_start = self._clock.now(), record.pod.started_at
         began, ready = (own_start, now) if started_at is None else (started_at, started_at)
         self._put(record, msgspec.structs.replace(record.pod, node=target, started_at=began, ready_since=ready))
-        self._changes += 1
+        self._note_change()
 
     def repeat(self, key: str, seconds: float) -> None:
         """A pod does so many seconds of its work again (fewer than 0: after all not) and ends later by that."""
@@ -295,6 +299,10 @@ class SandboxCluster:
             raise NotFoundError(f"node {name} is gone")
         return node
 
+    def _note_change(self) -> None:
+        self._changes += 1
+        self._wake()
+
     def _touch(self) -> None:
         self._view = None
 
@@ -310,7 +318,7 @@ class SandboxCluster:
         pod = controller.next_pod(self._clock.now())
         controller.pods.add(pod.key)
         self._appear(_Record(pod, controller, controller.task.runs_s))
-        self._changes += 1
+        self._note_change()
 
     def _appear(self, record: _Record) -> None:
         pod = record.pod
@@ -389,7 +397,7 @@ class SandboxCluster:
             self._occupancy.leave(pod.node, pod.key)
         self._budgets.went(pod.key)
         self._touch()
-        self._changes += 1
+        self._note_change()
         if record.daemon is not None and fails:
             self._queue.after(CONTROLLER_S, partial(self._start_daemon, record.daemon, pod.node or ""))
         controller = record.controller

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ from htas.sandbox.ledger import Ledger
 from htas.sandbox.wire import CALLS, Answer, raised
 
 TIMEOUT_S = 30.0
+LOOK_S, AWAY_S = 0.02, 1.0
+"""Between looks for changes, and while the world does not answer."""
 
 
 class Connection:
@@ -89,6 +91,42 @@ class Connection:
                 return
 
 
+class Looking:
+    """Asks a world for its changes again and again, since nobody tells of them over there."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._wake: dict[str, Callable[[], None]] = {}
+        self._stopping = Event()
+        self._thread: Thread | None = None
+
+    def on_change(self, call: str, wake: Callable[[], None]) -> None:
+        """Have `wake` called when what `call` answers has grown."""
+        self._wake[call] = wake
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="sandbox changes", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(TIMEOUT_S)
+
+    def _run(self) -> None:
+        seen: dict[str, int] = {}
+        pause_s = LOOK_S
+        while not self._stopping.wait(pause_s):
+            try:
+                for call, wake in tuple(self._wake.items()):
+                    changes = int(self._connection.call(call))
+                    if seen.get(call) != changes:  # the first look may be late: it wakes, too
+                        seen[call] = changes
+                        wake()
+                pause_s = LOOK_S
+            except HTASError:
+                pause_s = AWAY_S  # whoever needs an answer is told why there is none
+
+
 class RemoteClock:
     """Implements Clock. Its speed is asked for once, unless it is given."""
 
@@ -109,8 +147,9 @@ class RemoteClock:
 class RemoteCluster:
     """Implements ClusterPort."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, looking: Looking) -> None:
         self._call = connection.call
+        self._looking = looking
 
     def observe(self) -> ClusterView:
         view: ClusterView = self._call("cluster.observe")
@@ -118,6 +157,9 @@ class RemoteCluster:
 
     def changes(self) -> int:
         return int(self._call("cluster.changes"))
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self._looking.on_change("cluster.changes", wake)
 
     def bind(self, pod: Pod, node: str) -> None:
         self._call("cluster.bind", pod, node)
@@ -144,8 +186,9 @@ class RemoteCluster:
 class RemoteCloud:
     """Implements ProviderPort."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, looking: Looking) -> None:
         self._call = connection.call
+        self._looking = looking
 
     def create(self, claim: NodeClaim, flavour: Flavour, node: Node) -> Instance:
         instance: Instance = self._call("cloud.create", claim, flavour, node)
@@ -164,6 +207,9 @@ class RemoteCloud:
 
     def changes(self) -> int:
         return int(self._call("cloud.changes"))
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self._looking.on_change("cloud.changes", wake)
 
 
 class RemoteMigration:
@@ -217,10 +263,16 @@ class RemoteWorld:
             )
         self.connection = Connection(address)
         self.clock = RemoteClock(self.connection, speed)
-        self.cluster = RemoteCluster(self.connection)
-        self.cloud = RemoteCloud(self.connection)
+        self._looking = Looking(self.connection)
+        self.cluster = RemoteCluster(self.connection, self._looking)
+        self.cloud = RemoteCloud(self.connection, self._looking)
         self.migration = RemoteMigration(self.connection)
         self.announcer = RemoteAnnouncer(self.connection)
+
+    def close(self) -> None:
+        """End the connection, and asking over it."""
+        self._looking.close()
+        self.connection.close()
 
     def advance_to(self, instant: float) -> None:
         self.connection.call("world.advance_to", instant)

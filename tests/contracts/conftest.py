@@ -79,7 +79,7 @@ def universe(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Univers
         wait_for(socket)
         remote = RemoteWorld(socket)
         yield Universe(remote.clock, remote.cluster, remote.cloud, remote.migration, remote.advance_to)
-        remote.connection.close()
+        remote.close()
         assert server.stdin is not None
         server.stdin.close()
         server.wait(10)

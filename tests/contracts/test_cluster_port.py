@@ -1,3 +1,5 @@
+from threading import Event
+
 import msgspec
 import pytest
 
@@ -55,6 +57,19 @@ def test_changes_grow_when_room_frees(universe: Universe) -> None:
     universe.wait(5)
     before = universe.cluster.changes()
     universe.wait(200)
+    assert universe.cluster.changes() > before
+
+
+def test_who_waits_for_changes_is_woken(universe: Universe) -> None:
+    """Once the number has grown, so that whoever looks then sees it."""
+    universe.cluster.bind(pod(universe, "job"), "a")
+    universe.wait(5)
+    before = universe.cluster.changes()
+    woken = Event()
+    universe.cluster.on_change(woken.set)
+    universe.provider.on_change(lambda: None)
+    universe.wait(200)
+    assert woken.wait(10.0)
     assert universe.cluster.changes() > before
 
 

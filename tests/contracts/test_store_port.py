@@ -309,3 +309,24 @@ def test_everything_is_there_again_after_closing(opening: Opening) -> None:
         assert list(store.profile()) == [provisioned]
         assert list(store.runs()) == [run("u", NOW)]
         assert store.cycle(number) == msgspec.structs.replace(cycle(NOW), id=number)
+
+
+def test_trying_it_out_changes_nothing(opening: Opening) -> None:
+    with opened(opening) as store:
+        written = store.put_claim(claim())
+        store.put_learned("f", amounts("1", "1Gi", 10))
+        for _ in range(3):
+            store.probe()
+        assert list(store.claims()) == [written]
+        assert store.learned() == {"f": amounts("1", "1Gi", 10)}
+
+
+def test_several_claims_are_written_as_one_is(opening: Opening) -> None:
+    with opened(opening) as store:
+        written = store.put_claims([claim("a"), claim("b")])
+        assert [each.version for each in written] == [1, 1]
+        assert list(store.claims()) == written
+        with pytest.raises(ConflictError):
+            store.put_claims([claim("c"), claim("b")])
+        assert store.put_claims([]) == []
+        assert [each for each in store.claims() if each.id != "c"] == written

@@ -77,7 +77,7 @@ def test_two_jobs_ten_seconds_apart_get_one_machine_together(
     assert [len(launch.pods) for result in story.seen for launch in result.plan.launch] == together
     assert max(story.world.ledger.waits_s) < longest_s
     told = {item.reason for result in story.seen for item in result.plan.unplaced}
-    told.discard(Unplaced.AUTOSCALING_NOT_DUE)  # a cleaning cycle may come between two others
+    told.discard(Unplaced.AUTOSCALING_NOT_DUE)  # for 0.2 s, in which more may come to be bought for
     assert told == ({Unplaced.GATHERING} if gather_s else set())
 
 

@@ -47,6 +47,9 @@ class CassandraStore:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journal.put_claim(claim)
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._journal.drains()
 
@@ -64,6 +67,9 @@ class CassandraStore:
 
     def delete_rearrangement(self, version: int) -> None:
         self._journal.delete_rearrangement(version)
+
+    def probe(self) -> None:
+        self._journal.drains()  # as far as can be told without writing; daemons write to a buffer before it anyway
 
     # What was learned and what is owed.
 

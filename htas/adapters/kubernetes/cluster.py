@@ -89,6 +89,9 @@ class KubernetesCluster:
     def changes(self) -> int:
         return self.live.changes
 
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self.live.on_change = wake
+
     def bind(self, pod: Pod, node: str) -> None:
         if self.live.node(node) is None:  # the API server would bind to a node that is not there
             raise NotFoundError(f"node {node} is gone")

@@ -62,6 +62,8 @@ class LiveView:
         self._scheduler_name = scheduler_name
         self._lock = RLock()
         self._changes = 0
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each of `changes`, by the thread that brought it."""
         self._view: ClusterView | None = None
         self._problems: dict[tuple[str, Key], tuple[Problem, ...]] = {}
         self._synced: set[str] = set()
@@ -229,6 +231,7 @@ class LiveView:
 
     def _note_change(self) -> None:
         self._changes += 1
+        self.on_change()
 
     # Nodes and what is known of them.
 

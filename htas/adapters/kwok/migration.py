@@ -25,7 +25,7 @@ import structlog
 from htas.adapters import twins
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
-from htas.adapters.kwok.twins import runs, twin_of, unmarking
+from htas.adapters.kwok.twins import ending_as_meant, runs, twin_of, unmarking
 from htas.adapters.looking import Looking
 from htas.adapters.twins import Json, Origin
 from htas.model.migrations import (
@@ -153,7 +153,7 @@ class KwokMigration:
         if source is not None and source["metadata"]["uid"] != origin.uid:
             source = None
         if twins.is_switched(twin):
-            return self._finish(twin, source, key)
+            return self._finish(twin, source, origin, key)
         if twin["metadata"].get("deletionTimestamp"):
             return False
         if source is None or (twins.has_ended(source) and not twins.is_switched(source)):
@@ -168,7 +168,7 @@ class KwokMigration:
         self._reached("migrate.twin-running")
         self._switch(twin, source, origin)
         self._advance(key, MigrationState.SWITCHED, self._clock())
-        return self._finish(twin, source, key)
+        return self._finish(twin, source, origin, key)
 
     def _advance(self, key: str, state: MigrationState, at: float, **changes: object) -> None:
         """Note how far a move has come. One that an earlier process brought that far is told as it is found."""
@@ -188,10 +188,10 @@ class KwokMigration:
         if not twins.is_switched(source):
             self._api.patch(_path(source), twins.orphaning(origin))
             self._reached("migrate.orphaned")
-        self._api.patch(_path(twin), twins.adoption(origin))
+        self._patch(twin, twins.adoption(origin), origin)
         self._reached("migrate.adopted")
 
-    def _finish(self, twin: Json, source: Json | None, key: str) -> bool:
+    def _finish(self, twin: Json, source: Json | None, origin: Origin, key: str) -> bool:
         if source is not None:
             self._remove(source)
             self._reached("migrate.deleted")
@@ -199,9 +199,12 @@ class KwokMigration:
             self._advance(key, state, self._clock())
         with self._lock:
             record = self._moves.get(key)
-        self._api.patch(_path(twin), unmarking(record))
+        self._patch(twin, unmarking(record), origin)
         self._over(key)
         return True
+
+    def _patch(self, twin: Json, patch: Json, origin: Origin) -> None:
+        self._api.patch(_path(twin), ending_as_meant(patch, twin, origin, self._clock()))
 
     def _roll_back(self, twin: Json, key: str, failure: Failure, why: str) -> bool:
         self._delete(twin, why)

@@ -13,6 +13,8 @@ from htas.model.pods import RUNTIME, TWIN_OF
 
 DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
 """How long KWOK lets a pod run, counted from Running."""
+SHORTEST_S = 0.1
+"""What is left of a run that should be over."""
 _DURATION = re.compile(r"(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")
 
 
@@ -22,6 +24,13 @@ def twin_of(source: Json, target: str, now: float, *, memory_bytes: int = 0, cop
     And for `copy_s` more: what the source does while its checkpoint is copied, the twin does again.
     """
     meta, spec = source["metadata"], source["spec"]
+    ran_s = max(0.0, now - _running_since(source, now))
+    borne = meta.get("annotations") or {}
+    left_s = {
+        key: max(SHORTEST_S, whole_s - ran_s + copy_s)
+        for key in (DELAY, RUNTIME)
+        if (whole_s := seconds(borne.get(key, ""))) is not None
+    }
     origin = Origin(
         meta["name"],
         meta["uid"],
@@ -32,13 +41,10 @@ def twin_of(source: Json, target: str, now: float, *, memory_bytes: int = 0, cop
         meta.get("finalizers") or [],
         memory_bytes,
         copy_s,
+        left_s.get(DELAY),
     )
-    annotations = {**(meta.get("annotations") or {}), MOVE: msgspec.json.encode(origin).decode()}
-    ran_s = max(0.0, now - _running_since(source, now))
-    for key in (DELAY, RUNTIME):
-        whole_s = seconds(annotations.get(key, ""))
-        if whole_s is not None:
-            annotations[key] = f"{max(0.1, whole_s - ran_s + copy_s):.1f}s"
+    told = {key: f"{each_s:.1f}s" for key, each_s in left_s.items()}
+    annotations = {**borne, **told, MOVE: msgspec.json.encode(origin).decode()}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -56,6 +62,20 @@ def unmarking(record: MigrationRecord | None) -> Json:
     """The patch that makes a twin a pod like any other; how it came, if that is known, is still to be read on it."""
     told = msgspec.json.encode(record).decode() if record is not None else "{}"
     return {"metadata": {"labels": {TWIN_OF: None}, "annotations": {MOVE: None, MOVED: None, MIGRATION: told}}}
+
+
+def ending_as_meant(patch: Json, twin: Json, origin: Origin, now: float) -> Json:
+    """A patch to a twin that runs, with what is left of its run.
+
+    KWOK counts its delay anew from each change of a pod. Patched 4 s after it began, and with the same delay as
+    before, a twin would run for 4 s longer than it was meant to.
+    """
+    if origin.runs_s is None:
+        return patch
+    left_s = max(SHORTEST_S, origin.runs_s - max(0.0, now - _running_since(twin, now)))
+    meta = patch["metadata"]
+    annotations = {**(meta.get("annotations") or {}), DELAY: f"{left_s:.1f}s"}
+    return {**patch, "metadata": {**meta, "annotations": annotations}}
 
 
 def runs(pod: Json) -> bool:

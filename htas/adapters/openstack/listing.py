@@ -66,6 +66,8 @@ class Listing:
         self._seen_at: float | None = None
         self._problem = "not listed yet"
         self._changes = 0
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each of `changes`, by the thread that brought it."""
         self._is_closing = False
         self._thread: Thread | None = None
 
@@ -92,6 +94,10 @@ class Listing:
     @property
     def changes(self) -> int:
         return self._changes
+
+    def _note_change(self) -> None:
+        self._changes += 1
+        self.on_change()
 
     @property
     def age_s(self) -> float | None:
@@ -163,7 +169,7 @@ class Listing:
             counted = {server.id for server in servers if server.task != wire.SCHEDULING}
             self._created = {key: each for key, each in self._created.items() if key not in counted}
             if self._problem:
-                self._changes += 1  # a first look, or the end of a silence: what waited for it may go on
+                self._note_change()  # a first look, or the end of a silence: what waited for it may go on
             self._seen_at, self._problem = begun, ""
         self._sweep()
 
@@ -261,15 +267,20 @@ class Listing:
                 seen[instance_id] = found
                 continue
             if instance_id not in self._deleted:
-                self._changes += 1
+                self._note_change()
             self._forget(instance_id)
         for instance_id, (at, _) in self._created.items():
             if at >= begun and instance_id in self._machines:
                 seen.setdefault(instance_id, self._machines[instance_id])
         for instance_id, instance in seen.items():
             before = self._machines.get(instance_id)
-            if instance.state is InstanceState.ERROR and before is not None and before.state is not instance.state:
-                self._changes += before.cluster == self._cluster
+            if (
+                instance.state is InstanceState.ERROR
+                and before is not None
+                and before.state is not instance.state
+                and before.cluster == self._cluster
+            ):
+                self._note_change()
             if self._deleted.get(instance_id, -1.0) >= begun:  # the list is older than our wish
                 seen[instance_id] = msgspec.structs.replace(instance, state=InstanceState.DELETING)
         self._deleted = {key: at for key, at in self._deleted.items() if key in seen}

@@ -130,6 +130,9 @@ class OpenStackProvider:
     def changes(self) -> int:
         return self.listing.changes
 
+    def on_change(self, wake: Callable[[], None]) -> None:
+        self.listing.on_change = wake
+
     def problems(self, catalogue: Catalogue) -> list[str]:
         """What configuration and price file name that the cloud lacks, or has otherwise; raises what it answers."""
         recipe, told = self._recipe, []

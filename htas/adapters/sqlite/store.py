@@ -26,6 +26,8 @@ KEPT_BYTES = 512 * 2**20
 
 
 AS_USUAL = Retention()
+PROBE_BYTES = 16 * 2**10
+"""Some thirty claims: with less room than that a daemon had better wait for more."""
 SWEEP_S = 3600.0
 """Between looks for what has grown too old, on the cycles' clock."""
 
@@ -84,6 +86,10 @@ class SqliteStore:
                 raise ConflictError(f"claim {claim.id}: another writer was first (version {claim.version} is stale)")
         return written
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        with self._database.transaction():  # one wait for the disk
+            return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._bodies("SELECT body FROM drains ORDER BY node", (), Drain)
 
@@ -135,6 +141,12 @@ class SqliteStore:
             if done.rowcount != 1 and connection.execute("SELECT 1 FROM rearrangement").fetchone() is not None:
                 raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
 
+    def probe(self) -> None:
+        # A change of a few bytes may still find room in a page that is there: this asks for new ones.
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO learned VALUES ('', zeroblob(?))", (PROBE_BYTES,))
+            connection.execute("DELETE FROM learned WHERE flavour = ''")
+
     # What was learned and what is owed.
 
     def learned(self) -> dict[str, Resources]:
@@ -148,7 +160,8 @@ class SqliteStore:
             )
 
     def put_bill(self, bill: Bill) -> None:
-        with self._database.transaction() as connection:
+        # One that is opened reaches the disk with the claim that is written next; one that is closed may be the last.
+        with self._database.transaction(durable=bill.ended_at is not None) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO bills VALUES (?, ?, ?)", (bill.claim, bill.ended_at, msgspec.json.encode(bill))
             )

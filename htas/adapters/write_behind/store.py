@@ -129,6 +129,9 @@ class WriteBehindStore:
     def put_claim(self, claim: NodeClaim) -> NodeClaim:
         return self._journalled(Kind.CLAIM, claim.id, claim, lambda: self._copy.put_claim(claim))
 
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return [self.put_claim(claim) for claim in claims]
+
     def drains(self) -> Sequence[Drain]:
         return self._copy.drains()
 
@@ -148,6 +151,9 @@ class WriteBehindStore:
     def delete_rearrangement(self, version: int) -> None:
         write = partial(self._copy.delete_rearrangement, version)
         self._journalled(Kind.REARRANGEMENT_END, "", version, write)
+
+    def probe(self) -> None:
+        self._copy.probe()  # the remote store may be away, and nobody waits for it
 
     # What was learned and what is owed.
 

@@ -55,6 +55,7 @@ class Question:
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
         self.release_s = snapshot.machine_times.release_s
+        self.store_problem = snapshot.store_problem
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
@@ -133,8 +134,8 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
         yield KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
     if claim.is_coming:
         yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
-    if question.cloud_problem:
-        yield KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+    if question.cloud_problem or question.store_problem:
+        yield _kept_by_outage(node, question)
     if node.name in question.needed:
         yield KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
     if node.name in question.receiving:
@@ -142,6 +143,13 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
     age = question.now - claim.since
     if age < rules.delay_after_launch_s:
         yield KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
+
+
+def _kept_by_outage(node: Node, question: Question) -> KeptNode:
+    """The cloud could not be asked for the machine's end, or its end not be written down."""
+    if question.cloud_problem:
+        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+    return KeptNode(node.name, Kept.STORE_UNWRITABLE, f"the journal cannot be written: {question.store_problem}")
 
 
 def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:

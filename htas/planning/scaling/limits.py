@@ -52,6 +52,7 @@ class Allowance:
         self._policy = policy
         self._headroom = snapshot.headroom
         self._cloud_problem = snapshot.cloud_problem
+        self._store_problem = snapshot.store_problem
         self._backoffs = [backoff for backoff in snapshot.backoffs if backoff.until > snapshot.taken_at]
         self._cluster = _Used()
         self._groups = {group.name: _Used() for group in policy.groups}
@@ -129,6 +130,9 @@ class Allowance:
             for backoff in self._backoffs
             if backoff.flavour in (None, flavour.name) and backoff.zone in (None, offer.zone)
         ]
+        if self._store_problem:
+            what = f"the journal, which cannot be written ({self._store_problem}),"
+            bounds.append(Bound(0, Unplaced.STORE_UNWRITABLE, what))
         if self._cloud_problem:
             bounds.append(
                 Bound(0, Unplaced.CLOUD_UNREACHABLE, f"the cloud, which does not answer ({self._cloud_problem}),")

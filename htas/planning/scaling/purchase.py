@@ -190,7 +190,7 @@ def _settle(
     return tuple(Bought(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
 
 
-_PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE})
+_PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.STORE_UNWRITABLE})
 """Reasons that end by themselves: told before those that somebody has to change something about."""
 
 

@@ -49,6 +49,34 @@ def test_it_does_again_what_its_source_does_while_it_is_copied() -> None:
     assert (origin.memory_bytes, origin.copy_s) == (2**30, 7.2)
 
 
+@pytest.mark.parametrize(
+    ("after_s", "left"),
+    [
+        pytest.param(0.0, "87.2s", id="as soon as it runs"),
+        pytest.param(7.2, "80.0s", id="copied: the copy's seconds are over, and not waited for again"),
+        pytest.param(100.0, "0.1s", id="it should have ended"),
+    ],
+)
+def test_a_twin_that_is_patched_runs_no_longer_than_it_was_meant_to(after_s: float, left: str) -> None:
+    """KWOK counts anew from each change; patched twice, or by the next process, it is still the same end."""
+    twin = twins.twin_of(source(**{twins.DELAY: "2m"}), "b", NOW, copy_s=7.2)
+    twin["status"] = {"containerStatuses": [{"state": {"running": {"startedAt": "2026-01-01T00:00:40Z"}}}]}
+    origin = origin_of(twin)
+    assert origin is not None
+    for patch in (adoption(origin), twins.unmarking(None)):
+        patched = twins.ending_as_meant(patch, twin, origin, NOW + after_s)["metadata"]["annotations"]
+        assert patched[twins.DELAY] == left
+        assert patched.keys() >= patch["metadata"]["annotations"].keys()
+        twin["metadata"]["annotations"][twins.DELAY] = left
+
+
+def test_a_twin_that_nobody_ends_is_given_no_end() -> None:
+    twin = twins.twin_of(source(), "b", NOW)
+    origin = origin_of(twin)
+    assert origin is not None
+    assert twins.ending_as_meant(adoption(origin), twin, origin, NOW) == adoption(origin)
+
+
 def test_work_that_should_have_ended_ends_at_once() -> None:
     twin = twins.twin_of(source(**{twins.DELAY: "30s"}), "b", NOW)
     assert twin["metadata"]["annotations"][twins.DELAY] == "0.1s"

@@ -1,4 +1,7 @@
+import resource
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -7,7 +10,7 @@ import pytest
 from htas.adapters.sqlite import database
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.claims import ClaimState
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.record import Bill, ProfileEvent, ProfileRow, Retention
 from htas.ports import ConflictError, PermanentError, TransientError
 from tests.builders import NOW
@@ -74,6 +77,33 @@ def test_a_full_disk_is_worth_another_try() -> None:
     with opened.transaction() as connection:
         connection.execute("INSERT INTO learned VALUES ('f', zeroblob(1000000))")
     opened.close()
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes: the kernel refuses the write, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_fills_in_the_middle_of_the_work_loses_nothing_and_is_used_again(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "htas.db"))
+    written: list[NodeClaim] = []
+    with files_end_at(300_000), pytest.raises(TransientError, match=r"htas\.db: "):
+        for number in range(1000):
+            written += [store.put_claim(claim(f"claim-{number:04d}"))]
+    assert 10 < len(written) < 1000
+    assert list(store.claims()) == written
+    with files_end_at(300_000), pytest.raises(TransientError):
+        store.probe()
+    store.probe()
+    written.append(store.put_claim(claim("one-more")))
+    assert list(store.claims()) == written
+    store.close()
 
 
 def test_a_closed_store_says_so() -> None:

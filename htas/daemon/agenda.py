@@ -1,0 +1,141 @@
+"""When which stages are due: one rule for real and for virtual time. Pure: it is told the time, and waits for nothing.
+
+Placing what has come costs nobody anything, so the first change after a rest is acted on at once. Buying waits a
+moment for more to be bought together: until nothing has come for `idle_s`, or `longest_s` have passed.
+
+    change ─> placing, at once ─> all placed: done
+                               └> room is lacking: buying, at the end of the window
+
+Under a stream of changes a placing cycle rests for as long as it took, in which more work gathers: half of a core's
+time at most is spent on them, however many pods come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from htas.model.stages import EVENT_STAGES, Stage
+
+REST = 1.0
+"""Of a cycle's length: so long nothing is placed after it."""
+AT_ONCE = frozenset({Stage.SCHEDULING})
+
+
+class Agenda:
+    """Told of news and cycles, asked for what is due. `longest_s` 0: news brings nothing forward.
+
+    `every_s` are the periodic cycles, of which each stage is due at first; `event_stages` what the window ends with.
+    """
+
+    def __init__(
+        self,
+        every_s: Mapping[Stage, float],
+        idle_s: float,
+        longest_s: float,
+        now: float,
+        *,
+        event_stages: frozenset[Stage] = EVENT_STAGES,
+    ) -> None:
+        self._event_stages = event_stages
+        self._asked: set[Stage] = set()
+        self._first: float | None = None
+        self._last = now
+        self._place_at: float | None = None
+        self._rest_until = -math.inf
+        self._every_s = dict(every_s)
+        self._next = dict.fromkeys(every_s, now)
+        self._idle_s, self._longest_s = idle_s, longest_s
+
+    def adopt(self, every_s: Mapping[Stage, float], idle_s: float, longest_s: float, now: float) -> None:
+        """Go on with other periods; what comes sooner by them does so from now on."""
+        self._idle_s, self._longest_s = idle_s, longest_s
+        for stage, period_s in every_s.items():
+            self.follow(stage, period_s, now)
+
+    def follow(self, stage: Stage, every_s: float | None, now: float) -> None:
+        """Run a stage periodically, first after one period; None: no more."""
+        if every_s is None:
+            self._every_s.pop(stage, None)
+            self._next.pop(stage, None)
+        else:
+            self._every_s[stage] = every_s
+            self._next[stage] = min(self._next.get(stage, math.inf), now + every_s)
+
+    # What happens.
+
+    def ask(self, stages: frozenset[Stage]) -> None:
+        """Stages that somebody wants at once."""
+        self._asked |= stages
+
+    def changed(self, now: float) -> None:
+        """Work has come, or room has."""
+        if self._longest_s <= 0:
+            return
+        self._last = now
+        if self._first is None:
+            self._first = now
+        if self._place_at is None and self._event_stages >= AT_ONCE:
+            self._place_at = now
+
+    def answered(self, now: float) -> None:
+        """A call that was not waited for has ended: it is told, and gone on from, with whatever else has come."""
+        if self._first is None:
+            self._first = self._last = now
+
+    def began(self, stages: frozenset[Stage], now: float) -> None:
+        """A cycle begins: what it sees has been acted on."""
+        for stage in stages & self._every_s.keys():
+            self._next[stage] = now + self._every_s[stage]
+        self._asked -= stages
+        self._place_at = None
+        if stages >= self._event_stages:
+            self._first = None
+
+    def ended(self, began: float, now: float, *, waits_to_buy: bool) -> None:
+        """It has ended; `waits_to_buy`: it left pods without room, and was not to buy for them."""
+        self._rest_until = now + REST * (now - began)
+        if not waits_to_buy and self._last <= began:
+            self._first = None
+
+    # What is due.
+
+    @property
+    def expects(self) -> bool:
+        """Whether news is acted on soon: more of it changes little."""
+        return self._place_at is not None or self._first is not None
+
+    def news_at(self) -> float | None:
+        """When news is acted on next; None: there is none."""
+        due = [instant for instant in (self._placing_at(), self._window_ends()) if instant is not None]
+        return min(due, default=None)
+
+    def periodic_at(self) -> float:
+        """When the next periodic cycle runs."""
+        return min(self._next.values())
+
+    def next_at(self) -> float:
+        """When something is due, as far as is known; it may be past."""
+        if self._asked:
+            return -math.inf
+        news = self.news_at()
+        return self.periodic_at() if news is None else min(news, self.periodic_at())
+
+    def due(self, now: float, *, with_periodic: bool = True) -> frozenset[Stage]:
+        """The stages to run now."""
+        due = set(self._asked)
+        if with_periodic:
+            due |= {stage for stage, at in self._next.items() if at <= now}
+        placing, window = self._placing_at(), self._window_ends()
+        if placing is not None and placing <= now:
+            due |= AT_ONCE
+        if window is not None and window <= now:
+            due |= self._event_stages
+        return frozenset(due)
+
+    def _placing_at(self) -> float | None:
+        return None if self._place_at is None else max(self._place_at, self._rest_until)
+
+    def _window_ends(self) -> float | None:
+        """When what has gathered is bought for: after a pause, or after the longest wait. None: no window is open."""
+        return None if self._first is None else min(self._first + self._longest_s, self._last + self._idle_s)

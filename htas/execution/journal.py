@@ -1,0 +1,190 @@
+"""The journal as a daemon uses it: its store, whether that can be written, and what it last held.
+
+Nothing is bought, emptied or rearranged that is not written down first. A store that cannot be written (a full disk,
+say) therefore stops just that, and nothing else: what has room is placed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeVar
+
+import structlog
+
+from htas.model.claims import NodeClaim
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.record import Bill, CycleRecord, ProfileRow, Run
+from htas.model.resources import Resources
+from htas.model.snapshot import Drain
+from htas.ports import Clock, ConflictError, HTASError, StorePort
+
+log = structlog.get_logger()
+
+_T = TypeVar("_T")
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
+"""Between attempts while it cannot be written; doubling. One takes ten seconds where another process has the file."""
+TELL_AGAIN_S = 300.0
+"""Between two lines in the log about the same trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBusiness:
+    """What the journal holds: all that a plan has to know of it."""
+
+    claims: tuple[NodeClaim, ...] = ()
+    drains: tuple[Drain, ...] = ()
+    learned: Mapping[str, Resources] = field(default_factory=dict)
+    rearrangement: OpenRearrangement | None = None
+
+
+class Journal:
+    """StorePort in front of a store, which notes what fails. Safe from several threads.
+
+    A call that fails raises what it raised, and from then on `problem` tells why, until `works` has found that the
+    store can be written again. History is passed on as it is: whether it is kept stops nothing.
+    """
+
+    def __init__(self, store: StorePort, clock: Clock) -> None:
+        self.problem = ""
+        """Why the journal cannot be read or written; empty: it can."""
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()
+        self._pause_s = FIRST_PAUSE_S
+        self._try_at = 0.0
+        self._told_at: float | None = None
+        self._is_told = False
+        self._last = OpenBusiness()
+
+    def works(self) -> bool:
+        """Whether the journal can be written, as far as is known; where it could not, that is tried again at times."""
+        if not self.problem:
+            return True
+        if self._clock.now() < self._try_at:
+            return False
+        try:
+            self._store.probe()
+            self._last = _read(self._store)
+        except HTASError as error:
+            self._failed(error)
+            return False
+        self._recovered()
+        return True
+
+    def business(self) -> OpenBusiness:
+        """What it holds; where it cannot be read, what it held when it was read last, and `problem` says so."""
+        with suppress(HTASError):  # noted
+            self._last = _read(self)
+        return self._last
+
+    # The journal.
+
+    def claims(self) -> Sequence[NodeClaim]:
+        return self._tried(self._store.claims)
+
+    def put_claim(self, claim: NodeClaim) -> NodeClaim:
+        return self._tried(lambda: self._store.put_claim(claim))
+
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        return self._tried(lambda: self._store.put_claims(claims))
+
+    def drains(self) -> Sequence[Drain]:
+        return self._tried(self._store.drains)
+
+    def put_drain(self, drain: Drain) -> Drain:
+        return self._tried(lambda: self._store.put_drain(drain))
+
+    def delete_drain(self, node: str) -> None:
+        self._tried(lambda: self._store.delete_drain(node))
+
+    def rearrangement(self) -> OpenRearrangement | None:
+        return self._tried(self._store.rearrangement)
+
+    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
+        return self._tried(lambda: self._store.put_rearrangement(rearrangement))
+
+    def delete_rearrangement(self, version: int) -> None:
+        self._tried(lambda: self._store.delete_rearrangement(version))
+
+    def learned(self) -> dict[str, Resources]:
+        return self._tried(self._store.learned)
+
+    def put_learned(self, flavour: str, allocatable: Resources) -> None:
+        self._tried(lambda: self._store.put_learned(flavour, allocatable))
+
+    def put_bill(self, bill: Bill) -> None:
+        self._tried(lambda: self._store.put_bill(bill))
+
+    def bills(self, since: float = 0.0) -> Sequence[Bill]:
+        return self._tried(lambda: self._store.bills(since))
+
+    def probe(self) -> None:
+        self._tried(self._store.probe)
+
+    # History.
+
+    def add_profile(self, rows: Iterable[ProfileRow]) -> None:
+        self._store.add_profile(rows)
+
+    def profile(self, instance: str | None = None, since: float = 0.0) -> Sequence[ProfileRow]:
+        return self._store.profile(instance, since)
+
+    def latest(self) -> Sequence[ProfileRow]:
+        return self._store.latest()
+
+    def add_runs(self, runs: Iterable[Run]) -> None:
+        self._store.add_runs(runs)
+
+    def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
+        return self._store.runs(since, limit)
+
+    def add_cycle(self, record: CycleRecord) -> int:
+        return self._store.add_cycle(record)
+
+    def cycle(self, cycle_id: int) -> CycleRecord | None:
+        return self._store.cycle(cycle_id)
+
+    def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
+        return self._store.cycles(since, limit)
+
+    def close(self) -> None:
+        self._store.close()
+
+    # Inside.
+
+    def _tried(self, call: Callable[[], _T]) -> _T:
+        try:
+            return call()
+        except ConflictError:
+            raise  # the store works: another writer was first
+        except HTASError as error:
+            self._failed(error)
+            raise
+
+    def _failed(self, error: HTASError) -> None:
+        now = self._clock.now()
+        with self._lock:
+            self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S) if self.problem else FIRST_PAUSE_S
+            self.problem = str(error) or type(error).__name__
+            self._try_at = now + self._pause_s
+            is_news = self._told_at is None or now - self._told_at >= TELL_AGAIN_S
+            if is_news:
+                self._told_at, self._is_told = now, True
+        if is_news:
+            what = "the journal cannot be written: work is placed, nothing is bought, emptied or given back"
+            log.warning(what, error=self.problem)
+
+    def _recovered(self) -> None:
+        with self._lock:
+            self.problem = ""
+            was_told, self._is_told = self._is_told, False
+        if was_told:
+            log.info("the journal can be written again")
+
+
+def _read(store: StorePort) -> OpenBusiness:
+    return OpenBusiness(tuple(store.claims()), tuple(store.drains()), store.learned(), store.rearrangement())
