@@ -42,7 +42,8 @@ def _headline(plan: Plan) -> Text:
     text.append(
         f"{price_text(cost.before_nanos)} → {price_text(cost.after_nanos)} {cost.currency}/h", style="bold cyan"
     )
-    text.append(f"  (no mix of flavours holds this work below {price_text(cost.bound_nanos)}; gap {cost.gap:.1%})\n")
+    least = f"no mix of your flavours costs less than {price_text(cost.bound_nanos)} {cost.currency}/h for this work"
+    text.append(f"  ({least}; this is {cost.gap:.1%} above)\n")
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} have room kept, {len(plan.launch)} machines to buy, "
         f"{len(plan.preempt)} pods to preempt, {len(plan.migrate) + len(plan.carry.suggest)} to move, "
