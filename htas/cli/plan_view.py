@@ -41,7 +41,8 @@ def _headline(plan: Plan) -> Text:
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
-    bound = f"no machines hold this work for less than {hourly(cost.bound_nanos)}; gap {cost.gap:.1%}"
+    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
+    bound = f"{least}; this is {cost.gap:.1%} above"
     text.append(f"  ({bound})\n")
     moves = len(plan.migrate) + len(plan.carry.suggest)
     text.append(

@@ -23,7 +23,7 @@ NEAR = 3e-4
 ROUNDS = 400
 NEW_AT_FIRST, WORTH_A_LOOK = 200, 0.9
 """Patterns to begin with: those worth nine tenths of their machine at fluid prices."""
-MANY_KINDS = 60
+MANY_KINDS = 40
 """From so many kinds on exact knapsacks for all of them would take all the effort: of these prices the best few."""
 SHARE = 0.35
 """Of the effort, where there are many kinds: patterns that no effort is left to choose among are worth nothing."""

@@ -1,0 +1,71 @@
+"""Laws of the fluid bound and of flavours that others replace, against all pairs of flavours tried one by one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from htas.planning.scaling.bound import lower_bound_nanos
+from htas.planning.scaling.cheapest_mix.instance import Effort, Instance
+from htas.planning.scaling.cheapest_mix.mix import cheapest
+
+Flavours = list[tuple[int, int, int]]
+"""(cpu, memory, price)."""
+
+
+@st.composite
+def flavours(draw: Any) -> Flavours:
+    one = st.tuples(st.integers(1, 64), st.integers(1, 64), st.integers(1, 10**6))
+    return [tuple(each) for each in draw(st.lists(one, min_size=1, max_size=9))]
+
+
+def best_dual(sold: Flavours, cpu: int, memory: int) -> Fraction:
+    """Σ λ · demand at the best of all points where two constraints meet and all hold."""
+    lines = [(Fraction(a), Fraction(b), Fraction(p)) for a, b, p in sold] + [
+        (Fraction(1), Fraction(0), Fraction(0)),
+        (Fraction(0), Fraction(1), Fraction(0)),
+    ]
+    best = Fraction(0)
+    for (a, b, p), (c, d, q) in combinations(lines, 2):
+        determinant = a * d - b * c
+        if determinant:
+            x, y = (p * d - q * b) / determinant, (a * q - c * p) / determinant
+            if x >= 0 and y >= 0 and all(x * e + y * f <= r for e, f, r in sold):
+                best = max(best, x * cpu + y * memory)
+    return best
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(flavours(), st.integers(1, 10**4), st.integers(1, 10**4))
+def test_the_bound_is_the_best_dual_and_never_more(sold: Flavours, cpu: int, memory: int) -> None:
+    best = best_dual(sold, cpu, memory)
+    found = lower_bound_nanos((cpu, memory), [each[:2] for each in sold], [each[2] for each in sold])
+    assert best * (1 - Fraction(1, 10**6)) <= found <= best + 1
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(flavours(), st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=4))
+def test_flavours_that_others_replace_cost_nothing_to_leave_out(sold: Flavours, pods: list[tuple[int, int]]) -> None:
+    def instance(kinds: Flavours) -> Instance:
+        return Instance(
+            requests=np.array(pods, dtype=np.int64),
+            counts=np.ones(len(pods), dtype=np.int64),
+            levels=np.zeros(len(pods), dtype=np.int64),
+            free=np.array([each[:2] for each in kinds], dtype=np.int64),
+            prices=np.array([each[2] for each in kinds], dtype=np.int64),
+            takes=np.ones((len(kinds), len(pods)), dtype=np.bool_),
+            holds=(1,),
+        )
+
+    sold = [*sold, (64, 64, 10**6)]
+    worse = [(max(1, cpu - 1), memory, price + 1) for cpu, memory, price in sold]
+    alone, beside = (cheapest(instance(kinds), {}, Effort(500.0)) for kinds in (sold, [*worse, *sold]))
+    assert alone is not None
+    assert beside is not None
+    assert beside.cost == alone.cost
+    assert len(instance([*worse, *sold]).undominated()[1]) <= len(sold)
