@@ -71,7 +71,9 @@ class _Offered:
     @staticmethod
     @lru_cache(maxsize=8)
     def of(capacities: tuple[tuple[int, ...], ...], prices: tuple[int, ...]) -> _Offered:
-        amounts = np.array(capacities, dtype=np.float64).reshape(len(capacities), -1)
+        if not capacities:
+            return _Offered(capacities, prices, ())
+        amounts = np.array(capacities, dtype=np.float64)
         price = np.array(prices, dtype=np.float64)
         sold = np.flatnonzero((amounts > 0).any(axis=0)).tolist()
         duals = []

@@ -165,7 +165,7 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     for row in rows:
         sim.place(cls, row)
     machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
-    drop_superfluous(sim, machines, allowance)
+    drop_superfluous(sim, machines, [], allowance, opening.placer)
     assert sorted(len(machine.contents) for machine in machines) == [0, 1]
     assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
 
