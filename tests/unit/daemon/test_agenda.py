@@ -63,15 +63,15 @@ def test_more_that_comes_lengthens_the_window_but_not_for_ever() -> None:
     assert run(agenda, 7.0) == EVENT_STAGES
 
 
-def test_a_long_cycle_is_followed_by_a_rest_as_long_in_which_work_gathers() -> None:
+def test_a_long_cycle_is_followed_by_a_rest_in_which_work_gathers() -> None:
     agenda = idle()
     agenda.changed(5.0)
     run(agenda, 5.0, took_s=0.4)
     agenda.changed(5.1)
     agenda.changed(5.45)
-    assert not agenda.due(5.5)
-    assert agenda.news_at() == pytest.approx(5.65)
-    assert run(agenda, 5.8) == EVENT_STAGES, "the window has ended as well"
+    assert not agenda.due(5.45)
+    assert agenda.news_at() == pytest.approx(5.5)
+    assert run(agenda, 5.51) == PLACE
 
 
 def test_a_change_during_a_cycle_is_not_taken_for_seen() -> None:
@@ -81,7 +81,7 @@ def test_a_change_during_a_cycle_is_not_taken_for_seen() -> None:
     agenda.began(stages, 5.0)
     agenda.changed(5.01)
     agenda.ended(5.0, 5.02, waits_to_buy=False)
-    assert agenda.news_at() == pytest.approx(5.04)
+    assert agenda.news_at() == pytest.approx(5.025)
 
 
 def test_an_answer_waits_for_company() -> None:
