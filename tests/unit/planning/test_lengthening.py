@@ -121,6 +121,15 @@ def test_room_is_room(pods: list[Pod], fields: dict[str, Any], policy: dict[str,
     assert not bought(made)
 
 
+def test_who_is_bought_nothing_for_has_room_all_the_same() -> None:
+    """One more machine may be bought, for one of two: nobody is preempted for the other while a node has room."""
+    jobs = [make_job(name, 10 * HOURS, cpu="800m", memory="800Mi") for name in ("a", "b")]
+    groups = [batch_group(flavours=("t3.xsmall",))]
+    made = planned(seen([ENDING, *jobs]), groups=groups, limits=Limits(max_nodes=2))
+    assert (bought(made), [item.node for item in made.nominate]) == (["t3.xsmall"], ["large"])
+    assert not made.unplaced
+
+
 def test_nodes_that_others_bought_are_free() -> None:
     made = planned(seen([LONG], [make_node("theirs", "8", "32Gi")]))
     assert bound(made) == ["long"]
