@@ -23,6 +23,7 @@ from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.cost import CostBy
 from htas.cli.explain import explain_node, explain_pod
+from htas.cli.handback_command import handback
 from htas.cli.history import note_unshipped
 from htas.cli.options import Config
 from htas.cli.plan_view import plan_view
@@ -262,6 +263,9 @@ def run(
 
     with told():
         run_daemon(load_configuration(config), for_s)
+
+
+app.command()(handback)
 
 
 @app.command()
