@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -38,6 +39,8 @@ def handback(
             raise InputError("name one of --all and --keep: are the machines to go, or to stay?")
         wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease)
         loaded = load_configuration(config)
+        if not yes and not sys.stdin.isatty():
+            raise InputError("--yes: nobody is there to be asked; say it where this is meant")
         if not yes and not typer.confirm(wish.question(loaded.policy.cluster), err=True):
             raise InputError("nothing was done")
         left = handed_back(loaded, wish)
