@@ -50,7 +50,10 @@ def release(world: World, helm: Path, tell: Tell) -> Iterator[Release]:
         found.cluster.kubectl("delete", "node", name)
     found.cluster.delete(f"{BATCH}/namespaces/default/jobs")
     found.cluster.kubectl("delete", "deployment", "--all")
+    eventually(lambda: not found.items("pods"), 40, "every pod has ended, well within its grace period of 30 s")
+    found.tell("no pod is left")
     found.cluster.kubectl("delete", "namespace", SPACE, "--wait=true", "--timeout=60s")
+    found.tell("the namespace is deleted")
 
 
 def test_a_release_from_install_to_uninstall(release: Release, tmp_path: Path) -> None:
