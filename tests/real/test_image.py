@@ -37,12 +37,12 @@ REAL = {
 
 @pytest.fixture
 def release(world: World, helm: Path, tell: Tell) -> Iterator[Release]:
-    """Nothing is installed yet, but the image is on the nodes; nothing is left at the end."""
+    """Nothing is installed yet, but the image is on the node that HTAS will not own; nothing is left at the end."""
     found = Release(world, helm, tell)
     archive = built()
     found.tell(f"image built: {archive.stat().st_size / 1e6:.0f} MB")
-    imported(world, archive)
-    found.tell("image imported into containerd on both nodes")
+    imported(world, archive, NAMES[1])
+    found.tell(f"image imported into the containerd of {NAMES[1]}")
     found.secrets()
     yield found
     found.helm("uninstall", "--no-hooks")
