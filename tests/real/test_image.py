@@ -144,9 +144,7 @@ def taken_over(release: Release) -> None:
 def held_back(release: Release, tmp_path: Path) -> None:
     """From a laptop, with a pod in the way that was promised its place: told, and nothing of its machine is touched."""
     web = {"spec": {"template": {"metadata": {"annotations": {"htas.io/do-not-disrupt": "true"}}}}}
-    before = uids(release, "app=web")
-    release.cluster.kubectl("patch", "deployment", "web", "--type=merge", "-p", yaml.safe_dump(web))
-    eventually(lambda: len(bound(release, "app=web")) == 5 and not before & uids(release, "app=web"), 90, "rolled out")
+    rolled_out(release, web)
     machines, promised = release.machines(), uids(release, "app=web")
     done = handback(release, tmp_path, "--all")
     release.tell("htas handback --all:\n" + done.stdout.rstrip())
@@ -155,7 +153,7 @@ def held_back(release: Release, tmp_path: Path) -> None:
     assert (release.machines(), uids(release, "app=web")) == (machines, promised)
     eventually(release.leader, 30, "a daemon leads again")
     web["spec"]["template"]["metadata"]["annotations"]["htas.io/do-not-disrupt"] = "false"
-    release.cluster.kubectl("patch", "deployment", "web", "--type=merge", "-p", yaml.safe_dump(web))
+    rolled_out(release, web)
 
 
 def uninstalled(release: Release) -> None:
@@ -176,6 +174,13 @@ def handback(release: Release, directory: Path, *options: str) -> subprocess.Com
     command = [HTAS, "handback", *options, "--yes", "--namespace", SPACE, "--timeout", "90s", "--config", config]
     environment = {key: text for key, text in os.environ.items() if key != "POD_NAME"}
     return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, env=environment)
+
+
+def rolled_out(release: Release, patch: Json) -> None:
+    """Change the Deployment, and wait until none of its pods is of before."""
+    before = uids(release, "app=web")
+    release.cluster.kubectl("patch", "deployment", "web", "--type=merge", "-p", yaml.safe_dump(patch))
+    eventually(lambda: len(bound(release, "app=web")) == 5 and not before & uids(release, "app=web"), 90, "rolled out")
 
 
 def ready(release: Release) -> int:
