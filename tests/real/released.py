@@ -126,6 +126,16 @@ class Release:
             and not pod["metadata"].get("deletionTimestamp")
         }
 
+    def running(self) -> set[str]:
+        """Its pods that have not ended, those of hooks too."""
+        return {
+            pod["metadata"]["name"] for pod in self.items("pods") if pod["status"]["phase"] in ("Pending", "Running")
+        }
+
+    def log_of_the_hook(self) -> str:
+        """What the Job said that hands back; helm tells only that it failed."""
+        return self.cluster.kubectl("logs", "-n", SPACE, "-l", "app.kubernetes.io/name=htas-handback", "--tail=-1")
+
     def leader(self) -> str:
         """The pod that leads; empty: none of those that run does."""
         leases = [each for each in self.items("lease") if each["metadata"]["name"] == "htas-trial"]
