@@ -38,6 +38,7 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/kube-build.sh
 	tools/testenv/helm-build.sh
 	tools/testenv/nodes-packages.sh
+	tools/testenv/image-packages.sh
 	$(MAKE) --jobs=2 test-real-servers test-real-clusters
 
 # Two parts beside each other, each with a control plane of its own: most of the time is spent waiting for machines to come and go,

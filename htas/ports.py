@@ -139,6 +139,10 @@ class ClusterPort(Protocol):
         """Give a node labels and taints beside its own; NotFoundError if it is gone."""
         ...
 
+    def disown_node(self, node: str) -> None:
+        """Take our labels (cluster, claim, group) off a node; gone already is done."""
+        ...
+
     def delete_node(self, node: str) -> None:
         """Remove the Node object; gone already is done."""
         ...
@@ -214,7 +218,11 @@ class AnnouncerPort(Protocol):
 
 
 class LeaseRecord(msgspec.Struct, frozen=True):
-    """Who leads, as written down. `holder` empty: nobody. `version` empty: it is not written yet."""
+    """Who leads, as written down. `holder` empty: nobody. `version` empty: it is not written yet.
+
+    `successor`: who has asked the holder to make way; until it leads, or has been silent for as long as a holder may
+    be, nobody else takes the lease.
+    """
 
     holder: str
     duration_s: float
@@ -222,6 +230,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     renewed_at: float
     transitions: int = 0
     version: str = ""
+    successor: str = ""
 
 
 class LeasePort(Protocol):
@@ -231,6 +240,10 @@ class LeasePort(Protocol):
 
     def write(self, record: LeaseRecord) -> LeaseRecord:
         """Write a record over the version it was read with, or the first of all; ConflictError: another was first."""
+        ...
+
+    def delete(self, record: LeaseRecord) -> None:
+        """Remove the record as it was read; gone already is done. ConflictError: another has written it since."""
         ...
 
 

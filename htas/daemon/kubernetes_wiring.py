@@ -6,12 +6,14 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from htas.adapters.kubernetes.access import Access, load_access
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
-from htas.adapters.kubernetes.api import ApiServer, OnCall
+from htas.adapters.kubernetes.api import ApiServer, OnCall, part
 from htas.adapters.kubernetes.cluster import KubernetesCluster
+from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.reviewing import KubernetesReviewer
@@ -23,7 +25,7 @@ from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
-from htas.ports import StorePort
+from htas.ports import NotFoundError, StorePort
 
 LEASE_CALLS = 10.0
 """Calls a second that may go to the lease."""
@@ -53,9 +55,12 @@ class Hooks:
 
 
 class KubernetesWorld:
-    """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these."""
+    """The adapters of one cluster. `watch` begins to read, `lead` to act; `rest` and `close` end these.
 
-    def __init__(self, loaded: Loaded, hooks: Hooks | None = None) -> None:
+    `namespace` is where lease, status and simulated machines are; None: where the configuration says, or we live.
+    """
+
+    def __init__(self, loaded: Loaded, hooks: Hooks | None = None, namespace: str | None = None) -> None:
         hooks = hooks or Hooks()
         setting = loaded.settings.kubernetes
         kubeconfig = loaded.directory / setting.kubeconfig if setting.kubeconfig is not None else None
@@ -64,7 +69,7 @@ class KubernetesWorld:
         # The lease is renewed beside all other calls: neither behind their rate limit nor forbidden with them.
         self.lease_api = ApiServer(access, RateLimit(LEASE_CALLS, 10), hooks.on_call)
         self.reviewer = KubernetesReviewer(ApiServer(access, RateLimit(REVIEWS, 20), hooks.on_call))
-        self.namespace = setting.namespace or self.api.namespace
+        self.namespace = namespace or setting.namespace or self.api.namespace
         self.clock = WallClock()
         self.cluster = KubernetesCluster(
             self.api, loaded.policy.scheduler_name, page_size=setting.page_size, on_restart=hooks.on_restart
@@ -96,12 +101,25 @@ class KubernetesWorld:
         self._announcer = KubernetesAnnouncer(
             self.api,
             self.namespace,
-            f"htas-{self._loaded.policy.cluster}-status",
+            self._status_name,
             identity(),
             RateLimit(setting.events_per_second, setting.events_burst),
             self._hooks.on_dropped,
         )
         return Ports(self.clock, self.cluster, self.supply.provider, self.moves, store, self._announcer)
+
+    def lease(self) -> KubernetesLease:
+        """The lease by which one daemon of this cluster's name leads."""
+        return KubernetesLease(self.lease_api, self.namespace, f"htas-{self._loaded.policy.cluster}")
+
+    def withdraw_status(self) -> None:
+        """Remove the status document; gone already is done."""
+        with suppress(NotFoundError):
+            self.api.delete(f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}")
+
+    @property
+    def _status_name(self) -> str:
+        return f"htas-{self._loaded.policy.cluster}-status"
 
     def watch(self) -> None:
         self.cluster.start()

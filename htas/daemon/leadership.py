@@ -9,14 +9,16 @@ not release the lease, and dies with the first lost connection.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import uniform
 from threading import Event, Thread
-from time import monotonic, time
+from time import monotonic, sleep, time
 
+import msgspec
 import structlog
 
-from htas.ports import ConflictError, HTASError, LeasePort, LeaseRecord
+from htas.ports import ConflictError, HTASError, LeasePort, LeaseRecord, TransientError
 
 log = structlog.get_logger()
 
@@ -31,7 +33,10 @@ class Timing:
 
 
 class Leadership:
-    """One candidate. `identity` is this process's alone; `attempt` is one look at the lease, `start` makes them."""
+    """One candidate. `identity` is this process's alone; `attempt` is one look at the lease, `start` makes them.
+
+    One that `insists` asks whoever leads to make way for it: a command that must act in the daemon's place.
+    """
 
     def __init__(
         self,
@@ -41,8 +46,10 @@ class Leadership:
         *,
         clock: Callable[[], float] = monotonic,
         wall: Callable[[], float] = time,
+        insists: bool = False,
     ) -> None:
         self.identity = identity
+        self._insists = insists
         self.previous_term = 0
         self.term = 0
         """How often the lease had changed hands before we took it, and since: between two of our own terms that follow
@@ -72,6 +79,11 @@ class Leadership:
         """Who leads, as last seen."""
         return self._record.holder if self._record is not None else ""
 
+    @property
+    def successor(self) -> str:
+        """Who has asked us to make way, as last seen; empty: nobody."""
+        return self._record.successor if self._record is not None and self._record.holder == self.identity else ""
+
     def start(self) -> None:
         """Try for the lease, and keep it, in a thread of its own."""
         self._thread = Thread(target=self._run, name="leadership", daemon=True)
@@ -93,6 +105,21 @@ class Leadership:
                 log.warning("lease not released, it runs out by itself", error=str(error))
         self._renewed_at = None
 
+    def retire(self, hold_s: float, pause: Callable[[float], object] = sleep) -> None:
+        """End, and remove the lease; whoever stands by has seen it held for `hold_s`, and takes it no sooner.
+
+        Raises what the lease's port raises, and TransientError where we do not lead.
+        """
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(self._timing.renew_s)
+        if not self.is_leader or self._record is None:
+            raise TransientError("the lease was lost before it could be removed")
+        self._write(self.identity, hold_s, self._record)
+        pause(2 * self._timing.retry_s)  # a retry comes up to 1.2 times that later
+        self._renewed_at = None
+        self._lease.delete(self._record)
+
     def attempt(self) -> bool:
         """Renew the lease, or take it if that is allowed. Raises what the lease's port raises."""
         begun = self._clock()
@@ -106,7 +133,8 @@ class Leadership:
             self._seen_at = self.checked_at
         self._record = record
         is_ours = record.holder == self.identity
-        if record.holder and not is_ours and self.checked_at < self._seen_at + record.duration_s:
+        if not is_ours and self.checked_at < self._seen_at + self._is_promised_for_s(record):
+            self._ask_for(record)
             return False
         try:
             self._write(self.identity, self._timing.lease_s, record)
@@ -118,6 +146,20 @@ class Leadership:
         self._leading.set()
         return True
 
+    def _is_promised_for_s(self, record: LeaseRecord) -> float:
+        """How long a lease that does not change is somebody else's: its holder's, or whom the holder made way for."""
+        for_another = record.successor not in ("", self.identity)
+        waits_s = self._timing.lease_s if for_another else 0.0
+        return max(record.duration_s, waits_s) if record.holder else waits_s
+
+    def _ask_for(self, record: LeaseRecord) -> None:
+        """Ask who leads to make way, if we insist and have not asked yet. What it is writing meanwhile goes first."""
+        if not self._insists or not record.holder or record.successor == self.identity:
+            return
+        with suppress(ConflictError):
+            self._record = self._lease.write(msgspec.structs.replace(record, successor=self.identity))
+            self._seen_at = self._clock()
+
     def _may_still_lead(self, now: float) -> bool:
         """Whether the holder of a lease that somebody deleted may not have noticed yet."""
         last = self._record
@@ -126,13 +168,15 @@ class Leadership:
     def _write(self, holder: str, duration_s: float, over: LeaseRecord) -> None:
         now = self._wall()
         is_new = holder != over.holder
+        is_taken = is_new and bool(holder)
         written = LeaseRecord(
             holder,
             duration_s,
             now if is_new else over.acquired_at,
             now,
-            over.transitions + (is_new and bool(holder)),
+            over.transitions + is_taken,
             over.version,
+            "" if is_taken else over.successor,
         )
         self._record = self._lease.write(written)
         self._seen_at = self._clock()

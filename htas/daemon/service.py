@@ -10,7 +10,6 @@ from threading import Event, Lock, Thread, Timer
 
 import structlog
 
-from htas.adapters.kubernetes.lease import KubernetesLease
 from htas.adapters.owning import owned
 from htas.config.loader import Loaded
 from htas.daemon.asking import Gate, NotConnectedYet
@@ -39,6 +38,8 @@ log = structlog.get_logger()
 
 SYNC_LOG_S = 10.0
 """How often a start that waits says what it waits for."""
+STAND_ASIDE_S = 60.0
+"""How long a leader that has made way for a command does nothing: what that did is not to be undone at once."""
 LOOK_S = 0.05
 """Between looks at what is waited for."""
 
@@ -63,12 +64,16 @@ PREDECESSOR_S = 5.0
 
 
 class Service:
-    """What `htas run` runs. `stop` and `reload` may be called from signal handlers."""
+    """What `htas run` runs. `stop` and `reload` may be called from signal handlers.
+
+    It ends by itself where a command takes its place (`htas handback`), a while after it has made way for that.
+    """
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._stopping = Event()
         self._lock = Lock()
+        self._has_made_way = False
         self._triggers: Triggers | None = None
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
@@ -140,8 +145,15 @@ class Service:
             stack.callback(server.stop)
             log.info("listens", host=setting.address[0], port=server.port, healthPort=server.health_port)
 
+    def _stand_aside(self) -> None:
+        """Answer probes alone, once everything else has ended."""
+        if self._has_made_way:
+            log.info("stands aside", seconds=STAND_ASIDE_S)
+            self._stopping.wait(STAND_ASIDE_S)
+
     def _run_on_kubernetes(self, stack: ExitStack) -> None:
         loaded = self._loaded
+        stack.callback(self._stand_aside)
         store = open_store(loaded)
         stack.callback(store.close)
         self._health.remark = attend(store, self._metrics.store)
@@ -191,9 +203,8 @@ class Service:
         setting = self._loaded.settings.leader_election
         if not setting.enabled:
             return None
-        lease = KubernetesLease(world.lease_api, world.namespace, f"htas-{self._loaded.policy.cluster}")
         timing = Timing(setting.lease_duration, setting.renew_deadline, setting.retry_period)
-        leadership = Leadership(lease, f"{identity()}_{token_hex(4)}", timing)
+        leadership = Leadership(world.lease(), f"{identity()}_{token_hex(4)}", timing)
         leadership.start()
         return leadership
 
@@ -262,7 +273,7 @@ class Service:
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
         def may_go_on() -> bool:
-            return leadership is None or leadership.is_leader
+            return leadership is None or (leadership.is_leader and not leadership.successor)
 
         meter = Meter(daemon.ports.store)
         board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
@@ -284,7 +295,11 @@ class Service:
             finally:
                 self._moves.requests = None
                 self._searches.open_for(None)
-        if not may_go_on():
+        if leadership is not None and leadership.is_leader and leadership.successor:
+            self._metrics.leads(False)
+            self._has_made_way = True
+            log.info("makes way", successor=leadership.successor)
+        elif not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
 

@@ -12,6 +12,8 @@ from htas.model.resources import Resources
 CLUSTER_LABEL = "htas.io/cluster"
 CLAIM_LABEL = "htas.io/claim"
 GROUP_LABEL = "htas.io/group"
+OWN_LABELS = (CLUSTER_LABEL, CLAIM_LABEL, GROUP_LABEL)
+"""What makes a node ours."""
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"

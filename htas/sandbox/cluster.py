@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from htas.model.constraints import Taint
-from htas.model.nodes import DRAINING_TAINT, Node
+from htas.model.nodes import DRAINING_TAINT, OWN_LABELS, Node
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
 from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended
@@ -150,6 +150,13 @@ class SandboxCluster:
         known = self._node(node)
         new = tuple(taint for taint in taints if taint not in known.taints)
         self._set_node(msgspec.structs.replace(known, labels={**known.labels, **labels}, taints=known.taints + new))
+
+    def disown_node(self, node: str) -> None:
+        self.faults.strike("disown_node")
+        known = self._nodes.get(node)
+        if known is not None:
+            labels = {label: text for label, text in known.labels.items() if label not in OWN_LABELS}
+            self._set_node(msgspec.structs.replace(known, labels=labels))
 
     def delete_node(self, node: str) -> None:
         self.faults.strike("delete_node")

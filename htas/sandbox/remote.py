@@ -179,6 +179,9 @@ class RemoteCluster:
     def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
         self._call("cluster.set_up_node", node, dict(labels), list(taints))
 
+    def disown_node(self, node: str) -> None:
+        self._call("cluster.disown_node", node)
+
     def delete_node(self, node: str) -> None:
         self._call("cluster.delete_node", node)
 

@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "cluster.preempt": (lambda world: world.cluster.preempt, (Pod, str), None),
     "cluster.set_draining": (lambda world: world.cluster.set_draining, (str, bool), None),
     "cluster.set_up_node": (lambda world: world.cluster.set_up_node, (str, dict[str, str], list[Taint]), None),
+    "cluster.disown_node": (lambda world: world.cluster.disown_node, (str,), None),
     "cluster.delete_node": (lambda world: world.cluster.delete_node, (str,), None),
     "announcer.tell": (lambda world: world.announcer.tell, (list[News],), None),
     "announcer.mark_waiting": (lambda world: world.announcer.mark_waiting, (Pod, str), None),

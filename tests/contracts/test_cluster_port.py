@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from htas.model.constraints import Effect, Taint
-from htas.model.nodes import DRAINING_TAINT
+from htas.model.nodes import DRAINING_TAINT, OWN_LABELS
 from htas.model.pods import Phase, Pod
 from htas.ports import ConflictError, NotFoundError
 from tests.builders import make_pod
@@ -164,6 +164,17 @@ def test_setting_up_a_node_adds_to_what_it_has_and_may_be_repeated(universe: Uni
     assert found.labels["kubernetes.io/hostname"] == "a"
     assert found.is_draining
     assert [each for each in found.taints if each.key == "dedicated"] == [taint]
+
+
+def test_a_disowned_node_loses_our_labels_alone(universe: Universe) -> None:
+    universe.cluster.set_up_node("a", {**dict.fromkeys(OWN_LABELS, "x"), "team": "y"})
+    for _ in range(2):
+        universe.cluster.disown_node("a")
+    found = next(node for node in universe.cluster.observe().nodes if node.name == "a")
+    assert not set(OWN_LABELS) & set(found.labels)
+    assert found.labels["team"] == "y"
+    assert found.labels["kubernetes.io/hostname"] == "a"
+    universe.cluster.disown_node("nobody")
 
 
 def test_a_node_that_is_gone_cannot_be_set_up(universe: Universe) -> None:

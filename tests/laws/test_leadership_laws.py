@@ -13,6 +13,8 @@ from tests.unit.daemon.in_memory_lease import InMemoryLease
 
 TIMING = Timing(lease_s=15.0, renew_s=10.0, retry_s=2.0)
 WHO = st.integers(0, 2)
+INSISTING = 2
+"""This one is a command: it asks whoever leads to make way."""
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("attempt"), WHO),
@@ -38,7 +40,12 @@ class Candidates:
     def _born_anew(self, i: int) -> Leadership:
         self._born += 1
         return Leadership(
-            self.lease, f"{i}_{self._born}", TIMING, clock=lambda: self.now + self._ahead_s[i], wall=lambda: self.now
+            self.lease,
+            f"{i}_{self._born}",
+            TIMING,
+            clock=lambda: self.now + self._ahead_s[i],
+            wall=lambda: self.now,
+            insists=i == INSISTING,
         )
 
     def take(self, step: tuple[str, float]) -> None:

@@ -7,6 +7,7 @@ end is then played by ending its processes. It never makes any.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,17 @@ BUSY_CPU = "1100m"
 """Of the two cores that a node offers here: enough for it not to be emptied itself."""
 
 
-def own(world: World, namespace: str = "default", group: str = "batch", cluster: str = "trial") -> None:
-    """Record both nodes as machines of ours, and label them so."""
+def own(
+    world: World,
+    namespace: str = "default",
+    group: str = "batch",
+    cluster: str = "trial",
+    only: Sequence[str] = NAMES,
+) -> None:
+    """Record both nodes as machines of ours, and label them so; or some of them."""
     provider = KwokProvider(world.cluster.api, cluster, namespace, 0.0, Faults(never_registers=1.0))
     now = time.time()
-    for name in NAMES:
+    for name in only:
         claim = NodeClaim(name, group, FLAVOUR, ClaimState.WANTED, now, now)
         resources = Resources(cpu_m=2000, memory_bytes=4 << 30, pods=110)
         flavour = Flavour(name=FLAVOUR, capacity=resources, nanos_per_hour=1)

@@ -17,7 +17,7 @@ command -v mvn >/dev/null || missing+=(maven)
 [[ $EUID -eq 0 ]] || { echo "cassandra-packages: not root; install: ${missing[*]}" >&2; exit 1; }
 export DEBIAN_FRONTEND=noninteractive
 begun=$SECONDS log=$(mktemp)
-if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+if ! { apt-get update -qq && apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
   exit 1
 fi

@@ -10,7 +10,7 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   [[ $EUID -eq 0 ]] || { echo "nodes-packages: not root; install: ${missing[*]}" >&2; exit 1; }
   export DEBIAN_FRONTEND=noninteractive
   log=$(mktemp)
-  if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  if ! { apt-get update -qq && apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     exit 1
   fi

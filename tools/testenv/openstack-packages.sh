@@ -16,7 +16,7 @@ if [[ ! -e $policy ]]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 begun=$SECONDS log=$(mktemp)
-if ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
+if ! { apt-get update -qq && apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2
   exit 1
 fi

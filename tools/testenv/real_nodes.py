@@ -56,6 +56,11 @@ class RealNodes:
     def address(self, node: str) -> str:
         return f"{self._net}.0.{11 + NAMES.index(node)}"
 
+    @property
+    def gateway(self) -> str:
+        """Where nodes and pods reach this machine; the API server is on its port 6443."""
+        return f"{self._net}.0.1"
+
     @contextmanager
     def registry(self) -> Iterator[str]:
         """An OCI registry for as long as the context lasts; its url."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from threading import Event
@@ -17,7 +18,7 @@ from htas.adapters.kubernetes.objects import SELECTED_NODE
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import Watching, list_into
 from htas.model.constraints import Taint
-from htas.model.nodes import DRAINING_TAINT
+from htas.model.nodes import DRAINING_TAINT, OWN_LABELS
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterView
 from htas.ports import ConflictError, NotFoundError, NotYetError, PermanentError, TransientError
@@ -185,6 +186,10 @@ class KubernetesCluster:
     def set_up_node(self, node: str, labels: Mapping[str, str], taints: Sequence[Taint] = ()) -> None:
         self._change(node, partial(_setting_up, labels=labels, taints=taints))
 
+    def disown_node(self, node: str) -> None:
+        with suppress(NotFoundError):
+            self._change(node, _disowning)
+
     def _change(self, node: str, change_of: Callable[[dict[str, object]], dict[str, object] | None]) -> None:
         """Read, change and write with the version that was read: others' taints are never lost."""
         for attempt in range(CONFLICTS):
@@ -239,6 +244,14 @@ def _setting_up(
         "metadata": {**_as_read(found), "labels": missing},
         **({"spec": {"taints": borne + new}} if new else {}),
     }
+
+
+def _disowning(found: dict[str, object]) -> dict[str, object] | None:
+    """The merge patch that takes our labels off; None: there are none."""
+    metadata = found["metadata"]
+    assert isinstance(metadata, dict)
+    ours = {label: None for label in OWN_LABELS if label in (metadata.get("labels") or {})}
+    return {"metadata": {**_as_read(found), "labels": ours}} if ours else None
 
 
 def taint_manifest(taint: Taint) -> dict[str, str]:

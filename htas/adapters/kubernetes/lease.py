@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.ports import LeaseRecord, NotFoundError
 
+SUCCESSOR = "htas.io/make-way-for"
+"""The annotation by which a command asks the leader for the lease."""
 _MICROSECONDS = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class _Meta(msgspec.Struct):
     name: str
     resourceVersion: str = ""  # noqa: N815 # the API's own name
+    annotations: dict[str, str] = {}
 
 
 class _Spec(msgspec.Struct, rename="camel", frozen=True):
@@ -52,13 +56,15 @@ class KubernetesLease:
             renewed_at=_instant(spec.renew_time),
             transitions=spec.lease_transitions or 0,
             version=lease.metadata.resourceVersion,
+            successor=lease.metadata.annotations.get(SUCCESSOR, ""),
         )
 
     def write(self, record: LeaseRecord) -> LeaseRecord:
-        body = {
+        marks = {"annotations": {SUCCESSOR: record.successor}} if record.successor else {}
+        body: dict[str, Any] = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {"name": self._name, "namespace": self._namespace, **marks},
             "spec": {
                 "holderIdentity": record.holder,
                 "leaseDurationSeconds": max(1, round(record.duration_s)),
@@ -68,12 +74,18 @@ class KubernetesLease:
             },
         }
         if record.version:
-            body["metadata"] = {"name": self._name, "namespace": self._namespace, "resourceVersion": record.version}
+            body["metadata"] |= {"resourceVersion": record.version}
             answer = self._api.put(f"{self._path}/{part(self._name)}", body)
         else:
             answer = self._api.post(self._path, body)
         written = msgspec.json.decode(answer, type=_Lease)
         return msgspec.structs.replace(record, version=written.metadata.resourceVersion)
+
+    def delete(self, record: LeaseRecord) -> None:
+        try:
+            self._api.delete(f"{self._path}/{part(self._name)}", {"preconditions": {"resourceVersion": record.version}})
+        except NotFoundError:
+            return
 
 
 def _instant(text: str | None) -> float:

@@ -294,3 +294,21 @@ def test_an_empty_object_is_no_dump(files: tuple[Path, Path]) -> None:
 def test_it_runs_as_a_module(module: str) -> None:
     ended = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (0, f"htas {htas.__version__}\n"), ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        pytest.param((), "--all and --keep", id="neither to go nor to stay"),
+        pytest.param(("--all", "--keep"), "--all and --keep", id="both"),
+        pytest.param(("--all", "--yes", "--timeout", "15"), "--timeout", id="a time without a unit"),
+        pytest.param(("--all",), "--yes", id="nobody there to be asked"),
+        pytest.param(("--keep", "--yes"), "is the sandbox", id="a world that ends with its machines"),
+    ],
+)
+def test_handing_back_is_refused_before_anything_is_touched(
+    options: tuple[str, ...], complaint: str, files: tuple[Path, Path]
+) -> None:
+    result = htas_says("handback", "--config", files[0], *options)
+    assert result.exit_code == 2, result.stderr
+    assert complaint in result.stderr

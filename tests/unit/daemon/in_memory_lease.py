@@ -29,6 +29,11 @@ class InMemoryLease:
         self._maybe_lose("lose_answers")
         return self.record
 
+    def delete(self, record: LeaseRecord) -> None:
+        if self.record is not None and self.record.version != record.version:
+            raise ConflictError("somebody else was first")
+        self.record = None
+
     def _maybe_lose(self, kind: str) -> None:
         left = getattr(self, kind)
         if left:

@@ -26,9 +26,9 @@ def clock() -> Clock:
     return Clock()
 
 
-def candidate(lease: InMemoryLease, name: str, clock: Clock, ahead_s: float = 0.0) -> Leadership:
+def candidate(lease: InMemoryLease, name: str, clock: Clock, ahead_s: float = 0.0, **more: bool) -> Leadership:
     """One whose own clock is ahead: clocks of different machines need not agree."""
-    return Leadership(lease, name, TIMING, clock=lambda: clock.now + ahead_s, wall=lambda: clock.now)
+    return Leadership(lease, name, TIMING, clock=lambda: clock.now + ahead_s, wall=lambda: clock.now, **more)
 
 
 def test_the_first_to_come_leads_and_goes_on_leading(clock: Clock) -> None:
@@ -163,3 +163,90 @@ def test_terms_tell_whether_somebody_else_led_in_between(clock: Clock) -> None:
     last.attempt()
     assert last.is_leader
     assert last.previous_term != again.term
+
+
+def test_a_leader_makes_way_for_who_insists_and_nobody_else_steps_in(clock: Clock) -> None:
+    lease = InMemoryLease()
+    one, other = candidate(lease, "one", clock), candidate(lease, "other", clock)
+    command = candidate(lease, "command", clock, insists=True)
+    assert one.attempt()
+    assert not other.attempt()
+    assert not command.attempt(), "it has asked"
+    assert one.attempt(), "it leads on until its cycle is over"
+    assert one.successor == "command"
+    one.stop()
+    clock.now += 2.0
+    assert not other.attempt()
+    assert command.attempt()
+    assert command.successor == ""
+    assert not other.attempt()
+
+
+def test_what_the_leader_writes_meanwhile_goes_first_and_it_is_asked_again(clock: Clock) -> None:
+    class Busy(InMemoryLease):
+        """Its leader renews between every read and write of another."""
+
+        is_busy = True
+
+        def read(self):  # type: ignore[no-untyped-def] # as the port has it
+            found = super().read()
+            if self.is_busy and found is not None:
+                super().write(found)
+            return found
+
+    lease = Busy()
+    one, command = candidate(lease, "one", clock), candidate(lease, "command", clock, insists=True)
+    lease.is_busy = False
+    assert one.attempt()
+    lease.is_busy = True
+    assert not command.attempt()
+    assert lease.record is not None
+    assert lease.record.successor == ""
+    lease.is_busy = False
+    assert not command.attempt()
+    assert one.attempt()
+    assert one.successor == "command"
+
+
+def test_who_was_asked_for_and_never_came_is_waited_for_no_longer_than_a_lease(clock: Clock) -> None:
+    lease = InMemoryLease()
+    one, other = candidate(lease, "one", clock), candidate(lease, "other", clock)
+    assert one.attempt()
+    candidate(lease, "command", clock, insists=True).attempt()
+    assert one.attempt()
+    one.stop()
+    assert not other.attempt()
+    clock.now += 14.9
+    assert not other.attempt()
+    clock.now += 0.1
+    assert other.attempt()
+    assert other.successor == "", "the one it was kept for has lost its claim"
+
+
+def test_a_lease_that_is_retired_is_gone_and_stand_bys_hold_back(clock: Clock) -> None:
+    lease = InMemoryLease()
+    other = candidate(lease, "other", clock)
+    command = candidate(lease, "command", clock, insists=True)
+    assert command.attempt()
+
+    def pause(seconds: float) -> None:
+        clock.now += seconds
+        assert not other.attempt()
+
+    command.retire(60.0, pause)
+    assert lease.record is None
+    assert not command.is_leader
+    clock.now += 59.9
+    assert not other.attempt()
+    clock.now += 0.1
+    assert other.attempt()
+
+
+def test_a_lease_that_was_lost_is_not_removed(clock: Clock) -> None:
+    lease = InMemoryLease()
+    command = candidate(lease, "command", clock, insists=True)
+    assert command.attempt()
+    clock.now += 15.0
+    with pytest.raises(TransientError, match="lost"):
+        command.retire(60.0, lambda seconds: None)
+    assert lease.record is not None

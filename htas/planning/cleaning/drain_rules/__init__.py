@@ -17,6 +17,7 @@ from htas.planning.cleaning.drain_rules import (
     not_movable,
     not_safe_to_evict,
     on_completion,
+    opted_out,
     replica_count,
     replicated,
     safe_to_evict,
@@ -47,7 +48,11 @@ RULES: tuple[Rule, ...] = (
 
 def judge(pod: Pod, context: Context) -> Verdict:
     """What the rules say of a pod on a node to be emptied."""
-    for rule in RULES:
+    return _first(RULES, pod, context)
+
+
+def _first(rules: tuple[Rule, ...], pod: Pod, context: Context) -> Verdict:
+    for rule in rules:
         verdict = rule(pod, context)
         if verdict is not None:
             return verdict
@@ -71,6 +76,30 @@ def judge_all(pod: Pod, context: Context) -> list[Verdict]:
         if rule is safe_to_evict.judge:  # it speaks for those behind it
             break
     return held
+
+
+HANDING_BACK: tuple[Rule, ...] = (
+    mirror.judge,
+    long_terminating.judge,
+    daemon_set.judge,
+    do_not_disrupt.judge,
+    opted_out.judge,
+    safe_to_evict.judge,
+    on_completion.judge,
+    replicated.judge,
+    not_safe_to_evict.judge,
+    local_storage.judge,
+)
+"""What holds a pod even where an operator gives its machine back: what it was promised, and what would be lost.
+
+Left out is what asks whether a move is worth it (services that did not opt in, few replicas), or that a pod be placed
+elsewhere by HTAS, and kube-system: its pods are evicted as `kubectl drain` does. Budgets are left to the Eviction API.
+"""
+
+
+def judge_handing_back(pod: Pod, context: Context) -> Verdict:
+    """What the rules say of a pod on a machine that an operator gives back."""
+    return _first(HANDING_BACK, pod, context)
 
 
 PROMISES: tuple[Rule, ...] = (

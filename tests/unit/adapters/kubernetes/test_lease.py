@@ -148,3 +148,28 @@ def test_names_are_no_paths() -> None:
         api = ApiServer(server.access(), RateLimit(1e9, 10**9))
         assert KubernetesLease(api, "a/b", "../c").read() is None
         assert server.requests[0].path == "/apis/coordination.k8s.io/v1/namespaces/a%2Fb/leases/..%2Fc"
+
+
+def test_who_asks_the_holder_to_make_way_is_an_annotation_that_goes_with_it() -> None:
+    with leasing(Stored()) as (lease, server):
+        record = lease.write(LeaseRecord("one", 15.0, 1.0, 1.0))
+        asked = lease.write(msgspec.structs.replace(record, successor="command"))
+        found = lease.read()
+        assert found == asked
+        assert found.successor == "command"
+        lease.write(msgspec.structs.replace(found, holder="command", successor=""))
+        again = lease.read()
+    assert again is not None
+    assert (again.holder, again.successor) == ("command", "")
+    assert server.requests[1].body["metadata"]["annotations"] == {"htas.io/make-way-for": "command"}
+
+
+def test_a_lease_is_removed_as_it_was_read_and_gone_already_is_done() -> None:
+    answers = iter([Answer(body={}), refusal(404), refusal(409, "Conflict")])
+    with leasing(lambda _: next(answers)) as (lease, server):
+        lease.delete(RECORD)
+        lease.delete(RECORD)
+        with pytest.raises(ConflictError):
+            lease.delete(RECORD)
+    assert (server.requests[0].method, server.requests[0].path) == ("DELETE", f"{LEASES}/htas-x")
+    assert server.requests[0].body == {"preconditions": {"resourceVersion": "7"}}

@@ -1,0 +1,59 @@
+"""`htas handback`: what an operator says before HTAS is uninstalled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+from rich.table import Table
+
+from htas.cli.console import InputError, escaped
+from htas.config.loader import Loaded
+from htas.config.values import seconds
+from htas.daemon.handing_back import Handback
+from htas.execution.handing_back import Left
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for. `timeout_s` in seconds; `namespace` None: as configured."""
+
+    keeps: bool
+    namespace: str | None
+    timeout_s: float
+    needs_lease: bool
+
+    def question(self, cluster: str) -> str:
+        if self.keeps:
+            return f"Let go of every machine of cluster {cluster}? They run on, billed, and nobody returns them."
+        return f"Evict what runs on every machine that HTAS bought for cluster {cluster}, and return them?"
+
+
+def span_of(text: str, option: str) -> float:
+    """Seconds of a duration given on the command line."""
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
+    """Do it, telling each step; what is left. Raises InputError on a sandbox, whose machines end with it."""
+    if loaded.sandbox is not None:
+        raise InputError("provider: is the sandbox, whose machines end with it; there is nothing to hand back")
+    running = Handback(loaded, typer.echo, wish.timeout_s, wish.namespace, wish.needs_lease)
+    left = running.keep() if wish.keeps else running.give_back()
+    if not left:
+        typer.echo("done: " + ("the machines are nobody's now" if wish.keeps else "no machine of ours is left"))
+    return left
+
+
+def left_view(left: Sequence[Left]) -> Table:
+    """What could not be handed back, and why."""
+    table = Table(title="not handed back", title_justify="left")
+    table.add_column("machine")
+    table.add_column("why")
+    for each in sorted(left, key=lambda each: each.machine):
+        table.add_row(escaped(each.machine), escaped(each.why))
+    return table

@@ -1,0 +1,49 @@
+"""`htas handback`: the command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from htas.cli.console import InputError, told
+from htas.cli.console import out as stdout
+from htas.cli.options import Config
+from htas.config.loader import load_configuration
+
+
+def handback(
+    config: Config,
+    give_all: Annotated[
+        bool, typer.Option("--all", help="Empty every machine that HTAS bought, within disruption budgets; return it.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Let the machines run on as nobody's: their nodes lose HTAS's labels.")
+    ] = False,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="HTAS's own; else kubernetes.namespace, else this context's."),
+    ] = None,
+    timeout: Annotated[str, typer.Option("--timeout", help="When to stop waiting, such as 15m.")] = "15m",
+    without_lease: Annotated[
+        bool, typer.Option("--without-lease", help="Go on where no lease is: no daemon runs.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Give every machine back, or let go of them: what to do before HTAS is uninstalled."""
+    from htas.cli.handback import Wish, handed_back, left_view, span_of
+
+    with told():
+        if give_all == keep:
+            raise InputError("name one of --all and --keep: are the machines to go, or to stay?")
+        wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease)
+        loaded = load_configuration(config)
+        if not yes and not sys.stdin.isatty():
+            raise InputError("--yes: nobody is there to be asked; say it where this is meant")
+        if not yes and not typer.confirm(wish.question(loaded.policy.cluster), err=True):
+            raise InputError("nothing was done")
+        left = handed_back(loaded, wish)
+    if left:
+        stdout.print(left_view(left))
+        raise typer.Exit(1)

@@ -1,0 +1,224 @@
+"""Handing machines back because an operator says so: all of them closed, emptied by the Eviction API, and released.
+
+Nothing is placed meanwhile: what is evicted waits for whoever schedules it. A machine that a promise holds is not
+touched, since half an emptied machine costs as much as a full one; it is told, and so is whatever does not go in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from htas.execution.calls import Call, Calls
+from htas.execution.draining import SYSTEM_CRITICAL
+from htas.execution.machines import Machines, nodes_of_claims
+from htas.execution.outcomes import attempted
+from htas.execution.ports import Ports
+from htas.execution.taking_over import take_over
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, MigrationMethod, Policy, grace_of
+from htas.model.reasons import Blocking
+from htas.model.record import Outcome, OutcomeStatus
+from htas.model.snapshot import ClusterView
+from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
+from htas.planning.cleaning.drain_rules.rule import Context
+from htas.planning.cleaning.ledger import BudgetLedger
+
+HANDED_BACK = "handed back"
+LEAVING = "it is on its way out"
+MAY_BE_CLOSED = (ClaimState.REGISTERED, ClaimState.READY)
+
+
+class Left(msgspec.Struct, frozen=True):
+    """A machine that is not gone yet, by its node or claim, and why. `is_held`: waiting alone will not help."""
+
+    machine: str
+    why: str
+    is_held: bool = False
+
+
+@dataclass(slots=True)
+class HandingBack:
+    """One step at a time. `own_pod` (namespace/name) is the pod this runs in, if any: its machine cannot go."""
+
+    ports: Ports
+    calls: Calls
+    policy: Policy
+    machines: Machines
+    own_pod: str = ""
+    left: tuple[Left, ...] = ()
+    """What is not gone, as of the last step."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left, or nothing that another step would change."""
+        return all(each.is_held for each in self.left)
+
+    def begin(self) -> list[Outcome]:
+        """Drop what was still intended: nothing is bought any more, and no drain of before is gone on with."""
+        return take_over(self.ports, self.machines)
+
+    def step(self) -> list[Outcome]:
+        """Take every machine of ours as far as it can go now.
+
+        Raises what cluster, cloud and journal raise where they cannot be read: the next step tries again.
+        """
+        view, instances = self.ports.cluster.observe(), tuple(self.ports.provider.instances())
+        outcomes = self.machines.reconcile(view, instances)
+        ours = {each.claim: each for each in instances if each.cluster == self.policy.cluster and each.claim}
+        nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
+        left: list[Left] = []
+        emptying: list[tuple[NodeClaim, Node]] = []
+        for claim in self.ports.store.claims():
+            node = nodes.pop(claim.id, None)
+            if self._is_leaving(claim):
+                left.append(Left(node.name if node is not None else claim.id, LEAVING))
+            elif node is None:
+                left.append(Left(claim.id, self._end(claim, outcomes)))
+            elif (held := self._promise(node, view)) is not None:
+                left.append(held)
+            else:
+                emptying.append((claim, node))
+        known = {claim.id for claim in self.ports.store.claims()}
+        left += [Left(claim, LEAVING) for claim in ours if claim not in known and claim not in nodes]
+        left += [_without_claim(node, claim in ours) for claim, node in nodes.items()]
+        outcomes += self._close(emptying)
+        left += self._empty(emptying, view, outcomes)
+        self.left = tuple(left)
+        return [*outcomes, *self.calls.done(), *self.machines.cloud.answers()]
+
+    def give_up(self) -> list[Outcome]:
+        """Open what is closed and has not left: work may run there again."""
+        outcomes = []
+        claims = {claim.id: claim for claim in self.ports.store.claims()}
+        for node in self.ports.cluster.observe().nodes:
+            claim = claims.get(node.claim or "")
+            if node.cluster != self.policy.cluster or not node.is_draining:
+                continue
+            if claim is not None and self._is_leaving(claim):
+                continue
+            outcomes.append(attempted("open", node.name, partial(self._open, node, claim)))
+        return outcomes
+
+    def _open(self, node: Node, claim: NodeClaim | None) -> None:
+        self.ports.cluster.set_draining(node.name, False)
+        if claim is not None and claim.state is ClaimState.DRAINING:
+            self.machines.put(claim, ClaimState.READY, "not handed back")
+
+    def _is_leaving(self, claim: NodeClaim) -> bool:
+        is_asked = claim.leaving_since is not None or claim.id in self.machines.cloud.under_way
+        return is_asked or claim.state is ClaimState.FAILED
+
+    def _end(self, claim: NodeClaim, outcomes: list[Outcome]) -> str:
+        """A machine without a node is not waited for. What it is told as."""
+        if claim.state is not ClaimState.WANTED:  # one whose order was lost is ended by the take-over
+            ending = partial(self.machines.put, claim, ClaimState.FAILED, HANDED_BACK)
+            outcomes.append(attempted("end", claim.id, ending, "it has no node"))
+        return "it has no node and is being removed"
+
+    def _promise(self, node: Node, view: ClusterView) -> Left | None:
+        """What holds a node, in words; None: it may be emptied."""
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            return Left(node.name, f"it is annotated {SCALE_DOWN_DISABLED}", is_held=True)
+        group = self.policy.group(node.group)
+        rules = group.cleaning if group is not None else CleaningRules()
+        rules = msgspec.structs.replace(rules, migration=MigrationMethod.EVICT)  # nobody is moved with their progress
+        context = Context(rules, BudgetLedger(view.budgets), self.ports.clock.now())
+        for pod in self._pods_of(node, view):
+            if pod.key == self.own_pod:
+                return Left(node.name, f"{pod.key} runs on it, which hands back", is_held=True)
+            verdict = drain_rules.judge_handing_back(pod, context)
+            if verdict.waits:
+                return Left(node.name, verdict.message)
+            if verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB) and not pod.is_terminating:
+                return Left(node.name, f"{verdict.blocked}: {verdict.message}", is_held=True)
+        return None
+
+    def _pods_of(self, node: Node, view: ClusterView) -> list[Pod]:
+        """Pods that must leave before a machine goes."""
+        now = self.ports.clock.now()
+        return [
+            pod
+            for pod in view.pods
+            if pod.node == node.name and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
+        ]
+
+    def _close(self, emptying: Iterable[tuple[NodeClaim, Node]]) -> list[Outcome]:
+        """All at once, before anybody is evicted: else they would land on the next machine to be emptied."""
+        calls: list[Call] = []
+        for claim, node in emptying:
+            if not node.is_unschedulable:  # somebody else's cordon is closed enough, and stays theirs
+                closing = partial(self.ports.cluster.set_draining, node.name, True)
+                calls.append(partial(attempted, "close", node.name, closing, "takes no pods any more"))
+            if claim.state in MAY_BE_CLOSED:
+                self.machines.put(claim, ClaimState.DRAINING, HANDED_BACK)
+        return self.calls.all(calls)
+
+    def _empty(
+        self, emptying: Sequence[tuple[NodeClaim, Node]], view: ClusterView, outcomes: list[Outcome]
+    ) -> list[Left]:
+        """Release what is empty, and evict from the rest; what is left of it."""
+        left: list[Left] = []
+        calls: list[Call] = []
+        is_moving = bool(self.ports.migration.moving())
+        for claim, node in emptying:
+            pods = self._pods_of(node, view)
+            if not node.is_unschedulable or claim.state is not ClaimState.DRAINING:
+                left.append(Left(node.name, "it is being closed"))  # who came until then shows in the next view
+            elif not pods:
+                self.machines.release(claim)
+                left.append(Left(node.name, LEAVING))
+            elif is_moving:
+                left.append(Left(node.name, "moves under way are finished first"))
+            else:
+                calls += self._evictions(node, pods)
+        evicted = self.calls.all(calls)
+        outcomes += evicted
+        refused = {each.subject: each.message for each in evicted if each.status is not OutcomeStatus.DONE}
+        told = {each.machine for each in left}
+        rest = [node for _, node in emptying if node.name not in told]
+        return left + [_waiting(node, self._pods_of(node, view), refused) for node in rest]
+
+    def _evictions(self, node: Node, pods: Sequence[Pod]) -> list[Call]:
+        """Of those who do not end yet, system-critical pods last."""
+        group = self.policy.group(node.group)
+        evict = self.ports.cluster.evict
+        return [
+            partial(attempted, "evict", pod.key, partial(evict, pod, grace_of(pod, group)), f"from {node.name}")
+            for pod in [pod for pod in pods if pod.priority < SYSTEM_CRITICAL] or pods
+            if not pod.is_terminating
+        ]
+
+
+def _waiting(node: Node, pods: Sequence[Pod], refused: Mapping[str, str]) -> Left:
+    """A node whose pods were evicted just now, or could not be."""
+    kept = [f"{pod.key}: {refused[pod.key]}" for pod in pods if pod.key in refused]
+    return Left(node.name, kept[0] if kept else f"pods on it that have not ended yet: {len(pods)}")
+
+
+def _without_claim(node: Node, has_machine: bool) -> Left:
+    """A node of ours that no open claim stands behind: its machine is going, or the cloud lists none."""
+    if has_machine or not node.is_ready:
+        return Left(node.name, LEAVING)
+    return Left(node.name, "it is Ready, but the cloud lists no machine for it", is_held=True)
+
+
+def forget(ports: Ports, policy: Policy) -> list[Outcome]:
+    """Let every machine of ours run on as nobody's: its node is opened and bears none of our labels any more."""
+    return [
+        attempted("forget", node.name, partial(_forget, ports, node), "it runs on")
+        for node in ports.cluster.observe().nodes
+        if node.cluster == policy.cluster
+    ]
+
+
+def _forget(ports: Ports, node: Node) -> None:
+    if node.is_draining:
+        ports.cluster.set_draining(node.name, False)
+    ports.cluster.disown_node(node.name)
