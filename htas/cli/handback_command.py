@@ -9,8 +9,7 @@ import typer
 
 from htas.cli.console import InputError, told
 from htas.cli.console import out as stdout
-from htas.cli.options import Config
-from htas.config.loader import load_configuration
+from htas.cli.options import Config, configured
 
 
 def handback(
@@ -38,7 +37,7 @@ def handback(
         if give_all == keep:
             raise InputError("name one of --all and --keep: are the machines to go, or to stay?")
         wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease)
-        loaded = load_configuration(config)
+        loaded = configured(config)
         if not yes and not sys.stdin.isatty():
             raise InputError("--yes: nobody is there to be asked; say it where this is meant")
         if not yes and not typer.confirm(wish.question(loaded.policy.cluster), err=True):

@@ -16,16 +16,9 @@ from htas.cli import store_commands as stores
 from htas.cli.console import err as stderr
 from htas.cli.console import escaped, told, warn
 from htas.cli.console import out as stdout
-from htas.cli.explain import explain_node, explain_pod
 from htas.cli.forms import Export, Shell, SimulationForm
 from htas.cli.handback_command import handback
 from htas.cli.options import PLACES, VARIABLE, Config, configured
-from htas.cli.plan_view import plan_view
-from htas.cli.planning import plan_of, snapshot_of
-from htas.cli.simulate import SimulationForm
-from htas.cli.tables import Export, print_lines
-from htas.config.migration_files import unseen_files
-from htas.model.plan_document import plan_document
 from htas.model.policy import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
@@ -87,7 +80,9 @@ def plan(
     steady: Steady = False,
 ) -> None:
     """Print what htas would do, and change nothing."""
-    from htas.cli.planning import snapshot_of
+    from htas.cli.plan_view import plan_view
+    from htas.cli.planning import plan_of, snapshot_of
+    from htas.model.plan_document import plan_document
 
     with told():
         loaded = configured(config)
@@ -113,6 +108,7 @@ def optimize(
 ) -> None:
     """Search for a better placement of what runs and waits, and print it; nothing is changed."""
     from htas.cli import optimize as optimum
+    from htas.cli.planning import snapshot_of
 
     with told():
         loaded = configured(config)
@@ -130,7 +126,8 @@ def optimize(
 @explain_app.command("pod")
 def explain_a_pod(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
     """Why a pod is where it is, or waits."""
-    from htas.cli.planning import snapshot_of
+    from htas.cli.explain import explain_pod
+    from htas.cli.planning import plan_of, snapshot_of
 
     with told():
         loaded = configured(config)
@@ -142,7 +139,8 @@ def explain_a_pod(name: str, config: Config = None, dump: Dump = None, at: At = 
 @explain_app.command("node")
 def explain_a_node(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
     """Why a node stays, or goes."""
-    from htas.cli.planning import snapshot_of
+    from htas.cli.explain import explain_node
+    from htas.cli.planning import plan_of, snapshot_of
 
     with told():
         loaded = configured(config)
@@ -187,6 +185,7 @@ def check(
 ) -> None:
     """Check a configuration and its price file; every mistake is told at once."""
     from htas.cli import reports
+    from htas.config.migration_files import unseen_files
 
     with told():
         loaded = configured(config)
@@ -257,6 +256,7 @@ def simulate(
     """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
     from htas.cli import simulate as simulations
     from htas.cli.simulate_view import simulation_view
+    from htas.cli.tables import print_lines
 
     with told():
         answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())

@@ -13,7 +13,7 @@ from htas.config.loader import Loaded
 from htas.daemon.kubernetes_wiring import KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.remote_store import begin
-from htas.daemon.wiring import has_store, open_store
+from htas.daemon.stores import has_store, open_store
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, ParallelCalls
 from htas.execution.cloud_calls import CloudCalls

@@ -49,6 +49,8 @@ PARSED = {
     "htas explain node NAME --config htas.yaml --steady": CLUSTER,
     "htas run --config config/kwok.yaml": FOREVER,
     "htas run --config my.yaml": FOREVER,
+    "htas handback --all --config htas.yaml -n htas-system": CLUSTER,
+    "htas handback --keep --config htas.yaml -n htas-system": CLUSTER,
     "htas sandbox --config my.yaml --socket world.sock": FOREVER,
     "htas top --config htas.yaml --watch": FOREVER,
     "htas flavours --cloud NAME --write config/flavours/mine.yaml": CLOUD,
