@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from htas.config.serving import LoggingSetting
-from htas.daemon.logs import set_up_logs
+from htas.daemon.logs import MOST_ALIKE, Alike, set_up_logs
 
 FORMATS = ("json", "console")
 
@@ -44,3 +44,16 @@ def test_a_traceback_tells_where_and_no_local_variable(form: str) -> None:
 def _asks_with(token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     raise ValueError(f"the kubelet said no to {len(headers)} header")
+
+
+def test_of_many_warnings_alike_sixty_are_told_in_a_minute() -> None:
+    now = [0.0]
+    alike = Alike(lambda: now[0])
+    record = logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "Invalid HTTP request received.", (), None)
+    other = logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "another", (), None)
+    told = logging.LogRecord("htas", logging.INFO, "", 0, {"event": "bind"}, (), None)
+    assert [alike.filter(record) for _ in range(MOST_ALIKE + 5)] == [True] * MOST_ALIKE + [False] * 5
+    assert alike.filter(other)
+    assert all(alike.filter(told) for _ in range(1000)), "what is done is told as often as it is done"
+    now[0] = 60.0
+    assert alike.filter(record)
