@@ -132,7 +132,10 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
             "batchIdle": "100ms",
             "batchMax": "500ms",
         },
-        "lookAhead": "0s",  # trials count their machines, and none is to be bought ahead
+        # Trials count their machines: none is bought ahead, for none is company waited for, and jobs of seconds share.
+        "lookAhead": "0s",
+        "gatherFor": "0s",
+        "maxRentalLengthening": None,
         "limits": {"maxNodes": 100, "maxPricePerHour": "50"},
         "nodeGroups": [
             {"name": "services", "workload": "service", "cleaning": cleaning | {"migration": "evict"}},
