@@ -69,6 +69,11 @@ class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
         mine, theirs = self.amounts(), other.amounts()
         return Resources.of({name: mine.get(name, 0) - theirs.get(name, 0) for name in {**mine, **theirs}})
 
+    def at_least(self, other: Resources) -> Resources:
+        """The greater amount of each."""
+        mine, theirs = self.amounts(), other.amounts()
+        return Resources.of({name: max(mine.get(name, 0), theirs.get(name, 0)) for name in {**mine, **theirs}})
+
     def fits_in(self, room: Resources) -> bool:
         """Whether every amount asked for is there."""
         there = room.amounts()

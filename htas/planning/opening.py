@@ -197,8 +197,12 @@ def _sort_pods(
     """(pods with their row, pods to place, gated pods, pods nominated by a preemption); `seated` have slots."""
     placed: list[tuple[Pod, int]] = []
     waiting, gated, nominated = [], [], []
-    templates = {pod.uid: pod.requests for pod in snapshot.cluster.daemons or ()}
-    for pod in snapshot.cluster.pods:
+    view = snapshot.cluster
+    templates = {pod.uid: pod.requests for pod in _daemon_examples(view)} if view.daemons else {}
+    chosen = _nodes_of_volumes(view)
+    for pod in view.pods:
+        if chosen and pod.node is None:
+            pod = _nominated_by_volumes(pod, chosen)
         node = pod.node or snapshot.expected_binds.get(pod.key)
         if node is not None:
             row = table.row_of.get(node)
@@ -220,6 +224,27 @@ def _sort_pods(
         elif pod.scheduler == policy.scheduler_name or pod.is_unschedulable:
             waiting.append(pod)
     return placed, tuple(waiting), tuple(gated), tuple(nominated)
+
+
+def _nodes_of_volumes(view: ClusterView) -> dict[tuple[str, str], str]:
+    """Nodes by (namespace, claim) for which volumes are being made."""
+    return {
+        (claim.namespace, claim.name): claim.selected_node
+        for claim in view.volumes.claims
+        if claim.volume is None and claim.selected_node is not None
+    }
+
+
+def _nominated_by_volumes(pod: Pod, chosen: Mapping[tuple[str, str], str]) -> Pod:
+    """A pod whose volume is being made for a node has its room there, as kube-scheduler keeps it (Reserve to PreBind).
+
+    Else another took it meanwhile, and a volume of one node's own (topolvm) would be there for nothing.
+    """
+    for claim in pod.constraints.claims:
+        node = chosen.get((pod.namespace, claim))
+        if node is not None and pod.nominated_node is None:
+            return msgspec.structs.replace(pod, nominated_node=node)
+    return pod
 
 
 def _is_ours_to_bind(pod: Pod, policy: Policy) -> bool:
@@ -286,23 +311,35 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
 
 
 def _daemon_classes(view: ClusterView, book: ClassBook) -> list[PodClass]:
-    """One class for each DaemonSet, the most important first: what its template says a node will run.
-
-    Where nobody has said which DaemonSets there are (a dump without them), the newest of the pods that run speaks for
-    its DaemonSet; one that only waits may have been made by anybody, and asks for what it likes.
-    """
-    if view.daemons is not None:
-        examples = list(view.daemons)
-    else:
-        newest: dict[tuple[str, str], Pod] = {}
-        for pod in view.pods:
-            if pod.owner is not None and pod.is_daemon and pod.phase is Phase.RUNNING:
-                key = pod.namespace, pod.owner.name
-                if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
-                    newest[key] = pod
-        examples = [_unpinned(pod) for pod in newest.values()]
-    order = sorted(examples, key=lambda pod: (-pod.priority, pod.namespace, pod.owner.name if pod.owner else ""))
+    """One class for each DaemonSet, the most important first: what a new node will run of it."""
+    order = sorted(
+        _daemon_examples(view), key=lambda pod: (-pod.priority, pod.namespace, pod.owner.name if pod.owner else "")
+    )
     return [book.class_of(pod) for pod in order]
+
+
+def _daemon_examples(view: ClusterView) -> list[Pod]:
+    """What a node runs of each DaemonSet: as its template says, but as much as its newest pod that runs asks.
+
+    Admission may have added to the template (a LimitRange's defaults, a sidecar): a machine that is too small by that
+    would be bought again and again. A pod that only waits says nothing: anybody may have made it, and asked for what
+    they like. Where nobody has said which DaemonSets there are (a dump without them) those pods speak alone.
+    """
+    newest: dict[tuple[str, str, str], Pod] = {}
+    for pod in view.pods:
+        if pod.owner is not None and pod.is_daemon and pod.phase is Phase.RUNNING:
+            key = pod.namespace, pod.owner.name, pod.owner.uid
+            if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
+                newest[key] = pod
+    if view.daemons is None:
+        return [_unpinned(pod) for pod in newest.values()]
+    found = []
+    for meant in view.daemons:
+        owner = meant.owner
+        runs = newest.get((meant.namespace, owner.name, owner.uid)) if owner is not None else None
+        requests = meant.requests if runs is None else meant.requests.at_least(runs.requests)
+        found.append(msgspec.structs.replace(meant, requests=requests))
+    return found
 
 
 def _asks_what_its_template_asks(pod: Pod, templates: Mapping[str, Resources]) -> bool:

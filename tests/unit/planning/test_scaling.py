@@ -439,6 +439,38 @@ def test_templates_say_what_a_new_machine_runs_and_no_pods_do(said: str | None, 
     assert len(plan(snapshot, make_policy(flavours=[TWO_CORES]), NOW).launch) == machines
 
 
+@pytest.mark.parametrize(
+    ("phase", "machines"),
+    [
+        pytest.param(Phase.RUNNING, 4, id="what runs tells what admission added"),
+        pytest.param(Phase.PENDING, 2, id="what waits may have been made up"),
+    ],
+)
+def test_what_admission_added_to_a_template_counts_on_new_machines(phase: Phase, machines: int) -> None:
+    """A template without requests, and a pod of it that a LimitRange gave half a core: machines of two cores, four jobs of one."""
+    owner = Owner("DaemonSet", "agent", "real")
+    pods = [msgspec.structs.replace(agent("a", "500m", "n"), owner=owner, phase=phase)]
+    pods += [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
+    snapshot = make_snapshot([make_node("n", "500m")], pods)
+    template = msgspec.structs.replace(agent("agent", "0", None), owner=owner, uid="real")
+    snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, daemons=(template,)))
+    assert len(plan(snapshot, make_policy(flavours=[TWO_CORES]), NOW).launch) == machines
+
+
+def test_a_pod_whose_volume_is_being_made_for_a_node_keeps_its_room_there() -> None:
+    """As kube-scheduler does between Reserve and PreBind: a larger pod that comes meanwhile does not take it."""
+    claim = VolumeClaim("default", "data", storage_class="local", selected_node="n")
+    volumes = Volumes((), (claim,), (StorageClass("local", waits_for_first_consumer=True),))
+    early = make_pod("early", "1", "64Mi", constraints=Constraints(claims=("data",)))
+    late = make_pod("late", "1500m", "64Mi")
+    snapshot = make_snapshot([make_node("n", "2")], [late, early])
+    snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, volumes=volumes))
+    held = msgspec.structs.replace(snapshot, held_back={"default/early": NOW + 5})
+    none = make_policy(limits=Limits(max_nodes=0))
+    assert [(item.pod, item.node) for item in plan(snapshot, none, NOW).bind] == [("default/early", "n")]
+    assert [item.pod for item in plan(held, none, NOW).bind] == []
+
+
 def test_where_no_daemon_sets_are_known_those_that_wait_speak_for_none() -> None:
     waiting = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
     result = planned([agent("forged", "1800m", None), *waiting], make_policy(flavours=[TWO_CORES]))
