@@ -1,7 +1,7 @@
 """One listener: how long a client may take, how many there may be, and its certificate.
 
 A client that sends half a request, or reads its answer a byte at a time, costs a descriptor and a few kilobytes. So
-every step has a deadline, and of all connections the oldest without a whole request goes when a new one comes: a
+every step has a deadline, and when a new connection comes the oldest goes, first those without a whole request: a
 probe, which sends its request at once, is answered while thousands dawdle.
 """
 
@@ -113,19 +113,19 @@ class PunctualProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        was = self.cycle
+        was, waited = self.cycle, self.waits
         super().data_received(data)
-        if self.cycle is not was:
+        if self.cycle is not was and waited:
             self._within(self._limits.answer_s)
         elif self._deadline is None:  # the first bytes of another request
             self._within(self._limits.request_s)
 
     def on_response_complete(self) -> None:
-        was = self.cycle
-        if not self.transport.get_write_buffer_size():  # else it is written, but not taken yet
+        was, is_taken = self.cycle, not self.transport.get_write_buffer_size()
+        if is_taken:  # else it is written, but not taken yet: no later request that was sent before gives more time
             self._within(None)
         super().on_response_complete()  # may begin with the next request, sent before this was answered
-        if self.cycle is not was:
+        if self.cycle is not was and is_taken:
             self._within(self._limits.answer_s)
 
     @property
@@ -157,11 +157,10 @@ class PunctualProtocol(H11Protocol):
 
 
 def _make_room(connections: set[Any], most: int) -> None:
-    """Where there are as many as may be, the oldest that waits goes."""
+    """Where there are as many as may be, one goes: the oldest without a whole request, else the oldest of all."""
     if len(connections) >= most:
-        waiting = [each for each in connections if isinstance(each, PunctualProtocol) and each.waits]
-        if waiting:
-            min(waiting, key=lambda each: each.since).drop()
+        ours = [each for each in connections if isinstance(each, PunctualProtocol)]
+        min(ours, key=lambda each: (not each.waits, each.since)).drop()
 
 
 class _Loop(asyncio.SelectorEventLoop):

@@ -100,6 +100,19 @@ def test_in_a_crowd_of_dawdlers_the_oldest_goes_and_a_probe_is_answered(listener
     assert urllib3.request("GET", f"http://127.0.0.1:{listener.port}/", timeout=10.0).data == b"ok"
 
 
+def test_among_clients_that_take_no_answer_the_oldest_goes_and_a_probe_is_answered(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits(connections=8))
+    for _ in range(20):
+        connected(listeners, listener, GET.replace(b"/ ", b"/large "))
+    assert urllib3.request("GET", f"http://127.0.0.1:{listener.port}/", timeout=10.0).data == b"ok"
+
+
+def test_no_request_sent_ahead_gives_more_time_to_take_an_answer(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits(answer_s=0.3))
+    connected(listeners, listener, GET.replace(b"/ ", b"/large ") * 40)
+    until(lambda: listener.connections == 0, 3.0)
+
+
 def test_requests_one_after_the_other_go_over_one_connection(listeners: ExitStack) -> None:
     listener = listening(listeners, Limits())
     connection = connected(listeners, listener)

@@ -460,7 +460,7 @@ def test_what_admission_added_to_a_template_counts_on_new_machines(phase: Phase,
 def test_a_pod_whose_volume_is_being_made_for_a_node_keeps_its_room_there() -> None:
     """As kube-scheduler does between Reserve and PreBind: a larger pod that comes meanwhile does not take it."""
     claim = VolumeClaim("default", "data", storage_class="local", selected_node="n")
-    volumes = Volumes((), (claim,), (StorageClass("local", waits_for_first_consumer=True),))
+    volumes = Volumes((), (claim,), (StorageClass("local", "topolvm.io", waits_for_first_consumer=True),))
     early = make_pod("early", "1", "64Mi", constraints=Constraints(claims=("data",)))
     late = make_pod("late", "1500m", "64Mi")
     snapshot = make_snapshot([make_node("n", "2")], [late, early])
