@@ -62,8 +62,9 @@ check: $(STAMP) ## ruff, mypy --strict and the import contracts
 	$(BIN)/lint-imports --no-cache
 
 .PHONY: bench
-bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods
+bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods, and with 100 flavours
 	$(BIN)/python -m tools.bench.plan
+	$(BIN)/python -m tools.bench.many_flavours --sizes 100 --seeds 1
 
 .PHONY: format
 format: $(STAMP) ## let ruff put the code in its form

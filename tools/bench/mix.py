@@ -9,7 +9,7 @@ Table 7, and on a catalogue of forty whose prices are not linear. The other ways
 * one claim: pods first fit decreasing into claims that may become any flavour, each as cheap as it can be in the end
   (Karpenter's way).
 
-    python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1,2,3] [--workloads openb] [--trace PODS.csv]
+    python -m tools.bench.mix [--pods 10,20,100,500,2000] [--seeds 1-3] [--workloads openb] [--trace PODS.csv]
                               [--budget 2.5] [--csv FILE]
 
 A mix is "proved" by its own bound, "proved apart" where a model that shares nothing with it agrees.
@@ -40,6 +40,7 @@ from htas.planning.scaling.cheapest_mix.finish import Counts
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, pattern_of
 from htas.planning.scaling.cheapest_mix.mix import cheapest
 from tools.bench.mix_greedy import greedy_cost
+from tools.bench.numbers import numbers
 
 GIB = 2**30
 HOUR_S = 3600
@@ -224,14 +225,14 @@ def workloads(trace: Path) -> dict[str, Callable[[Random, int, Flavours], Pods]]
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--pods", default="10,20,100,500,2000")
-    options.add_argument("--seeds", default="1,2,3")
+    options.add_argument("--pods", type=numbers, default=[10, 20, 100, 500, 2000])
+    options.add_argument("--seeds", type=numbers, default=[1, 2, 3])
     options.add_argument("--workloads", default="Table 4,Table 4 rental,openb")
     options.add_argument("--trace", type=Path, default=SAMPLE)
     options.add_argument("--budget", type=float, default=2.5)
     options.add_argument("--csv", type=Path)
     given = options.parse_args()
-    sizes, seeds = [int(n) for n in given.pods.split(",")], [int(n) for n in given.seeds.split(",")]
+    sizes, seeds = given.pods, given.seeds
     made = {name: make for name, make in workloads(given.trace).items() if name in given.workloads.split(",")}
     catalogues = {"Table 7": table_7(), "forty": forty()}
     cases = [(name, c, n, seed) for name in made for c in catalogues for n in sizes for seed in seeds]
