@@ -33,4 +33,6 @@ def read_token(path: Path, at_least: int = 1) -> str:
 
 def shows(authorization: str, token: str) -> bool:
     """Whether a request's Authorization header shows a token; the comparison takes as long whatever is shown."""
-    return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())
+    scheme, _, shown = authorization.partition(" ")
+    is_same = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token.encode())
+    return is_same and scheme.lower() == "bearer"

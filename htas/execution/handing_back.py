@@ -19,7 +19,7 @@ from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, MigrationMethod, Policy, grace_of
 from htas.model.reasons import Blocking
@@ -124,8 +124,8 @@ class HandingBack:
 
     def _promise(self, node: Node, view: ClusterView) -> Left | None:
         """What holds a node, in words; None: it may be emptied."""
-        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            return Left(node.name, f"it is annotated {SCALE_DOWN_DISABLED}", is_held=True)
+        if node.held_by is not None:
+            return Left(node.name, f"it is annotated {node.held_by}", is_held=True)
         group = self.policy.group(node.group)
         rules = group.cleaning if group is not None else CleaningRules()
         rules = msgspec.structs.replace(rules, migration=MigrationMethod.EVICT)  # nobody is moved with their progress

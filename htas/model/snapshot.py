@@ -85,6 +85,8 @@ class Memory(msgspec.Struct, frozen=True):
     meant_for: Mapping[str, str] = {}
     consolidated_at: Mapping[str, float] = {}
     bought_for: Mapping[str, str] = {}
+    cleaned_at: float | None = None
+    """When nodes were last judged for emptying."""
 
 
 ENDED_KEPT = 1000

@@ -88,9 +88,15 @@ class Nominations:
             return bool(ending) and self._fits(nominee)
 
 
+SOON_S = 600.0
+"""Pods that have longer to end are not waited for (maxGracePeriod's default): a tenant may ask for centuries."""
+
+
 def ends_soon(pod: Pod, now: float) -> bool:
-    """Whether a pod on a node is on its way out, and its kubelet not silent about it."""
-    return pod.node is not None and pod.is_terminating and not is_overdue(pod, now)
+    """Whether a pod on a node is on its way out, for some minutes at most, and its kubelet not silent about it."""
+    if pod.node is None or pod.deleted_at is None or is_overdue(pod, now):
+        return False
+    return pod.grace_s <= SOON_S and pod.deleted_at - now <= SOON_S
 
 
 def _first(pod: Pod) -> tuple[float, float, str]:

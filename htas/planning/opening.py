@@ -208,11 +208,11 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif pod.is_daemon and not pod.is_terminating and not _is_ours_to_bind(pod, policy):
+        elif _is_a_daemon_sets(pod) and not pod.is_terminating:
             pinned = table.row_of.get(_pinned_to(pod) or "")
             if pinned is not None and _asks_what_its_template_asks(pod, templates):
                 placed.append((pod, pinned))
-        elif pod.is_terminating or pod.is_mirror:
+        elif pod.is_terminating or pod.is_mirror or (pod.is_daemon and pod.scheduler != policy.scheduler_name):
             continue
         elif pod.gates:
             gated.append(pod)
@@ -247,9 +247,9 @@ def _nominated_by_volumes(pod: Pod, chosen: Mapping[tuple[str, str], str]) -> Po
     return pod
 
 
-def _is_ours_to_bind(pod: Pod, policy: Policy) -> bool:
-    """A daemon pod of a custom controller with our scheduler's name: nobody else would bind it."""
-    return pod.scheduler == policy.scheduler_name and (pod.owner is None or pod.owner.kind != "DaemonSet")
+def _is_a_daemon_sets(pod: Pod) -> bool:
+    """Whether its controller says where it will run; an annotation that says as much (`is_daemon`) keeps no room."""
+    return pod.owner is not None and pod.owner.kind == "DaemonSet"
 
 
 def _count_running(

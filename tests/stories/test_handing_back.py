@@ -13,7 +13,7 @@ from htas.execution.handing_back import HandingBack, forget
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
-from htas.model.nodes import OWN_LABELS, SCALE_DOWN_DISABLED
+from htas.model.nodes import HOLDING, OWN_LABELS
 from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT
 from htas.model.policy import CleaningRules, NodeGroup, Workload
 from htas.model.record import Outcome
@@ -127,12 +127,13 @@ def test_what_only_thrift_would_spare_goes(disruption: dict[str, str]) -> None:
     assert not story.nodes
 
 
-def test_a_node_that_its_owner_protects_stays() -> None:
+@pytest.mark.parametrize("mark", HOLDING)
+def test_a_node_that_its_owner_protects_stays(mark: str) -> None:
     story = running(service("web", 1))
     (node,) = story.world.cluster.observe().nodes
     story.world.cluster.delete_node(node.name)
-    story.world.add_nodes([msgspec.structs.replace(node, annotations={SCALE_DOWN_DISABLED: "true"})])
-    assert SCALE_DOWN_DISABLED in Handover(story).run(60).why
+    story.world.add_nodes([msgspec.structs.replace(node, annotations={mark: "true"})])
+    assert mark in Handover(story).run(60).why
 
 
 def test_the_machine_that_it_runs_on_stays() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from htas.experiments.baselines.draft import Draft
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import Node
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import MigrationMethod, NodeGroup
@@ -62,7 +62,7 @@ class Emptying:
             claim, group = self._claims.get(node.claim or ""), draft.policy.group(node.group)
             if claim is None or group is None or claim.state is not ClaimState.READY or not node.is_ready:
                 continue
-            if node.is_draining or node.name in draining or node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            if node.is_draining or node.name in draining or node.held_by is not None:
                 continue
             if node.name in self._needed or node.name in self._receiving:
                 continue

@@ -54,6 +54,7 @@ class Question:
         self.is_due = is_due
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
+        self.between_s = _between_s(snapshot.memory.cleaned_at, policy.cycles.cleaning_s, now)
         self.release_s = snapshot.machine_times.release_s
         self.store_problem = snapshot.store_problem
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
@@ -198,7 +199,7 @@ def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | Non
         return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
     if rules.empty_release is EmptyRelease.BEFORE_BILLING:
         left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
-        if left > _release_ahead_s(rules, question) + policy.cycles.cleaning_s:
+        if left > _release_ahead_s(rules, question) + question.between_s:
             return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
 
@@ -208,6 +209,20 @@ def _release_ahead_s(rules: CleaningRules, question: Question) -> float:
     if rules.release_ahead_s is not None:
         return rules.release_ahead_s
     return question.policy.cycles.scheduling_s + question.release_s
+
+
+LONGEST_BETWEEN_S = 600.0
+"""A longer pause was an outage, and tells nothing of the next."""
+
+
+def _between_s(before: float | None, meant_s: float, now: float) -> float:
+    """How long it may be until the next cleaning cycle, by the last one.
+
+    With cycles of 90 s where 20 s are meant, the last one within a paid hour was never known as such, and an empty
+    machine was kept for eleven hours.
+    """
+    passed_s = now - before if before is not None else 0.0
+    return max(meant_s, passed_s if passed_s <= LONGEST_BETWEEN_S else 0.0)
 
 
 def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:

@@ -69,6 +69,7 @@ def clean(
     """
     pods_on = _pods_by_node(snapshot)
     memory = _remember(snapshot, policy, now, work_is_waiting, pods_on)
+    memory = msgspec.structs.replace(memory, cleaned_at=now if is_due else snapshot.memory.cleaned_at)
     question = Question(snapshot, policy, now, memory, is_due=is_due, needed=needed)
     claims = {claim.id: claim for claim in snapshot.claims}
     candidates: list[Candidate] = []

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.model.money import price_text
-from htas.model.nodes import SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -228,7 +228,7 @@ def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bo
         and group.is_elastic
         and group.cleaning.enabled
         and sizes.get(group.name, 0) > group.min_nodes
-        and node.annotations.get(SCALE_DOWN_DISABLED) != "true"
+        and node.held_by is None
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from htas.model.plan import Plan
@@ -64,6 +65,23 @@ def test_machines_are_bought_for_work_that_comes_steadily(
     made = planned(came(ages_s), look_ahead_s)
     assert len(made.launch) == want
     assert all((launch.pods, "expected" in launch.why) == ((), True) for launch in made.launch)
+
+
+@pytest.mark.parametrize(
+    ("changed", "want"),
+    [
+        pytest.param({"started_at": None, "ready_since": None}, 1, id="on a node, about to start"),
+        pytest.param({"started_at": None, "node": "nowhere"}, 0, id="for a node that does not exist"),
+        pytest.param({"started_at": None, "node": None, "gates": ("wait",)}, 0, id="behind a gate"),
+        pytest.param({"started_at": None, "node": None, "scheduler": "mine"}, 0, id="of another scheduler"),
+        pytest.param({"started_at": None, "node": None, "deleted_at": NOW}, 0, id="deleted before they began"),
+        pytest.param({"deleted_at": NOW}, 1, id="on their way out, having run"),
+    ],
+)
+def test_only_pods_that_could_run_tell_of_work_to_come(changed: dict[str, object], want: int) -> None:
+    pods = [msgspec.structs.replace(pod, **changed) for pod in came(STEADY)]
+    full = running(make_pod("full", "2", "4Gi"), "full")
+    assert len([launch for launch in planned([*pods, full]).launch if not launch.pods]) == want
 
 
 def test_what_is_expected_fits_the_machines_bought_for_it() -> None:

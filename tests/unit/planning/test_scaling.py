@@ -471,6 +471,15 @@ def test_a_pod_whose_volume_is_being_made_for_a_node_keeps_its_room_there() -> N
     assert [item.pod for item in plan(held, none, NOW).bind] == []
 
 
+def test_an_annotation_keeps_no_room_for_a_pod_that_waits() -> None:
+    """Cluster Autoscaler's mark says how a pod ends; anybody may write it, and a node's name into the affinity."""
+    pin = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("n",)),))
+    forged = make_pod("forged", "1000", constraints=Constraints(node_affinity=(pin,)), scheduler="default-scheduler")
+    forged = msgspec.structs.replace(forged, disruption={DAEMONSET_POD: "true"})
+    result = planned([forged, make_pod("p", "1", "64Mi")], nodes=[make_node("n", "2")])
+    assert [item.pod for item in result.bind] == ["default/p"]
+
+
 def test_where_no_daemon_sets_are_known_those_that_wait_speak_for_none() -> None:
     waiting = [make_pod(f"p{i}", "1", "64Mi") for i in range(4)]
     result = planned([agent("forged", "1800m", None), *waiting], make_policy(flavours=[TWO_CORES]))

@@ -183,6 +183,21 @@ def test_the_groups_rules_keep_an_empty_node(
     assert text in message(cleaning, "n1")
 
 
+def test_cycles_that_take_longer_than_meant_look_further_ahead() -> None:
+    """With cycles of 90 s and none nearer, 91 s before the hour's end is the last look that comes in time."""
+    node = owned_node("n1")
+    for left_s, before_s, goes in (
+        (100.0, 90.0, True),
+        (100.0, 20.0, False),
+        (130.0, 90.0, False),
+        (100.0, 3000.0, False),
+    ):
+        snapshot = quiet_snapshot([node], claims=(ready_claim(node, 3600.0 - left_s),))
+        memory = msgspec.structs.replace(snapshot.memory, cleaned_at=snapshot.taken_at - before_s)
+        snapshot = msgspec.structs.replace(snapshot, memory=memory)
+        assert (removed(cleaned(snapshot, policy_with({}, catalogue=HOURLY))) == ["n1"]) is goes, (left_s, before_s)
+
+
 @pytest.mark.parametrize(
     ("held_s", "goes"),
     [
@@ -298,7 +313,7 @@ class TestMemory:
 
     def test_nodes_that_are_gone_are_forgotten(self) -> None:
         memory = cleaned(quiet_snapshot([], memory=Memory({"n1": LONG_AGO}, {"n1": LONG_AGO}, None))).memory
-        assert memory == Memory({}, {}, NOW)
+        assert memory == Memory({}, {}, NOW, cleaned_at=NOW)
 
     def test_nodes_of_others_are_not_remembered(self) -> None:
         assert not cleaned(quiet_snapshot([make_node("control")])).memory.empty_since

@@ -10,7 +10,7 @@ from htas.model.constraints import HostPort, PodAffinityTerm, SpreadConstraint
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from tests.builders import constrained, no_schedule
+from tests.builders import NOW, constrained, no_schedule
 from tests.unit.planning.preemption.world import HIGH, LOW, MIDDLE, budget, chosen, ending, incoming, machine, on
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -273,6 +273,13 @@ ENDING = [
 @pytest.mark.parametrize(("pods", "victims"), ENDING)
 def test_pods_that_end_are_no_victims(pods: list[Pod], victims: set[str]) -> None:
     assert chosen(incoming("4"), [machine("n")], pods) == ("n", victims)
+
+
+@pytest.mark.parametrize("grace_s", [601.0, 8.6e9])
+def test_a_pod_that_may_take_for_ever_to_end_is_not_waited_for(grace_s: float) -> None:
+    """A tenant's pod that has centuries to end must not keep more important work from a victim elsewhere."""
+    slow = msgspec.structs.replace(ending(on("n", "slow")), grace_s=grace_s, deleted_at=NOW + grace_s)
+    assert chosen(incoming("4"), [machine("n"), machine("m")], [slow, on("m", "victim")]) == ("m", {"victim"})
 
 
 def test_a_pod_whose_kubelet_is_silent_frees_no_room() -> None:
