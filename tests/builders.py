@@ -140,8 +140,8 @@ def batch_group(**overrides: Any) -> NodeGroup:
 
 
 def make_snapshot(nodes: Iterable[Node] = (), pods: Iterable[Pod] = (), **overrides: Any) -> ClusterSnapshot:
-    """A snapshot; fields of the view (budgets, namespaces, volumes) may be given beside those of the snapshot."""
-    view = {key: overrides.pop(key) for key in ("budgets", "namespaces", "volumes") if key in overrides}
+    """A snapshot; fields of the view (budgets, namespaces, volumes, unread) may be given beside those of the snapshot."""
+    view = {key: overrides.pop(key) for key in ("budgets", "namespaces", "volumes", "unread") if key in overrides}
     return ClusterSnapshot(NOW, ClusterView(tuple(nodes), tuple(pods), **view), **overrides)
 
 

@@ -26,6 +26,7 @@ from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
 from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.candidates import cannot_be_read
 from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
 from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.cleaning.ledger import BudgetLedger
@@ -89,6 +90,8 @@ class Draining:
         here = {pod.key for pod in self._held(view.pods, removing.node)}
         if here - planned:
             return f"{', '.join(sorted(here - planned)[:3])} came to the node since"
+        if node.name in view.unread:
+            return cannot_be_read(view.unread[node.name])
         promise = self._promise(node, view)
         if promise is not None:
             return promise
@@ -151,7 +154,7 @@ class Draining:
         if not node.is_draining or not node.is_unschedulable:
             return [attempted("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
-        if not held:
+        if not held and drain.node not in view.unread:
             reached("drain.emptied")
             if node.held_by is not None:
                 return [self._undo(drain.node, claim, f"the node is annotated {node.held_by}")], []
@@ -170,7 +173,8 @@ class Draining:
         if strangers:
             return f"{strangers[0]} came to the node since"
         if now - drain.started_at >= timeouts.drain_s:
-            return f"not empty after {timeouts.drain_s:g} s"
+            unread = f": {cannot_be_read(view.unread[drain.node])}" if drain.node in view.unread else ""
+            return f"not empty after {timeouts.drain_s:g} s{unread}"
         failed = self._failed_move(drain, held)
         if failed is not None:
             self.moves.leave_alone(drain.node, *failed, now, of_drain=True)

@@ -26,6 +26,7 @@ from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView
 from htas.planning.cleaning import drain_rules
+from htas.planning.cleaning.candidates import cannot_be_read
 from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
 from htas.planning.cleaning.drain_rules.rule import Context
 from htas.planning.cleaning.ledger import BudgetLedger
@@ -126,6 +127,8 @@ class HandingBack:
         """What holds a node, in words; None: it may be emptied."""
         if node.held_by is not None:
             return Left(node.name, f"it is annotated {node.held_by}", is_held=True)
+        if node.name in view.unread:
+            return Left(node.name, cannot_be_read(view.unread[node.name]), is_held=True)
         group = self.policy.group(node.group)
         rules = group.cleaning if group is not None else CleaningRules()
         rules = msgspec.structs.replace(rules, migration=MigrationMethod.EVICT)  # nobody is moved with their progress

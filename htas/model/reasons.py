@@ -57,6 +57,8 @@ class Kept(StrEnum):
     DO_NOT_DISRUPT = "DoNotDisrupt"
     """The node is annotated `do-not-disrupt`, HTAS's or Karpenter's."""
     NOT_READY = "NotReady"
+    UNREADABLE_POD = "UnreadablePod"
+    """A pod on it could not be understood: what it asks for is not known, and it may be at work."""
     CLOUD_UNREACHABLE = "CloudUnreachable"
     """The cloud does not answer: its machine could not be given back."""
     STORE_UNWRITABLE = "StoreUnwritable"

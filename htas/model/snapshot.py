@@ -113,6 +113,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     ended: tuple[Ended, ...] = ()
     """The pods that ended last, in that order (ENDED_KEPT at most): `pods` has none that ended."""
+    unread: Mapping[str, str] = {}
+    """By node a pod there (namespace/name) that could not be understood, and so is not in `pods`: it may be at work."""
     daemons: tuple[Pod, ...] | None = None
     """For each DaemonSet the pod that its template makes, bound to no node. None: nobody has said which there are."""
 

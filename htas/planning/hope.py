@@ -6,24 +6,46 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from htas.planning.classes import Bools, PodClass
+from htas.planning.feasibility import NEIGHBOUR_FILTERS
+from htas.planning.feasibility.world import accepted
 from htas.planning.preemption.preemptor import could_hold
 from htas.planning.scaling.cost_efficiency import Demand
-from htas.planning.scaling.offers import offers_of
+from htas.planning.scaling.offers import Offer, offers_of
+from htas.planning.scaling.refusing import refused_by_all
+from htas.planning.simulation import Simulation
 from htas.planning.situation import Situation
 
 
 def is_there_hope(situation: Situation, demands: Sequence[Demand]) -> bool:
-    """Whether some node would take a pod of some demand if it were empty, or some machine on offer would.
+    """Whether some node would take a pod of some demand if it had room, or some machine on offer would.
 
     A pod of 64 cores where the largest machine has 32 waits for ever, and so does one with a selector that no node and
-    no flavour meets: were they counted as a queue, one such pod would keep every half-empty node of the cluster.
-    Whether a limit or a quota allows a machine is not asked: that may change at any time.
+    no flavour meets, or with a required affinity to pods that nobody runs: were they counted as a queue, one such pod
+    would keep every half-empty node of the cluster. Whether a limit or a quota allows a machine is not asked: that may
+    change at any time. Nor is whether buying is due, so that the answer does not change from cycle to cycle.
     """
     sim = situation.opening.sim
     every_row = np.ones(len(sim.table), dtype=np.bool_)
-    if any(could_hold(sim, demand.cls, every_row).any() for demand in demands):
+    if any(_would_take_with_room(sim, demand.cls, every_row).any() for demand in demands):
         return True
     if not demands:
         return False
     offers = offers_of(sim, situation.policy, situation.snapshot, [demand.cls for demand in demands])
-    return any(offer.could_hold(demand.cls) for demand in demands for offer in offers)
+    return any(_is_on_sale(situation, demand.cls, offers) for demand in demands)
+
+
+def _would_take_with_room(sim: Simulation, cls: PodClass, every_row: Bools) -> Bools:
+    """Rows that lack nothing but room for a pod of a class; its neighbours, near and far, are those of now."""
+    rows = could_hold(sim, cls, every_row)
+    if cls.is_dynamic and rows.any():
+        rows &= accepted(sim.world, NEIGHBOUR_FILTERS, cls, sim.all_rows)
+    return rows
+
+
+def _is_on_sale(situation: Situation, cls: PodClass, offers: Sequence[Offer]) -> bool:
+    """Whether a new machine would let a pod of a class in: the question that its NoFlavourFits answers."""
+    holding = [offer for offer in offers if offer.could_hold(cls)]
+    if not cls.is_dynamic or not holding:
+        return bool(holding)
+    return not refused_by_all(situation.opening.sim, situation.policy, holding, cls)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -80,7 +80,7 @@ class SandboxCluster:
                 ended=tuple(self._ended),
                 daemons=tuple(template_pod(task) for task in self._daemons),
             )
-        return self._view
+        return _without(self._view, self.faults.unreadable) if self.faults.unreadable else self._view
 
     def changes(self) -> int:
         return self._changes
@@ -431,3 +431,10 @@ class SandboxCluster:
         controller.most_wanted = max(controller.most_wanted, controller.wanted)
         while len(controller.pods) < controller.wanted:
             self._create(controller)
+
+
+def _without(view: ClusterView, unreadable: Set[str]) -> ClusterView:
+    """The view of one who cannot understand these pods: of those that are bound it shows the nodes alone."""
+    read = tuple(pod for pod in view.pods if pod.key not in unreadable)
+    bound = {pod.node: pod.key for pod in view.pods if pod.key in unreadable and pod.node is not None}
+    return msgspec.structs.replace(view, pods=read, unread=bound)

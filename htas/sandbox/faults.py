@@ -1,4 +1,4 @@
-"""Faults: errors arranged for the next calls of a port, and nodes on which nothing starts."""
+"""Faults: errors arranged for the next calls of a port, nodes that start nothing, pods that nobody understands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class Faults:
         """How often each call was made."""
         self.starts_nothing: set[str] = set()
         """Nodes that are Ready and start no container, as where no image can be pulled."""
+
+        self.unreadable: set[str] = set()
+        """Pods (namespace/name) that are there and cannot be understood by who observes them."""
 
     def arrange(self, call: str, error: HTASError) -> None:
         """Let the next such call fail, as in `arrange("bind", TransientError("the API server is away"))`."""

@@ -55,6 +55,7 @@ def a_pod(i: int, variant: int) -> Json:
             made["spec"]["nodeName"] = f"n{i}"
         case 2:
             made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "a lot" if i == 3 else "2"
+            made["spec"] |= {"nodeName": "n3"} if i == 3 else {}
         case 3:
             made["status"]["phase"] = "Succeeded" if i % 2 else "Running"
     return made
@@ -125,7 +126,8 @@ def made(kind: str, i: int, look: int) -> Json:
     if look < VARIANTS:
         return MAKERS[kind](i, look)
     whole = MAKERS[kind](i, 0)
-    return {"kind": kind, "metadata": whole["metadata"], **MALFORMED}
+    bound = {"spec": {"nodeName": f"n{i}", "containers": 7}} if kind == "Pod" and i % 2 else {}
+    return {"kind": kind, "metadata": whole["metadata"], **MALFORMED, **bound}
 
 
 class World:

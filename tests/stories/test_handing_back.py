@@ -136,6 +136,14 @@ def test_a_node_that_its_owner_protects_stays(mark: str) -> None:
     assert mark in Handover(story).run(60).why
 
 
+def test_a_machine_with_a_pod_that_is_not_understood_stays() -> None:
+    story = running(service("web", 1))
+    (pod,) = story.world.cluster.observe().pods
+    story.world.cluster.faults.unreadable.add(pod.key)
+    assert f"{pod.key} on it cannot be understood" in Handover(story).run(60).why
+    assert len(story.nodes) == 1
+
+
 def test_the_machine_that_it_runs_on_stays() -> None:
     story = running(service("web", 1))
     (pod,) = story.world.cluster.observe().pods

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
 from htas.adapters.kubernetes.instants import NEVER, Instant, newest
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
@@ -58,6 +58,8 @@ class ViewBuilder:
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         self._names: set[str] = set()
         self._malformed: list[Problem] = []
+        self._undecoded: dict[tuple[str, str], str] = {}
+        """The nodes of pods that could not be decoded."""
         self._shared: dict[object, Any] = {}
 
     def add(self, raw: bytes | msgspec.Raw, where: str, kind: str = "") -> None:
@@ -121,14 +123,18 @@ class ViewBuilder:
             self._objects[kind][key] = wire.decode(raw, KINDS[kind][1])
         except UNREADABLE as error:
             self._malformed.append(self._told(title, decoding_fault(error)))
+            if kind == "Pod" and (node := unread.node_of(raw)) is not None:
+                self._undecoded[key] = node
 
     def view(self) -> ClusterView:
         """The view: sorted by name, so that the order of the objects does not matter."""
         problems = self._malformed.copy()
+        left_out = self._undecoded.copy()
         storage = {raw.metadata.name: objects.node_storage(raw) for raw in self._of("CSINode")}
         return ClusterView(
             nodes=self._nodes(storage, problems),
-            pods=self._pods(problems),
+            pods=self._pods(problems, left_out),
+            unread=unread.by_node(left_out),
             daemons=self._daemons(problems) if self._objects[daemon_sets.KIND] else None,
             budgets=self._each("PodDisruptionBudget", objects.budget, problems),
             namespaces={raw.metadata.name: objects.namespace_labels(raw) for raw in self._of("Namespace")},
@@ -174,7 +180,8 @@ class ViewBuilder:
             problems += self._doubts("Node", raw.metadata, objects.tier_doubts(raw))
         return self._each("Node", lambda raw, faults: objects.node(raw, storage, faults), problems)
 
-    def _pods(self, problems: list[Problem]) -> tuple[Pod, ...]:
+    def _pods(self, problems: list[Problem], left_out: dict[tuple[str, str], str]) -> tuple[Pod, ...]:
+        """Those that run or wait; `left_out` is told of those with faults."""
         around = self._surroundings()
         doubts: Faults = []
 
@@ -182,6 +189,8 @@ class ViewBuilder:
             doubts.clear()
             pod = pods.translate(raw, around, faults, doubts)
             problems.extend(self._doubts("Pod", raw.metadata, doubts))
+            if faults and (node := unread.node_of_faulty(raw)) is not None:
+                left_out[namespace(raw.metadata), raw.metadata.name] = node
             return pod
 
         return tuple(self._sharing(pod) for pod in self._each("Pod", translate, problems) if pod is not None)

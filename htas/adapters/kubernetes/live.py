@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import daemon_sets, objects, pods, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
 from htas.adapters.kubernetes.objects import NO_STORAGE, NodeStorage
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
@@ -80,6 +80,8 @@ class LiveView:
         self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
         self._length_is_own: dict[Key, bool] = {}
         self._ended: dict[str, Ended] = {}
+        self._unread: dict[Key, str] = {}
+        """The nodes of pods that are left out."""
         self._daemons: Shelf[Pod] = Shelf()
         self._daemon_sets: dict[Key, str] = {}
         self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {}, self._daemon_sets)
@@ -165,6 +167,7 @@ class LiveView:
                     volumes=Volumes(self._volumes.all(), self._claims.all(), self._storage_classes.all()),
                     problems=tuple(problem for told in self._problems.values() for problem in told),
                     ended=tuple(self._ended.values()),
+                    unread=unread.by_node(self._unread),
                     daemons=self._daemons.all(),
                 )
             return self._view
@@ -205,6 +208,8 @@ class LiveView:
         if faults:
             self._drop[resource.kind](key)
             self._tell(resource.kind, key, faults)
+            if isinstance(decoded, wire.Pod):
+                self._note_unread(key, unread.node_of_faulty(decoded))
         return key
 
     def _unreadable(self, resource: Resource, raw: bytes | msgspec.Raw, error: Exception) -> Key | None:
@@ -216,6 +221,8 @@ class LiveView:
         self._drop[resource.kind](key)
         title = _title(resource.kind, key)
         self._problems[resource.kind, key] = (Problem(title, decoding_fault(error)),)
+        if resource.form is wire.Pod:
+            self._note_unread(key, unread.node_of(raw))
         return key
 
     def _forget(self, resource: Resource, key: Key) -> None:
@@ -277,6 +284,7 @@ class LiveView:
             return
         pod = self._sharing(pod)
         before = self._pods.items.get(key)
+        self._unread.pop(key, None)
         self._pods.put(key, pod)
         self._length_is_own[key] = pods.states_its_length(raw)
         if before is None or before.owner is not pod.owner:
@@ -296,7 +304,12 @@ class LiveView:
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
 
+    def _note_unread(self, key: Key, node: str | None) -> None:
+        if node is not None:
+            self._unread[key] = node
+
     def _drop_pod(self, key: Key) -> None:
+        self._unread.pop(key, None)
         pod = self._pods.drop(key)
         if pod is None:
             return

@@ -57,6 +57,7 @@ class Question:
         self.between_s = _between_s(snapshot.memory.cleaned_at, policy.cycles.cleaning_s, now)
         self.release_s = snapshot.machine_times.release_s
         self.store_problem = snapshot.store_problem
+        self.unread = snapshot.cluster.unread
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
@@ -109,6 +110,11 @@ def is_quiet(question: Question, rules: CleaningRules) -> bool:
     return since is not None and question.now - since >= rules.queue_empty_for_s
 
 
+def cannot_be_read(pod: str) -> str:
+    """Of a pod that was left out of the view, in words."""
+    return f"{pod} on it cannot be understood, and may be at work"
+
+
 def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
         return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
@@ -131,10 +137,7 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
         yield KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:
         yield KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
-    if not node.is_ready:
-        yield KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
-    if claim.is_coming:
-        yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
+    yield from _unsure(candidate, question)
     if question.cloud_problem or question.store_problem:
         yield _kept_by_outage(node, question)
     if node.name in question.needed:
@@ -144,6 +147,17 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
     age = question.now - claim.since
     if age < rules.delay_after_launch_s:
         yield KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
+
+
+def _unsure(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+    """Reasons in what is not known of it: how it is, or how much it is used."""
+    node, claim = candidate.node, candidate.claim
+    if not node.is_ready:
+        yield KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
+    if node.name in question.unread:
+        yield KeptNode(node.name, Kept.UNREADABLE_POD, cannot_be_read(question.unread[node.name]))
+    if claim.is_coming:
+        yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
 
 
 def _kept_by_outage(node: Node, question: Question) -> KeptNode:

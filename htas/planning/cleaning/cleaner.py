@@ -126,13 +126,15 @@ def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
 def _remember(
     snapshot: ClusterSnapshot, policy: Policy, now: float, work_is_waiting: bool, pods_on: dict[str, list[Pod]]
 ) -> Memory:
-    """Since when nodes are under-used or empty, and the queue too; nodes that are gone are forgotten."""
+    """Since when nodes are under-used or empty, and the queue too; who is gone or not understood is forgotten."""
     before = snapshot.memory
     low: dict[str, float] = {}
     empty: dict[str, float] = {}
     for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
         group = policy.group(node.group)
         if group is None or node.cluster != policy.cluster:
+            continue
+        if node.name in snapshot.cluster.unread:  # how much of it is used is not known
             continue
         pods = pods_on.get(node.name, [])
         if utilization(node, pods, group.cleaning, now) <= group.cleaning.utilization_threshold:

@@ -30,12 +30,14 @@ STATIC_FILTERS: tuple[Filter, ...] = (
 )
 """Filters that read the nodes and volumes alone; their answers are kept."""
 
+NEIGHBOUR_FILTERS: tuple[Filter, ...] = (topology_spread.refuse, inter_pod_affinity.refuse)
+"""Filters that read which pods run in a node's whole domain, so that room on the node alone changes nothing."""
+
 PLACEMENT_FILTERS: tuple[Filter, ...] = (
     host_ports.refuse,
     volumes.refuse_restrictions,
     volumes.refuse_limits,
-    topology_spread.refuse,
-    inter_pod_affinity.refuse,
+    *NEIGHBOUR_FILTERS,
 )
 """Filters that also read what is placed; resources are apart, since packing asks them in counts."""
 

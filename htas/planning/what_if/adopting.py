@@ -15,6 +15,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cleaning.candidates import cannot_be_read
 from htas.planning.what_if.likeness import as_seen, offered_by
 
 ADOPTED = "(present)"
@@ -78,7 +79,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
     pods = _static_as_daemons(_running(view), [node for node in view.nodes if not _is_control_plane(node)])
-    fixed = _fixed(view.nodes, pods, policy)
+    fixed = _fixed(view, pods, policy)
     workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
     movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
     adopted = tuple(_adopted(node, policy) if node.name not in fixed else _aside(node, policy) for node in view.nodes)
@@ -169,16 +170,16 @@ def _static_base(pod: Pod) -> str | None:
     return pod.name.removesuffix(f"-{pod.node}") if pod.is_mirror and pod.node is not None else None
 
 
-def _fixed(nodes: Iterable[Node], pods: Iterable[Pod], policy: Policy) -> dict[str, Stays]:
+def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, Stays]:
     static: dict[str, list[str]] = {}
     for pod in pods:
         if pod.is_mirror and pod.node is not None:
             static.setdefault(pod.node, []).append(pod.key)
-    reasons = {node.name: _stays(node, static.get(node.name, ()), policy) for node in nodes}
+    reasons = {node.name: _stays(node, static.get(node.name, ()), view, policy) for node in view.nodes}
     return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
 
 
-def _stays(node: Node, static: Sequence[str], policy: Policy) -> Stays | None:
+def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy) -> Stays | None:
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
         return Stays("NoPrice", f"its instance type {node.flavour or '(no label)'} has no price")
@@ -188,6 +189,8 @@ def _stays(node: Node, static: Sequence[str], policy: Policy) -> Stays | None:
         return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
     if not node.is_ready:
         return Stays(Kept.NOT_READY, "it is not Ready")
+    if node.name in view.unread:
+        return Stays(Kept.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
     if static:
         return Stays("StaticPod", f"static pod {min(static)} is defined on this machine alone")
     if node.held_by is not None:

@@ -6,8 +6,10 @@ import msgspec
 
 from htas.model.claims import ClaimState
 from htas.model.nodes import DRAINING_TAINT
+from htas.model.plan import Removing
 from htas.model.pods import Pod
-from htas.model.record import Outcome
+from htas.model.reasons import Removal
+from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import Drain, Move
 from tests.builders import make_job, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
@@ -28,6 +30,34 @@ def advanced(story: Story, *pods: Pod, planned: tuple[Pod, ...]) -> list[Outcome
     moves = tuple(Move(pod.key, "n1", "n2", "evict", now) for pod in planned)
     story.store.put_drain(Drain("n1", "n1", "Underutilized", now, moves))
     return story.daemon._draining.advance(cluster.observe(), ())
+
+
+def test_no_drain_begins_once_a_pod_there_is_not_understood() -> None:
+    story = Story(make_policy())
+    for name in ("n1", "n2"):
+        story.world.cluster.add_node(owned_node(name))
+    story.world.cluster.add_pod(JOB)
+    story.world.cluster.faults.unreadable.add(JOB.key)
+    removing = Removing("n1", "n1", Removal.EMPTY, 0, "empty")
+    outcome = story.daemon._draining.start(removing, (), story.world.cluster.observe())
+    assert (outcome.status, outcome.message) == (
+        OutcomeStatus.DROPPED,
+        "default/job on it cannot be understood, and may be at work",
+    )
+
+
+def test_a_machine_is_not_released_while_a_pod_on_it_is_not_understood() -> None:
+    story = Story(make_policy())
+    story.world.cluster.faults.unreadable.add(JOB.key)
+    assert advanced(story, JOB, planned=(JOB,)) == []
+    (claim,) = story.store.claims()
+    assert (claim.state, claim.leaving_since) == (ClaimState.DRAINING, None)
+    story.world.advance_to(story.world.clock.now() + story.policy.timeouts.drain_s)
+    (undone,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
+    assert (undone.verb, undone.message) == (
+        "undo-drain",
+        "not empty after 600 s: default/job on it cannot be understood, and may be at work",
+    )
 
 
 def evicted(outcomes: list[Outcome]) -> list[str]:

@@ -120,6 +120,31 @@ def test_an_object_that_makes_no_sense_is_told_until_it_is_mended_or_goes(live: 
     assert live.view().problems == ()
 
 
+NEGATIVE = {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]}
+LEFT_OUT = [
+    pytest.param(waiting(nodeName="n") | {"status": {"phase": "Weird"}}, {"n": "default/p"}, id="an odd phase"),
+    pytest.param(waiting(nodeName="n", **NEGATIVE), {"n": "default/p"}, id="fewer cores than none"),
+    pytest.param(waiting(nodeName="n", containers=7), {"n": "default/p"}, id="it cannot be decoded"),
+    pytest.param(waiting(nodeName="n", containers=7) | {"status": 7}, {"n": "default/p"}, id="nor can its status"),
+    pytest.param(waiting(nodeName="n", containers=7) | {"status": {"phase": "Failed"}}, {}, id="it has ended"),
+    pytest.param(waiting(containers=7), {}, id="it waits"),
+    pytest.param(waiting(nodeName=7), {}, id="it does not say where it runs"),
+]
+
+
+@pytest.mark.parametrize(("odd", "unread"), LEFT_OUT)
+def test_a_pod_that_is_left_out_tells_its_node_until_it_is_mended_or_goes(
+    odd: Json, unread: Json, live: LiveView
+) -> None:
+    put(live, odd)
+    assert ([p.name for p in live.view().pods], live.view().unread) == ([], unread)
+    put(live, waiting(nodeName="n"))
+    assert ([p.name for p in live.view().pods], live.view().unread) == (["p"], {})
+    put(live, odd)
+    remove(live, odd)
+    assert live.view().unread == {}
+
+
 def job(**spec: Any) -> Json:
     return manifest("Job", "j", {"namespace": "default"}, spec={"parallelism": 3, **spec})
 

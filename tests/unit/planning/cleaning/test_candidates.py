@@ -122,6 +122,13 @@ def test_a_node_registered_under_another_name_than_its_claim_is_kept() -> None:
     assert kept(cleaned(quiet_snapshot([node], claims=(claim,)))) == {"vm-7.example.org": Kept.NOT_READY}
 
 
+def test_a_pod_that_is_not_understood_keeps_its_node_and_when_it_is_read_the_waiting_begins() -> None:
+    cleaning = alone(owned_node("n1"), unread={"n1": "default/odd"})
+    assert kept(cleaning)["n1"] is Kept.UNREADABLE_POD
+    assert message(cleaning, "n1").startswith("default/odd ")
+    assert "n1" not in cleaning.memory.empty_since | cleaning.memory.underutilized_since
+
+
 def test_a_node_with_a_gpu_is_judged_by_it_and_says_so() -> None:
     """The job takes a quarter of the cores, and the one GPU."""
     node = owned_node("n1", extended={"nvidia.com/gpu": 1})
