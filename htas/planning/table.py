@@ -49,6 +49,10 @@ class NodeTable:
         self.is_domain: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that count as places to spread over: all but machines that will not be bought after all."""
         self._labels: dict[str, LabelColumn] = {}
+        self._keys: set[str] = set()
+        """Labels that some node has, or one that was forgotten had. Pods may ask for thousands that none has."""
+        self._absent = LabelColumn(np.zeros(0, dtype=np.int64))
+        """The column of every label that no node has."""
         self.append(nodes)
 
     def __len__(self) -> int:
@@ -65,6 +69,7 @@ class NodeTable:
                 vector = vectors[id(node.allocatable)] = self.axis.vector(node.allocatable)
             self.allocatable[:, row] = vector
             self.row_of[node.name] = row
+            self._keys.update(node.labels)
         self.nodes.extend(nodes)
         end = len(self.nodes)
         self.free[:, start:end] = self.allocatable[:, start:end]
@@ -99,6 +104,10 @@ class NodeTable:
 
     def label(self, key: str) -> LabelColumn:
         """A label's column over all rows, filled as far as rows exist."""
+        if key not in self._keys:
+            if len(self._absent.codes) < len(self.nodes):
+                self._absent.codes = np.full(self.allocatable.shape[1], NO_VALUE, dtype=np.int64)
+            return self._absent
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(np.zeros(0, dtype=np.int64))

@@ -1,8 +1,8 @@
 """How much a pod may demand before HTAS refuses to place it.
 
 Kubernetes bounds an object by its bytes alone (1.5 MB): a pod may have 2,000 host ports or 800 spread constraints, and
-fifty such pods once held up everybody's plan for minutes. A pod beyond the bounds waits, with the reason; what runs
-already keeps all of its terms, since others must respect them.
+fifty such pods once held up everybody's plan for minutes. A pod beyond the bounds waits, with the reason; what a
+kubelet has taken keeps all of its terms, since others must respect them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST = {
     "tolerations": 500,
     "topology spread constraints": 20,
     "terms of pod affinity and anti-affinity": 100,
-    "requirements of node affinity": 500,
+    "requirements of node selector and affinity": 500,
     "values in affinity and selectors": 10_000,
     "volume claims": 500,
 }
@@ -26,18 +26,27 @@ MOST = {
 _TOLD = 3
 
 
-def within_budget(constraints: Constraints, *, is_placed: bool) -> Constraints:
-    """The constraints, or for a pod that waits and demands too much, the refusal alone."""
+def within_budget(constraints: Constraints, *, is_placed: bool, has_started: bool) -> Constraints:
+    """The constraints, or for a pod that demands too much and has not started, the refusal.
+
+    Anybody may write a node's name into a pod: until its kubelet has taken the pod it holds ports and volumes there, as
+    many as the bounds allow, and nobody has to respect its terms.
+    """
     many = constraints.unsupported
     if len(many) > _TOLD:
         told = (*many[:_TOLD], f"{len(many) - _TOLD} things more that are not understood")
         constraints = msgspec.structs.replace(constraints, unsupported=told)
-    if is_placed:
+    if has_started:
         return constraints
     beyond = tuple(
         f"{count:,} {what}, more than {MOST[what]:,}" for what, count in _counts(constraints) if count > MOST[what]
     )
-    return Constraints(unsupported=beyond) if beyond else constraints
+    if not beyond:
+        return constraints
+    if not is_placed:
+        return Constraints(unsupported=beyond)
+    ports, claims = constraints.host_ports[: MOST["host ports"]], constraints.claims[: MOST["volume claims"]]
+    return Constraints(host_ports=ports, claims=claims, unsupported=beyond)
 
 
 def _counts(constraints: Constraints) -> Iterator[tuple[str, int]]:
@@ -51,7 +60,7 @@ def _counts(constraints: Constraints) -> Iterator[tuple[str, int]]:
     yield "tolerations", len(constraints.tolerations)
     yield "topology spread constraints", len(constraints.spread)
     yield "terms of pod affinity and anti-affinity", len(near)
-    yield "requirements of node affinity", len(requirements)
+    yield "requirements of node selector and affinity", len(constraints.node_selector) + len(requirements)
     named = sum(len(term.namespaces) for term in near)
     yield "values in affinity and selectors", named + sum(1 + len(each.values) for each in (*requirements, *chosen))
     yield "volume claims", len(constraints.claims)

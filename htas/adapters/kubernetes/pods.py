@@ -110,7 +110,9 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         kind=_kind(labels, owner, spec, doubts),
         labels=labels,
         owner=owner,
-        constraints=within_budget(constraints(raw), is_placed=bool(spec.node_name)),
+        constraints=within_budget(
+            constraints(raw), is_placed=bool(spec.node_name), has_started=raw.status.start_time is not None
+        ),
         scheduler=spec.scheduler_name,
         priority=priority.value,
         preempts=priority.preemption_policy != "Never",

@@ -57,6 +57,8 @@ def matching(table: NodeTable, cls: PodClass, rows: slice) -> Bools:
     """Rows that a class's nodeSelector and required affinity accept."""
     ok = np.ones(rows.stop - rows.start, dtype=np.bool_)
     for key, value in cls.constraints.node_selector:
+        if not ok.any():
+            return ok  # mostly after the first one: 500 labels that no node has are no dearer than one
         ok &= label_meets(table, Requirement(key, Operator.IN, (value,)), rows)
     if cls.constraints.node_affinity is not None:
         ok &= any_term(table, cls.constraints.node_affinity, rows)
