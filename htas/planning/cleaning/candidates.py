@@ -54,7 +54,7 @@ class Question:
         self.is_due = is_due
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
-        self.release_s = snapshot.machine_times.release_s
+        self.release_s = snapshot.machine_times.release_s(policy.timeouts.release_s)
         self.store_problem = snapshot.store_problem
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
