@@ -7,6 +7,9 @@ moment for more to be bought together: until nothing has come for `idle_s`, or `
                                └> room is lacking: buying, at the end of the window
 
 Under a stream of changes a placing cycle is followed by a rest of a quarter of its length, in which more work gathers.
+
+A cycle that failed is run again after 0.5 s, then 1, 2, 4 … 10 s; nothing else is due before. Its news is not lost, and
+an API server that is away is not asked five times a second because a cloud's answer waits to be told.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from htas.model.stages import EVENT_STAGES, Stage
 REST = 0.25
 """Of a cycle's length: so long nothing is placed after it. With 1.0 a burst on a crowded machine had a cycle in 2 s."""
 AT_ONCE = frozenset({Stage.SCHEDULING})
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
+"""After a cycle that failed; twice as long after each more, to a half of the default period."""
 
 
 class Agenda:
-    """Told of news and cycles, asked for what is due. `longest_s` 0: news brings nothing forward.
+    """Told of news and cycles, asked for what is due. `longest_s` 0: changes bring nothing forward, answers do at once.
 
     `every_s` are the periodic cycles, of which each stage is due at first; `event_stages` what the window ends with.
     """
@@ -42,6 +47,9 @@ class Agenda:
         self._last = now
         self._place_at: float | None = None
         self._rest_until = -math.inf
+        self._again: frozenset[Stage] = frozenset()
+        self._pause_until = -math.inf
+        self._failures = 0
         self._every_s = dict(every_s)
         self._next = dict.fromkeys(every_s, now)
         self._idle_s, self._longest_s = idle_s, longest_s
@@ -87,42 +95,53 @@ class Agenda:
         for stage in stages & self._every_s.keys():
             self._next[stage] = now + self._every_s[stage]
         self._asked -= stages
+        self._again -= stages
         self._place_at = None
         if stages >= self._event_stages:
             self._first = None
 
     def ended(self, began: float, now: float, *, waits_to_buy: bool) -> None:
         """It has ended; `waits_to_buy`: it left pods without room, and was not to buy for them."""
+        self._failures, self._pause_until = 0, -math.inf
         self._rest_until = now + REST * (now - began)
         if not waits_to_buy and self._last <= began:
             self._first = None
+
+    def failed(self, stages: frozenset[Stage], now: float) -> None:
+        """It has failed: what it should have seen to is due again, after a pause that grows with each failure."""
+        self._again |= stages
+        self._pause_until = now + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._failures, 10))
+        self._failures += 1
 
     # What is due.
 
     @property
     def expects(self) -> bool:
         """Whether news is acted on soon: more of it changes little."""
-        return self._place_at is not None or self._first is not None
+        return self._place_at is not None or self._first is not None or bool(self._again)
 
     def news_at(self) -> float | None:
         """When news is acted on next; None: there is none."""
-        due = [instant for instant in (self._placing_at(), self._window_ends()) if instant is not None]
-        return min(due, default=None)
+        again = self._pause_until if self._again else None
+        due = [instant for instant in (self._placing_at(), self._window_ends(), again) if instant is not None]
+        return max(min(due), self._pause_until) if due else None
 
     def periodic_at(self) -> float:
         """When the next periodic cycle runs."""
-        return min(self._next.values())
+        return max(min(self._next.values()), self._pause_until)
 
     def next_at(self) -> float:
         """When something is due, as far as is known; it may be past."""
         if self._asked:
-            return -math.inf
+            return self._pause_until
         news = self.news_at()
         return self.periodic_at() if news is None else min(news, self.periodic_at())
 
     def due(self, now: float, *, with_periodic: bool = True) -> frozenset[Stage]:
         """The stages to run now."""
-        due = set(self._asked)
+        if now < self._pause_until:
+            return frozenset()
+        due = self._asked | self._again
         if with_periodic:
             due |= {stage for stage, at in self._next.items() if at <= now}
         placing, window = self._placing_at(), self._window_ends()

@@ -65,7 +65,8 @@ class HttpServer:
         self.port = main.port
         self.health_port: int | None = None
         if health_address is not None:
-            probes = Listener(health_address, Starlette(routes=probe_routes(desks.health)), "health")
+            routes = probe_routes(desks.health)
+            probes = Listener(health_address, Starlette(routes=routes), "health", key="http.healthListen")
             self._listeners.append(probes)
             self.health_port = probes.port
 

@@ -44,7 +44,7 @@ LIMITS = Limits()
 class Listener:
     """Serves an application in a thread of its own from `start` to `stop`.
 
-    Raises PermanentError where it cannot listen, or where the certificate cannot be read.
+    Raises PermanentError where it cannot listen, naming the setting `key`, or where the certificate cannot be read.
     """
 
     def __init__(
@@ -54,8 +54,9 @@ class Listener:
         name: str,
         certificate: Certificate | None = None,
         limits: Limits = LIMITS,
+        key: str = "http.listen",
     ) -> None:
-        self._socket = _listening(address)
+        self._socket = _listening(address, key)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,
@@ -215,10 +216,10 @@ class Certificate:
         return made
 
 
-def _listening(address: tuple[str, int]) -> socket.socket:
+def _listening(address: tuple[str, int], key: str) -> socket.socket:
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise PermanentError(f"http.listen: {host}:{port}: {error.strerror}; name another port or address") from error
+        raise PermanentError(f"{key}: {host}:{port}: {error.strerror}; name another port or address") from error

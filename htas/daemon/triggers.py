@@ -144,7 +144,10 @@ class Triggers:
         began = monotonic()
         self._agenda.began(stages, began)
         result = self._guarded(stages)
-        self._agenda.ended(began, monotonic(), waits_to_buy=result is not None and result.waits_to_buy)
+        if result is None:
+            self._agenda.failed(stages, monotonic())
+        else:
+            self._agenda.ended(began, monotonic(), waits_to_buy=result.waits_to_buy)
         period_s = self._daemon.policy.edge.period_s / self._speed if self._daemon.has_edge else None
         self._agenda.follow(Stage.EDGE, period_s, monotonic())
 

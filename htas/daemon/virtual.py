@@ -98,7 +98,8 @@ class VirtualDriver:
         try:
             result = self.daemon.run_cycle(stages)
         except TransientError:
-            return  # the next periodic cycle tries again
+            self._agenda.failed(stages, now)
+            return
         self._agenda.ended(now, now, waits_to_buy=result.waits_to_buy)
         if self.daemon.searching.has_answer and self.daemon.policy.cycles.batch_max_s > 0:
             self._agenda.answered(now)

@@ -9,7 +9,7 @@ import msgspec
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import Node
-from htas.model.policy import Timeouts
+from htas.model.policy import Cycles, Timeouts
 
 
 class Then(StrEnum):
@@ -98,6 +98,16 @@ def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts
     if now - claim.since >= limit:
         return Step(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
     return Step(claim.state)
+
+
+UNSEEN_S = 60.0
+"""After so long without a look, and more than two cycles, nobody knows when a machine came or went."""
+
+
+def was_away(looked_at: float | None, now: float, cycles: Cycles) -> bool:
+    """Whether nobody looked for too long to tell when what is seen now has come about; None: never before."""
+    often_s = min(cycles.scheduling_s, cycles.autoscaling_s, cycles.cleaning_s)
+    return looked_at is None or now - looked_at > max(UNSEEN_S, 2 * often_s)
 
 
 def timed(times: MachineTimes, claim: NodeClaim, state: ClaimState, now: float) -> MachineTimes:

@@ -13,8 +13,9 @@ from functools import partial
 import msgspec
 
 from htas.execution.calls import Call, Calls
+from htas.execution.claimed_nodes import nodes_of_claims
 from htas.execution.draining import SYSTEM_CRITICAL
-from htas.execution.machines import Machines, nodes_of_claims
+from htas.execution.machines import Machines
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over

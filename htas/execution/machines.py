@@ -6,13 +6,15 @@ alone (`CloudCalls.under_way`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step, timed
+from htas.execution.claim_life import Step, Then, in_state, next_step, timed, was_away
+from htas.execution.claimed_nodes import nodes_of_claims, too_many_unready
+from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
@@ -48,37 +50,26 @@ class Machines:
         self._backoffs = backoffs
         self.cloud = cloud
         self.times = MachineTimes()
+        self._looked_at: float | None = None
+        """When all claims were compared with cloud and cluster last."""
+        self._was_away = True
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time."""
         if not launches:
             return []
         wanted = [self._wanted(launch) for launch in launches]
-        outcomes: list[Outcome] = []
+        store = self._ports.store
         try:
-            written = self._ports.store.put_claims(wanted)
-        except ConflictError:
-            written, outcomes = self._journalled_singly(wanted)
+            together = put_together(store, wanted)
         except HTASError as error:
             what = f"not asked for, since it cannot be journalled: {error}"
             return [Outcome("launch", claim.id, OutcomeStatus.FAILED, what) for claim in wanted]
+        singly, outcomes = put_singly(store, [claim for claim in wanted if claim.id not in together])
         reached("launch.journalled")
-        for claim in written:
+        for claim in (*together.values(), *singly):
             self.cloud.begin(claim.id, partial(self._order, claim))
         return outcomes
-
-    def _journalled_singly(self, wanted: Sequence[NodeClaim]) -> tuple[list[NodeClaim], list[Outcome]]:
-        """Claims of which somebody else has some already: those that are ours now, and what to tell of the others."""
-        written, outcomes = [], []
-        for claim in wanted:
-            try:
-                written.append(self._ports.store.put_claim(claim))
-            except HTASError as error:
-                is_taken = isinstance(error, ConflictError)
-                status = OutcomeStatus.DROPPED if is_taken else OutcomeStatus.FAILED
-                what = "another writer has this claim already" if is_taken else f"it cannot be journalled: {error}"
-                outcomes.append(Outcome("launch", claim.id, status, what))
-        return written, outcomes
 
     def _wanted(self, launch: Launch) -> NodeClaim:
         now = self._ports.clock.now()
@@ -97,12 +88,13 @@ class Machines:
     def reconcile(self, view: ClusterView, instances: Sequence[Instance]) -> list[Outcome]:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
-        claims = {claim.id: claim for claim in self._ports.store.claims()}
+        claims = self._claims()
         ours = self._one_for_each_claim(claims, instances, under_way)
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
-        is_partition = _too_many_unready(list(nodes.values()))
+        is_partition = too_many_unready(list(nodes.values()))
+        self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
         outcomes: list[Outcome] = []
-        claims |= self._came_further([claim for claim in claims.values() if claim.id not in under_way], ours, nodes)
+        claims = self._further(claims, under_way, ours, nodes)
         for claim in claims.values():
             if claim.id not in under_way:
                 outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)
@@ -114,35 +106,42 @@ class Machines:
             is_open = claim_id not in claims and claim_id not in ours and claim_id not in under_way
             if is_open and not node.is_ready:  # one that is Ready runs on something, whatever the list says
                 outcomes.append(self._delete_node(node.name, "its machine is gone"))
+        self._looked_at = self._ports.clock.now()
         return outcomes
 
-    def _came_further(
-        self, claims: Iterable[NodeClaim], ours: Mapping[str, Instance], nodes: Mapping[str, Node]
+    def _claims(self) -> dict[str, NodeClaim]:
+        return {claim.id: claim for claim in self._ports.store.claims()}
+
+    def _further(
+        self,
+        claims: dict[str, NodeClaim],
+        under_way: frozenset[str],
+        ours: Mapping[str, Instance],
+        nodes: Mapping[str, Node],
     ) -> dict[str, NodeClaim]:
-        """Claims whose machines have come a step further, as they are now; journalled as a whole.
+        """The claims, those whose machines have come a step further as they are now: journalled together.
 
         With one wait for the disk each, a hundred machines that come up at once held a cycle up for seconds.
         """
         now = self._ports.clock.now()
         steps: list[tuple[NodeClaim, Step, Node | None]] = []
-        for claim in claims:
+        for claim in claims.values():
             instance, node = ours.get(claim.id), nodes.get(claim.id)
-            if instance is None or claim.instance is None:
+            if instance is None or claim.instance is None or claim.id in under_way:
                 continue
             step = next_step(claim, instance, node, now, self.policy.timeouts)
             if step.state is not claim.state and step.then is Then.NOTHING and step.state in _COMING_UP:
                 steps.append((claim, step, node))
         if len(steps) < 2:
-            return {}
-        try:
-            written = self._ports.store.put_claims([_stepped(claim, step, node, now) for claim, step, node in steps])
-        except ConflictError:
-            return {}  # one by one, then
+            return claims
+        written = put_together(self._ports.store, [_stepped(claim, step, node, now) for claim, step, node in steps])
         learned = self._ports.store.learned()
-        for (before, step, node), claim in zip(steps, written, strict=True):
-            self.times = timed(self.times, before, step.state, now)
-            self._learn_from(before.state, claim, step, node, learned)
-        return {claim.id: claim for claim in written}
+        for before, step, node in steps:
+            if before.id in written:
+                self._time(before, step, now)
+                self._learn_from(before.state, written[before.id], step, node, learned)
+        # Another writer's words are gone on from one by one, as they are now: our version of them is stale.
+        return claims | written if len(written) == len(steps) else self._claims()
 
     def _one_for_each_claim(
         self, claims: Mapping[str, NodeClaim], instances: Sequence[Instance], under_way: frozenset[str]
@@ -251,12 +250,17 @@ class Machines:
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
         if step.state is not claim.state:
-            self.times = timed(self.times, claim, step.state, now)
+            self._time(claim, step, now)
             claim = self._ports.store.put_claim(_stepped(claim, step, node, now))
             self._learn_from(was, claim, step, node, self._ports.store.learned())
         if step.then is Then.CLEAN_UP:
             return found + self._clean_up(claim, step, instance, node)
         return found + (self._set_up(claim, node) if node is not None else [])
+
+    def _time(self, claim: NodeClaim, step: Step, now: float) -> None:
+        """What a step teaches of how long machines take, unless nobody looked when it came about."""
+        if not self._was_away:
+            self.times = timed(self.times, claim, step.state, now)
 
     def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
         """Note since when the cloud has not listed a claim's machine, or lists it as going."""
@@ -368,27 +372,6 @@ class Machines:
         for bill in self._ports.store.bills(claim.created_at):
             if bill.claim == claim.id and bill.ended_at is None:
                 self._ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
-
-
-UNREADY_SHARE, UNREADY_COUNT = 0.45, 3
-"""Cluster Autoscaler's max-total-unready-percentage and ok-total-unready-count: beyond, it is the network's fault."""
-
-
-def _too_many_unready(nodes: Sequence[Node]) -> bool:
-    unready = sum(not node.is_ready for node in nodes)
-    return unready > UNREADY_COUNT and unready > UNREADY_SHARE * len(nodes)
-
-
-def nodes_of_claims(cluster: str, nodes: Iterable[Node], machines: Mapping[str, Instance]) -> dict[str, Node]:
-    """Our nodes by claim: by their label, or by the machine they say they run on where they came without it."""
-    claim_of = {instance.id: claim for claim, instance in machines.items()}
-    found: dict[str, Node] = {}
-    for node in nodes:
-        if node.cluster == cluster and node.claim is not None:
-            found[node.claim] = node
-        elif node.cluster is None and node.machine in claim_of:
-            found.setdefault(claim_of[node.machine], node)
-    return found
 
 
 def _stepped(claim: NodeClaim, step: Step, node: Node | None, now: float) -> NodeClaim:

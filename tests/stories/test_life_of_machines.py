@@ -54,6 +54,46 @@ def test_a_machine_that_vanished_is_billed_until_it_went() -> None:
     assert invoice <= ours <= invoice + 60 * first.nanos_per_hour, "a minute more at most: when it was first missed"
 
 
+class Contended(SqliteStore):
+    """Writes several claims one by one; each time another writer gets between the first and the last, once."""
+
+    met = 0
+
+    def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+        last = next((claim for claim in self.claims() if claim.id == claims[-1].id), None)
+        written = [self.put_claim(claim) for claim in claims[:-1]]
+        if last is not None and not self.met:
+            self.met += 1
+            self.put_claim(last)
+        return [*written, self.put_claim(claims[-1])]
+
+
+def test_machines_come_on_while_another_writer_is_first_with_one_of_them() -> None:
+    story = Story(None, *jobs(3, every_s=0, cpu_m=8000))
+    story.store = store = Contended(":memory:")
+    story.crash()
+    story.play(3600).assert_over(3)
+    assert store.met == 1
+    assert len(story.seen[-1].snapshot.machine_times.starts) == 3
+
+
+@pytest.mark.parametrize("who", ["nobody", "the daemon", "the cloud's list"])
+def test_how_long_a_machine_took_to_go_is_learned_unless_somebody_was_away(who: str) -> None:
+    """It was gone after seconds; who comes back two hours later would learn that it took two hours."""
+    story = Story(None, job("one", runs_s=60.0))
+    at = next(at for at in range(100, 3000) if story.play(at).store.claims() and story.store.claims()[0].leaving_since)
+    if who == "the daemon":
+        story.world.advance_to(story.start + at + 7200)
+        story.crash()
+    if who == "the cloud's list":
+        story.world.cloud.faults.refuse("instances", TransientError("away"))
+        story.play(at + 7200)
+        story.world.cloud.faults.refuse("instances", None)
+    story.play(at + 8000).assert_over(1)
+    learned = story.seen[-1].snapshot.machine_times
+    assert (len(learned.starts), [seconds < 60 for seconds in learned.releases]) == (1, [True] * (who == "nobody"))
+
+
 def test_a_pod_bought_for_is_not_bought_for_again() -> None:
     story = Story(None, job("one"), startup_s=300.0).play(250)
     assert story.verbs["launch", "done"] == 1

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
-from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
+from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault, title
 from htas.adapters.kubernetes.instants import NEVER, Instant, newest
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
 from htas.adapters.kubernetes.requests import amounts
@@ -88,7 +88,7 @@ class ViewBuilder:
     def _date(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str) -> None:
         at = newest(raw)
         if at >= self.newest.at and at > 0:
-            self.newest = max(self.newest, Instant(at, _title(kind, _named(head))))
+            self.newest = max(self.newest, Instant(at, title(kind, _named(head))))
 
     def _add_items(self, items: msgspec.Raw, where: str, kind: str) -> None:
         if kind in KINDS:
@@ -113,16 +113,16 @@ class ViewBuilder:
             self._malformed.append(self._told(f"{nameless}.name", "missing"))
             return
         key = ("" if kind in CLUSTER_SCOPED else identity.namespace or "default", identity.name)
-        title = _title(kind, key)
-        if title in self._names:
-            again = self._told(title, f"{where} has this name too; the first one counts")
+        named = title(kind, key)
+        if named in self._names:
+            again = self._told(named, f"{where} has this name too; the first one counts")
             self._malformed.append(msgspec.structs.replace(again, is_doubt=True))
             return
-        self._names.add(title)
+        self._names.add(named)
         try:
             self._objects[kind][key] = wire.decode(raw, KINDS[kind][1])
         except UNREADABLE as error:
-            self._malformed.append(self._told(title, decoding_fault(error)))
+            self._malformed.append(self._told(named, decoding_fault(error)))
             if kind == "Pod" and (node := unread.node_of(raw)) is not None:
                 self._undecoded[key] = node
 
@@ -236,8 +236,8 @@ class ViewBuilder:
         )
 
     def _faults(self, kind: str, meta: wire.Metadata, faults: Iterable[Fault]) -> list[Problem]:
-        title = _title(kind, ("" if kind in CLUSTER_SCOPED else namespace(meta), meta.name))
-        return [self._told(f"{title}: {fault.path}", fault.what) for fault in faults]
+        named = title(kind, ("" if kind in CLUSTER_SCOPED else namespace(meta), meta.name))
+        return [self._told(f"{named}: {fault.path}", fault.what) for fault in faults]
 
     def _doubts(self, kind: str, meta: wire.Metadata, doubts: Iterable[Fault]) -> list[Problem]:
         return [msgspec.structs.replace(told, is_doubt=True) for told in self._faults(kind, meta, doubts)]
@@ -253,10 +253,6 @@ def _named(head: wire.Head) -> tuple[str, str]:
     except UNREADABLE:
         return "", ""
     return identity.namespace, identity.name
-
-
-def _title(kind: str, key: tuple[str, str]) -> str:
-    return f"{kind} {'/'.join(filter(None, key))}"
 
 
 def _group(api_version: str) -> str | None:

@@ -16,6 +16,11 @@ class Fault(msgspec.Struct, frozen=True):
     what: str
 
 
+def title(kind: str, key: tuple[str, str]) -> str:
+    """An object as people are told of it, by its namespace (empty: none) and name: `Pod default/web-1`."""
+    return f"{kind} {'/'.join(filter(None, key))}"
+
+
 Faults = list[Fault]
 """Translation adds to it and goes on, so that all that is wrong with an object is told at once."""
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
-from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault
+from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault, title
 from htas.adapters.kubernetes.objects import NO_STORAGE, NodeStorage
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
@@ -83,6 +83,7 @@ class LiveView:
         self._unread: dict[Key, str] = {}
         """The nodes of pods that are left out."""
         self._daemons: Shelf[Pod] = Shelf()
+        self._templates: dict[Key, wire.DaemonSet] = {}
         self._daemon_sets: dict[Key, str] = {}
         self._around = Surroundings(dict(SYSTEM_PRIORITIES), PriorityClass(), {}, {}, self._daemon_sets)
         self._put: dict[str, Callable[[Key, Any, Faults], None]] = {
@@ -219,8 +220,7 @@ class LiveView:
             return None
         self._keys[resource.kind].add(key)
         self._drop[resource.kind](key)
-        title = _title(resource.kind, key)
-        self._problems[resource.kind, key] = (Problem(title, decoding_fault(error)),)
+        self._problems[resource.kind, key] = (Problem(title(resource.kind, key), decoding_fault(error)),)
         if resource.form is wire.Pod:
             self._note_unread(key, unread.node_of(raw))
         return key
@@ -232,8 +232,7 @@ class LiveView:
         self._drop[resource.kind](key)
 
     def _tell(self, kind: str, key: Key, faults: Iterable[Fault], *, are_doubts: bool = False) -> None:
-        title = _title(kind, key)
-        told = tuple(Problem(f"{title}: {fault.path}", fault.what, are_doubts) for fault in faults)
+        told = tuple(Problem(f"{title(kind, key)}: {fault.path}", fault.what, are_doubts) for fault in faults)
         self._problems[kind, key] = self._problems.get((kind, key), ()) + told
 
     def _note_change(self) -> None:
@@ -386,6 +385,10 @@ class LiveView:
 
     def _put_daemon_set(self, key: Key, raw: wire.DaemonSet, faults: Faults) -> None:
         self._know_daemon_set(key, raw.metadata.uid)
+        self._templates[key] = raw
+        self._put_daemon(key, raw, faults)
+
+    def _put_daemon(self, key: Key, raw: wire.DaemonSet, faults: Faults) -> None:
         pod = pods.translate(daemon_sets.pod_of(raw), self._around, faults, [])
         if pod is not None and not faults:
             self._daemons.put(key, self._sharing(pod))
@@ -393,6 +396,7 @@ class LiveView:
     def _drop_daemon_set(self, key: Key) -> None:
         """Gone, or not to be understood: its pods are nobody's until it is back."""
         self._daemons.drop(key)
+        self._templates.pop(key, None)
         self._know_daemon_set(key, None)
 
     def _know_daemon_set(self, key: Key, uid: str | None) -> None:
@@ -429,8 +433,13 @@ class LiveView:
         self._note_priorities()
 
     def _note_priorities(self) -> None:
-        """Pods that come later are judged by these; those there already have had theirs filled in by admission."""
+        """Pods that come later are judged by these; those there already have had theirs filled in by admission.
+
+        Templates of DaemonSets name a class alone, and may have been listed before it.
+        """
         self._around = msgspec.structs.replace(self._around, **priorities_of(self._priority_classes.values()))
+        for key, raw in self._templates.items():
+            self._put_daemon(key, raw, [])
 
 
 def _listed_kind(owner: Owner) -> str:
@@ -455,10 +464,6 @@ def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
 
 def _key(resource: Resource, meta: wire.Metadata | wire.Identity) -> Key:
     return (meta.namespace or "default" if resource.is_namespaced else "", meta.name)
-
-
-def _title(kind: str, key: Key) -> str:
-    return f"{kind} {'/'.join(filter(None, key))}"
 
 
 def _opens(before: Node, now: Node) -> bool:

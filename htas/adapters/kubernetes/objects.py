@@ -110,11 +110,15 @@ def node_storage(raw: wire.CsiNode) -> NodeStorage:
 
 
 def budget(raw: wire.Budget, faults: Faults) -> DisruptionBudget:
+    """A budget. One whose status is of an older generation allows nothing: the Eviction API answers 429 until the
+    disruption controller has caught up (kubernetes, pkg/registry/core/pod/storage/eviction.go, checkAndDecrement).
+    """
+    is_current = raw.status.observed_generation >= raw.metadata.generation
     return DisruptionBudget(
         namespace(raw.metadata),
         raw.metadata.name,
         selectors.selector(raw.spec.selector, "spec.selector", faults),
-        raw.status.disruptions_allowed,
+        raw.status.disruptions_allowed if is_current else 0,
         raw.status.current_healthy,
         raw.status.desired_healthy,
         raw.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",

@@ -280,14 +280,19 @@ class BudgetSpec(Wire, frozen=True):
     unhealthy_pod_eviction_policy: str | None = None
 
 
+class BudgetMetadata(Metadata, frozen=True):
+    generation: int = 0
+
+
 class BudgetStatus(Wire, frozen=True):
+    observed_generation: int = 0
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
 
 
 class Budget(Wire, frozen=True):
-    metadata: Metadata
+    metadata: BudgetMetadata
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 

@@ -55,7 +55,7 @@ class Question:
         self.needed = needed
         self.cloud_problem = snapshot.cloud_problem
         self.between_s = _between_s(snapshot.memory.cleaned_at, policy.cycles.cleaning_s, now)
-        self.release_s = snapshot.machine_times.release_s
+        self.release_s = snapshot.machine_times.release_s(policy.timeouts.release_s)
         self.store_problem = snapshot.store_problem
         self.unread = snapshot.cluster.unread
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}

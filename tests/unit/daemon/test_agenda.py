@@ -106,6 +106,43 @@ def test_what_is_asked_for_is_due_now() -> None:
     assert agenda.next_at() == 20.0
 
 
+def fail(agenda: Agenda, at: float) -> frozenset[Stage]:
+    """The cycle that is due at an instant, and fails."""
+    stages = agenda.due(at)
+    agenda.began(stages, at)
+    agenda.failed(stages, at)
+    return stages
+
+
+def test_the_news_of_a_cycle_that_failed_is_acted_on_by_the_next() -> None:
+    agenda = idle()
+    agenda.changed(5.0)
+    assert fail(agenda, 5.0) == PLACE
+    assert (agenda.expects, agenda.news_at(), agenda.next_at()) == (True, 5.5, 5.5)
+    assert not agenda.due(5.4)
+    assert run(agenda, 5.5) == EVENT_STAGES, "the window has ended meanwhile"
+    assert agenda.news_at() is None
+
+
+def test_cycles_that_fail_are_tried_less_and_less_often_whatever_else_comes() -> None:
+    """An answer of the cloud is unread until a cycle succeeds, and somebody asks for cleaning again and again."""
+    agenda, at, pauses = idle(), 5.0, []
+    agenda.ask(frozenset({Stage.CLEANING}))
+    for _ in range(7):
+        assert fail(agenda, at) >= {Stage.CLEANING}
+        agenda.answered(at)
+        agenda.changed(at + 0.1)
+        agenda.ask(frozenset({Stage.CLEANING}))
+        pauses.append(agenda.next_at() - at)
+        assert agenda.news_at() == agenda.next_at() <= agenda.periodic_at()
+        at = agenda.next_at()
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+    run(agenda, at)
+    agenda.changed(at + 1.0)
+    fail(agenda, at + 1.0)
+    assert agenda.next_at() == at + 1.5, "one that succeeded ends the series"
+
+
 def test_a_stage_is_followed_for_as_long_as_it_makes_sense() -> None:
     agenda = idle()
     agenda.follow(Stage.EDGE, 3.0, 1.0)

@@ -61,6 +61,16 @@ def test_a_cycle_that_fails_is_told_and_ends_nothing(story: Story) -> None:
     assert why == ["the API server is away"]
 
 
+def test_work_that_came_before_a_cycle_that_failed_is_placed_by_the_next(story: Story) -> None:
+    why: list[str] = []
+    with running(Triggers(story.daemon, on_failure=why.append)):
+        until(lambda: story.seen)
+        story.world.cluster.faults.arrange("observe", TransientError("the API server is away"))
+        story.world.cluster.arrive(job("a"))
+        until(lambda: any(result.plan.launch for result in story.seen))
+    assert why == ["the API server is away"]
+
+
 def test_who_may_not_go_on_ends_by_himself(story: Story) -> None:
     may = [True]
     with running(Triggers(story.daemon, may_go_on=lambda: may[0])) as thread:

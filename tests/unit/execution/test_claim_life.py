@@ -3,8 +3,8 @@ import pytest
 
 from htas.execution.backoff import Backoffs
 from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.claimed_nodes import nodes_of_claims
 from htas.execution.expectations import PATIENCE_S, Expectations
-from htas.execution.machines import nodes_of_claims
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import Timeouts

@@ -72,6 +72,19 @@ def test_a_daemon_set_that_goes_leaves_pods_of_nobody_and_has_them_again_when_it
     assert owners(view.view()) == ["DaemonSet"]
 
 
+def test_a_template_has_the_priority_that_its_class_has_now_whoever_came_first() -> None:
+    ours = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "infra"}, "value": 900}
+    view = live(daemon_set(priorityClassName="infra"), ours)
+    assert [each.priority for each in view.view().daemons or ()] == [900]
+    view.put(RESOURCE["PriorityClass"], msgspec.json.encode(ours | {"value": 1000}))
+    assert [each.priority for each in view.view().daemons or ()] == [1000]
+    view.remove(RESOURCE["PriorityClass"], msgspec.json.encode(ours))
+    assert [each.priority for each in view.view().daemons or ()] == [0]
+    view.remove(RESOURCE["DaemonSet"], msgspec.json.encode(daemon_set()))
+    view.put(RESOURCE["PriorityClass"], msgspec.json.encode(ours))
+    assert view.view().daemons == ()
+
+
 def test_a_template_is_what_a_node_will_run_of_it() -> None:
     (made,) = live(daemon_set(cpu="250m", tolerations=[{"key": "own", "operator": "Exists"}])).view().daemons or ()
     assert (made.requests.cpu_m, made.requests.pods, made.node, dict(made.labels)) == (250, 1, None, {"app": "logs"})

@@ -125,6 +125,26 @@ def test_a_budget_tells_how_healthy_it_is_and_whether_that_matters(policy: str |
     assert view_of(made).budgets == (DisruptionBudget("default", "b", None, 1, 3, 2, always),)
 
 
+@pytest.mark.parametrize(
+    ("generation", "observed", "allowed"),
+    [
+        pytest.param(2, 2, 1, id="the status is of what is asked for now"),
+        pytest.param(3, 2, 0, id="changed since: the Eviction API refuses"),
+        pytest.param(1, None, 0, id="never looked at"),
+        pytest.param(None, None, 1, id="generations that nobody tells"),
+    ],
+)
+def test_a_budget_allows_nothing_until_its_change_was_seen(
+    generation: int | None, observed: int | None, allowed: int
+) -> None:
+    made = manifest("PodDisruptionBudget", "b", spec={}, status={"disruptionsAllowed": 1, "currentHealthy": 3})
+    if generation is not None:
+        made["metadata"]["generation"] = generation
+    if observed is not None:
+        made["status"]["observedGeneration"] = observed
+    assert view_of(made).budgets == (DisruptionBudget("default", "b", None, allowed, 3),)
+
+
 def test_a_budget_without_status_allows_nothing() -> None:
     assert view_of(manifest("PodDisruptionBudget", "b", spec={})).budgets[0].disruptions_allowed == 0
 

@@ -229,6 +229,12 @@ def test_before_the_next_billing_period(held_s: float, goes: bool) -> None:
     [
         pytest.param({}, MachineTimes(), 3600.0 - 60.0, False, id="a minute is more than a release takes"),
         pytest.param({}, MachineTimes((), (25.0,)), 3600.0 - 60.0, True, id="releases were seen to take 25 s"),
+        pytest.param(
+            {}, MachineTimes((), (7200.0, *[8.0] * 19)), 600.0, False, id="one of twenty took two hours: an outlier"
+        ),
+        pytest.param(
+            {}, MachineTimes((), (7200.0,)), 600.0, False, id="the only one did: 5 minutes at most are believed"
+        ),
         pytest.param({"release_ahead_s": 40.0}, MachineTimes(), 3600.0 - 60.0, True, id="a stated time counts alone"),
         pytest.param(
             {"release_ahead_s": 15.0}, MachineTimes((), (25.0,)), 3600.0 - 60.0, False, id="whatever was measured"
