@@ -214,6 +214,8 @@ def presumed(answer: Answer) -> Sequence[str]:
     told = []
     if _takes_consolidation(answer) and not answer.consolidates:
         told.append("consolidation is switched on (cleaning.consolidation.enabled: true)")
+    if answer.few and _takes_consolidation(answer):
+        told.append(f"no other flavours are offered than {', '.join(answer.few)}: with all of them it finds less")
     if answer.opted_in:
         pods = "1 pod of a service is" if answer.opted_in == 1 else f"{answer.opted_in:,} pods of services are"
         told.append(f'{pods} annotated {MAY_MIGRATE}: "true"')

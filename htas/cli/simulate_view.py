@@ -247,22 +247,27 @@ def _choices(answer: Answer) -> Table:
     figures = ("nodes", "per hour", "saves/month", "above all")
     table = _titled("If you offered only …, were nothing held", "flavours", *figures, "", right=figures)
     for choice in answer.choices:
-        above = choice.nanos_per_hour - answer.free.nanos_per_hour
+        above = choice.nanos_per_hour - answer.offered.nanos_per_hour
         saved = answer.now.nanos_per_hour - choice.nanos_per_hour
-        stuck = f"{counted(choice.stuck, 'node')} of today would hold what fits none" if choice.stuck else ""
         table.add_row(
             ", ".join(choice.flavours),
             str(choice.nodes),
             hourly(choice.nanos_per_hour),
             cents(a_month(saved)),
-            share(above, answer.free.nanos_per_hour),
-            stuck,
+            share(above, answer.offered.nanos_per_hour),
+            _stuck(choice.stuck),
         )
-    count, all_of_them = len(answer.worths), answer.free
+    count, all_of_them = len(answer.worths), answer.offered
     saved = answer.now.nanos_per_hour - all_of_them.nanos_per_hour
     row = str(all_of_them.nodes), hourly(all_of_them.nanos_per_hour), cents(a_month(saved))
-    table.add_row(f"all {count}", *row, "", style="dim")
+    table.add_row(f"all {count}", *row, _stuck(answer.offered_stuck), style="dim")
     return table
+
+
+def _stuck(nodes: int) -> str:
+    if not nodes:
+        return ""
+    return f"with {counted(nodes, 'node')} of today, {'whose' if nodes == 1 else 'some of whose'} pods fit none"
 
 
 def _notes(simulated: Simulated) -> RenderableType:
@@ -274,7 +279,7 @@ def _notes(simulated: Simulated) -> RenderableType:
         )
     lines.append(
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
-        " nodes that are held. Nodes that stay in any case, such as the control plane, are in every sum."
+        " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."
     )
     return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
 
@@ -313,9 +318,11 @@ def _left_out(answer: Answer) -> Iterable[str]:
 def _taken(answer: Answer) -> Iterable[str]:
     if answer.opted_in:
         yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
-    is_beaten = any(choice.nanos_per_hour < answer.free.nanos_per_hour for choice in answer.choices)
-    if is_beaten or any(worth.worth_nanos < 0 for worth in answer.worths):
-        yield "Figures below 0: the purchase is a heuristic, and happens to do better without some flavours."
+    if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:
+        yield (
+            f"Were nothing held, the work bought anew would cost {hourly(answer.offered.nanos_per_hour)} an hour:"
+            " another way that was found is cheaper, so that one is told."
+        )
 
 
 def _budgets(answer: Answer) -> Iterable[str]:

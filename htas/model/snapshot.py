@@ -141,6 +141,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     `move_times` is what moves were seen to take, by method; `machine_times` what machines did to come and to go.
     `cloud_problem` tells why the cloud cannot be asked now; what is known of it then is what it showed last.
     `store_problem` tells why the journal cannot be written or read now: nothing is begun that it must know of first.
+    `models` are nodes that show what CSI drivers make of machines, where `cluster` has not all of them any more: a
+    what-if takes nodes away. Empty: those of `cluster` show it.
     """
 
     taken_at: float
@@ -163,5 +165,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None
     machine_times: MachineTimes = MachineTimes()
+    models: tuple[Node, ...] = ()
     expects_more: bool = True
     """False: a dump or a what-if, of which nothing else comes: what came of late says nothing about what is bought."""

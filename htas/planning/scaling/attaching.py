@@ -32,7 +32,7 @@ class Attaching:
 
     def __init__(self, policy: Policy, snapshot: ClusterSnapshot) -> None:
         self._policy, self._rules = policy, policy.volumes
-        self._nodes = snapshot.cluster.nodes
+        self._nodes = snapshot.models or snapshot.cluster.nodes
         self._now = snapshot.taken_at
         self._values: dict[tuple[str, str, str | None], str | None] = {}
 

@@ -16,7 +16,7 @@ from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Wo
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.cleaning.candidates import cannot_be_read
-from htas.planning.what_if.likeness import as_seen, offered_by
+from htas.planning.what_if.likeness import as_seen, offered_by, with_driver_labels
 
 ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
@@ -95,6 +95,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         ),
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
+        models=with_driver_labels(present, view.volumes),
         memory=Memory(since, since, now - LONG_AGO_S),
         expects_more=False,
     )

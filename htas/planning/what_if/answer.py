@@ -18,8 +18,8 @@ from htas.planning.classes import Ints, ResourceAxis
 from htas.planning.feasibility.taints import untolerated
 from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, packed
-from htas.planning.what_if.combining import RuleSet, rule_sets
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 
@@ -66,8 +66,9 @@ class Budget(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """Prices in billionths an hour. `anew` is the mix that the planner would buy for the work beside what is held;
     `consolidated` is that, or `packed` where it is not cheaper. `bound_nanos`: no arrangement costs less that leaves
-    alone what is held. `free` is the cheapest mix were nothing held; the worth of flavours is judged by it, since a
-    half-empty node that must stay makes every flavour look superfluous.
+    alone what is held, and the nodes with pods that no flavour on offer would hold. `free` is the cheapest found were
+    nothing held, by buying or by any other way; `offered` is the cheapest mix bought then, by which the worth of
+    flavours is judged, since a half-empty node that must stay makes every flavour look superfluous.
     """
 
     taken_at: float
@@ -78,6 +79,9 @@ class Answer(msgspec.Struct, frozen=True):
     free: Arrangement
     free_packed: Arrangement
     """The work on fewer of the present nodes, were nothing held."""
+    offered: Arrangement
+    offered_stuck: int
+    """Nodes of today that stay then, since no flavour would hold their pods."""
     bound_nanos: int
     pods: int
     waiting: int
@@ -93,6 +97,8 @@ class Answer(msgspec.Struct, frozen=True):
     budgets: tuple[Budget, ...]
     worths: tuple[FlavourWorth, ...]
     choices: tuple[Choice, ...]
+    few: tuple[str, ...] = ()
+    """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
 
     @property
     def consolidated(self) -> Arrangement:
@@ -134,25 +140,34 @@ def what_if(
     pins = pinned(present, held)
     tell("packing")
     after_packing = packed(present)
-    tell("buying anew")
-    anew = bought_anew(present, pins)
-    tell("the price of each rule")
-    rules = _rules(present, held, after_packing, anew)
-    tell("sets of rules")
-    alone = [_as_set(rule) for rule in rules]
-    sets = rule_sets(present, held, after_packing.nanos_per_hour, anew.nanos_per_hour, alone)
     tell("the worth of each flavour")
     freed = all_lifted(present)
     offering = Offering(freed, pinned(freed, holding(freed)))
+    choices, worths = offering.choices(), offering.worths()
+    tell("buying anew")
+    shelves = offering.shelves()
+    bought = [bought_anew(present, pins, shelf) for shelf in shelves]
+    anew = cheapest(*bought)
+    if anew is bought[0]:
+        shelves = (None,)
+    lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves)
+    tell("the price of each rule")
+    rules = _rules(lifting)
+    tell("sets of rules")
+    sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
+    free_packed = cheapest(packed(freed), after_packing, *(each.packed for each in lifting.known.values()))
+    free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
     return Answer(
         taken_at=now,
         currency=policy.catalogue.currency,
         now=start,
         packed=after_packing,
         anew=anew,
-        free=offering.with_all(),
-        free_packed=packed(freed),
-        bound_nanos=_bound(present, pins),
+        free=free,
+        free_packed=free_packed,
+        offered=offering.best(),
+        offered_stuck=offering.stuck(),
+        bound_nanos=min(_bound(present, pins | bought[0].kept), cheapest(after_packing, anew).nanos_per_hour),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=present.opted_in,
@@ -163,8 +178,9 @@ def what_if(
         sets=sets,
         held=_held_nodes(present, held, anew),
         budgets=_budgets(present),
-        worths=offering.worths(),
-        choices=offering.choices(),
+        worths=worths,
+        choices=choices,
+        few=tuple(sorted(shelves[-1] or ())),
     )
 
 
@@ -186,25 +202,24 @@ def _nothing_priced(present: Present) -> str:
     )
 
 
-def _rules(
-    present: Present, held: Iterable[Held], after_packing: Arrangement, anew: Arrangement
-) -> tuple[RuleCost, ...]:
+def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
     """Every rule that holds something or whose end would save something, dearest first."""
+    held, as_is = lifting.held, lifting.as_is
     by_rule: dict[str, list[Held]] = {}
     for each in held:
         by_rule.setdefault(each.rule, []).append(each)
     costs = []
-    for lift in lifts(present, held):
+    for lift in lifts(lifting.present, held):
         mine = by_rule.get(lift.rule, [])
-        free = lift.lifted
-        in_packing = packed(free).nanos_per_hour
-        in_buying = bought_anew(free, pinned(free, holding(free))).nanos_per_hour
-        saved = after_packing.nanos_per_hour - in_packing, anew.nanos_per_hour - in_buying
+        found = lifting.of(lift)
+        saved = (
+            as_is.packed.nanos_per_hour - found.packed.nanos_per_hour,
+            as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
+        )
         if mine or any(saved):
             example = mine[0].pod if mine else ""
             nodes = len({each.node for each in mine})
-            after = min(in_packing, in_buying)
-            costs.append(RuleCost(lift.rule, lift.remedy, len(mine), nodes, example, *saved, after))
+            costs.append(RuleCost(lift.rule, lift.remedy, len(mine), nodes, example, *saved, found.nanos_per_hour))
     return tuple(sorted(costs, key=lambda cost: (-cost.most_nanos, cost.rule)))
 
 
@@ -244,8 +259,8 @@ def _budgets(present: Present) -> tuple[Budget, ...]:
     return tuple(sorted(found, key=lambda budget: (budget.allows, budget.name)))
 
 
-def _bound(present: Present, pins: Mapping[str, str]) -> int:
-    """The price of what is held, and the least that any mix costs which holds the rest beside its free room.
+def _bound(present: Present, stay: Mapping[str, str]) -> int:
+    """The price of the nodes that stay, and the least that any mix costs which holds the rest beside their free room.
 
     DaemonSet and mirror pods are left out of the demand, and a flavour counts with the most that any of its nodes
     offers: both only lower the bound.
@@ -259,15 +274,15 @@ def _bound(present: Present, pins: Mapping[str, str]) -> int:
     demand = np.zeros(len(axis), dtype=np.int64)
     tolerations: set[tuple[Toleration, ...]] = set()
     for pod in pods:
-        if pod.node in nodes and pod.node not in pins and not pod.is_daemon and not pod.is_mirror:
+        if pod.node in nodes and pod.node not in stay and not pod.is_daemon and not pod.is_mirror:
             demand += axis.vector(pod.requests)
             tolerations.add(pod.constraints.tolerations)
-    open_pins = {name for name in pins if _takes_any(nodes[name], tolerations)}
-    demand -= _free_on(open_pins, nodes, pods, axis)
+    takers = {name for name in stay if _takes_any(nodes[name], tolerations)}
+    demand -= _free_on(takers, nodes, pods, axis)
     prices = [flavour.nanos_per_hour for flavour in flavours]
-    held = sum(present.price(nodes[name]) for name in pins)
+    paid = sum(present.price(nodes[name]) for name in stay)
     capacities = [_most_offered(flavour, nodes.values(), axis) for flavour in flavours]
-    return held + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
+    return paid + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
 
 
 def _takes_any(node: Node, tolerations: Iterable[tuple[Toleration, ...]]) -> bool:

@@ -16,6 +16,9 @@ from htas.model.stages import Stage
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import Present
 
+Shelves = tuple[frozenset[str] | None, ...]
+"""Choices of flavours to buy from; None: all of them."""
+
 
 class Arrangement(msgspec.Struct, frozen=True):
     """Machines that hold the work: how many of each priced flavour, their price an hour, and how many pods moved.
@@ -31,6 +34,11 @@ class Arrangement(msgspec.Struct, frozen=True):
     @property
     def nodes(self) -> int:
         return sum(self.flavours.values())
+
+
+def cheapest(first: Arrangement, *others: Arrangement) -> Arrangement:
+    """The cheapest; of equal ones the first. What is found with fewer freedoms holds with more of them, too."""
+    return min((first, *others), key=lambda each: each.nanos_per_hour)
 
 
 def as_it_is(present: Present) -> Arrangement:
@@ -95,6 +103,13 @@ def bought_anew(present: Present, pinned: Collection[str], sold: Collection[str]
     moves = sum(len(item.pods) for item in made.launch) + len(made.bind) + len(made.nominate)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
     return _arranged(present, nodes, bought, moves, kept, price)
+
+
+def cheapest_anew(present: Present, pinned: Collection[str], shelves: Shelves) -> Arrangement:
+    """The cheapest that is found with each of some choices of flavours: the purchase is a heuristic, and with few of
+    them it happens to do better.
+    """
+    return cheapest(*(bought_anew(present, pinned, shelf) for shelf in shelves))
 
 
 def _emptied(present: Present, kept: Mapping[str, str], sold: Collection[str] | None) -> ClusterSnapshot:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from htas.planning.what_if.adopting import Present
-from htas.planning.what_if.arranging import bought_anew, packed
-from htas.planning.what_if.lifting import Held, holding, pinned, without
+from htas.planning.what_if.arranging import Arrangement, Shelves, cheapest, cheapest_anew, packed
+from htas.planning.what_if.lifting import Held, Lift, holding, pinned, without
 
 TRIED_FIRST = 8
 """So many sets are tried of those that free some node, the smallest first."""
@@ -34,9 +34,52 @@ class RuleSet(msgspec.Struct, frozen=True):
     """What the cluster would cost then, in the cheaper of both ways."""
 
 
-def rule_sets(
-    present: Present, held: Iterable[Held], packed_nanos: int, anew_nanos: int, alone: Iterable[RuleSet]
-) -> tuple[RuleSet, ...]:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The work with some rules lifted: on fewer of the present nodes, and bought anew."""
+
+    packed: Arrangement
+    anew: Arrangement
+
+    @property
+    def nanos_per_hour(self) -> int:
+        """In the cheaper of both ways."""
+        return cheapest(self.packed, self.anew).nanos_per_hour
+
+
+@dataclass(slots=True)
+class Lifting:
+    """Lifts sets of rules; each set is asked once.
+
+    Packing and buying are heuristics, and may find less where they are free to do more. So nothing counts as dearer
+    than what was found with fewer of its rules lifted: no rule saves less than nothing.
+    """
+
+    present: Present
+    held: tuple[Held, ...]
+    as_is: Outcome
+    shelves: Shelves = (None,)
+    known: dict[frozenset[str], Outcome] = field(default_factory=dict)
+
+    def of(self, lift: Lift) -> Outcome:
+        """With one rule lifted."""
+        return self._asked(frozenset((lift.rule,)), lift.lifted)
+
+    def without(self, rules: frozenset[str]) -> Outcome:
+        if rules in self.known:
+            return self.known[rules]
+        return self._asked(rules, without(self.present, rules, self.held))
+
+    def _asked(self, rules: frozenset[str], free: Present) -> Outcome:
+        inside = [self.as_is, *(found for key, found in self.known.items() if key < rules)]
+        bought = cheapest_anew(free, pinned(free, holding(free)), self.shelves)
+        self.known[rules] = Outcome(
+            cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *(each.anew for each in inside))
+        )
+        return self.known[rules]
+
+
+def rule_sets(lifting: Lifting, alone: Iterable[RuleSet]) -> tuple[RuleSet, ...]:
     """The smallest sets of several rules that save what no rule in them saves without the others; small ones first.
 
     A node goes when all the rules that hold it are lifted, so these are the sets to try; beside them, what several of
@@ -44,16 +87,13 @@ def rule_sets(
     were found to save.
     """
     alone = list(alone)
-    search = _Search(present, tuple(held), packed_nanos, anew_nanos, {frozenset(each.rules): each for each in alone})
+    search = _Search(lifting, {frozenset(each.rules): each for each in alone})
     return _telling([*alone, *search.smallest(), *search.larger()])
 
 
 @dataclass(slots=True)
 class _Search:
-    present: Present
-    held: tuple[Held, ...]
-    packed_nanos: int
-    anew_nanos: int
+    lifting: Lifting
     known: dict[frozenset[str], RuleSet] = field(default_factory=dict)
 
     def smallest(self) -> list[RuleSet]:
@@ -78,9 +118,9 @@ class _Search:
     def _families(self) -> Mapping[frozenset[str], int]:
         """The rules that hold a node, and the price of all nodes held by just these; the fewest rules first."""
         by_node: dict[str, set[str]] = {}
-        for each in self.held:
+        for each in self.lifting.held:
             by_node.setdefault(each.node, set()).add(each.rule)
-        prices = {node.name: self.present.price(node) for node in self.present.snapshot.cluster.nodes}
+        prices = {node.name: self.lifting.present.price(node) for node in self.lifting.present.snapshot.cluster.nodes}
         families: dict[frozenset[str], int] = {}
         for node, rules in by_node.items():
             families[frozenset(rules)] = families.get(frozenset(rules), 0) + prices[node]
@@ -88,24 +128,21 @@ class _Search:
 
     def _lifted(self, rules: frozenset[str]) -> RuleSet:
         if rules not in self.known:
-            free = without(self.present, rules, self.held)
-            after_packing = packed(free).nanos_per_hour
-            after_buying = bought_anew(free, pinned(free, holding(free))).nanos_per_hour
-            freed = self._freed(rules)
+            found, as_is, freed = self.lifting.without(rules), self.lifting.as_is, self._freed(rules)
             self.known[rules] = RuleSet(
                 tuple(sorted(rules)),
-                len({each.pod for each in self.held if each.node in freed}),
+                len({each.pod for each in self.lifting.held if each.node in freed}),
                 len(freed),
-                self.packed_nanos - after_packing,
-                self.anew_nanos - after_buying,
-                min(after_packing, after_buying),
+                as_is.packed.nanos_per_hour - found.packed.nanos_per_hour,
+                as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
+                found.nanos_per_hour,
             )
         return self.known[rules]
 
     def _freed(self, rules: frozenset[str]) -> set[str]:
         """Nodes that these rules hold and no other."""
-        mine = {each.node for each in self.held if each.rule in rules}
-        return mine - {each.node for each in self.held if each.rule not in rules}
+        mine = {each.node for each in self.lifting.held if each.rule in rules}
+        return mine - {each.node for each in self.lifting.held if each.rule not in rules}
 
 
 def _most(each: RuleSet) -> int:

@@ -18,6 +18,7 @@ from htas.model.nodes import (
     Node,
 )
 from htas.model.resources import Resources
+from htas.model.volumes import Volumes
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
 """Labels that every node gets from its kubelet and its cloud, and that are the same on all of a kind."""
@@ -96,3 +97,22 @@ def offered_by(workers: Iterable[Node]) -> dict[str, Resources]:
         if node.flavour is not None and node.is_ready:
             learned.setdefault(node.flavour, node.allocatable)
     return learned
+
+
+def with_driver_labels(nodes: Sequence[Node], volumes: Volumes) -> tuple[Node, ...]:
+    """The nodes with the topology labels that CSI drivers gave them.
+
+    CSINodes tell which labels these are. Where none does, since a dump lacks them, they are those by which CSI volumes
+    ask for their nodes.
+    """
+    if any(node.topology_keys for node in nodes):
+        return tuple(nodes)
+    asked = {
+        expression.key
+        for volume in volumes.persistent
+        if volume.driver is not None
+        for term in volume.node_affinity or ()
+        for expression in term.expressions
+    }
+    keys = tuple(sorted(asked))
+    return tuple(msgspec.structs.replace(node, topology_keys=keys) for node in nodes)

@@ -8,7 +8,7 @@ import msgspec
 
 from htas.model.flavours import dominating
 from htas.planning.what_if.adopting import Present
-from htas.planning.what_if.arranging import Arrangement, bought_anew
+from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest
 
 MOST = 3
 """So many flavours are chosen one after another: the first few save nearly everything."""
@@ -17,7 +17,7 @@ MOST = 3
 class FlavourWorth(msgspec.Struct, frozen=True):
     """A flavour of the price file: how many the cheapest mix has, and what that mix would cost without it.
 
-    The worth may be negative where the purchase is a heuristic: without the flavour it then happens to do better.
+    `without_nanos` is never below the mix's price: a cheaper mix that is found without a flavour becomes the cheapest.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Choice(msgspec.Struct, frozen=True):
     nanos_per_hour: int
     nodes: int
     stuck: int
-    """Nodes of today that stay, though not with all flavours: none of these would hold their pods."""
+    """Nodes of today that stay since none of these flavours would hold their pods."""
 
 
 class Offering:
@@ -47,8 +47,30 @@ class Offering:
         self._known: dict[frozenset[str], Arrangement] = {}
         self.names = tuple(flavour.name for flavour in present.policy.catalogue.flavours)
 
-    def with_all(self) -> Arrangement:
-        return self._with(self.names)
+    def best(self) -> Arrangement:
+        """The cheapest mix found with any of the flavours; equal ones: of the most."""
+        return self._best_of(self.names)
+
+    def shelves(self) -> Shelves:
+        """All flavours, and the few with which a cheaper mix was found that holds no less."""
+        of_all = self._with(self.names)
+        few = min(self._known, key=lambda key: (self._known[key].nanos_per_hour, -len(key), sorted(key)))
+        few |= self._of_today(self._known[few].kept.keys() - of_all.kept.keys())
+        mix = self._with(few)
+        is_better = mix.nanos_per_hour < of_all.nanos_per_hour and mix.kept.keys() <= of_all.kept.keys()
+        return (None, few) if is_better else (None,)
+
+    def _of_today(self, nodes: Collection[str]) -> frozenset[str]:
+        """The flavours on offer that some of the present nodes are of."""
+        mine = {node.flavour for node in self._present.snapshot.cluster.nodes if node.name in nodes}
+        return frozenset(name for name in self.names if name in mine)
+
+    def _best_of(self, names: Collection[str]) -> Arrangement:
+        """What is bought of some of these flavours can be bought of all of them: no mix counts as dearer than that."""
+        mine = frozenset(names)
+        mix = self._with(mine)
+        smaller = [key for key in self._known if key < mine]
+        return cheapest(mix, *(self._known[key] for key in sorted(smaller, key=lambda key: (-len(key), sorted(key)))))
 
     def _with(self, names: Collection[str]) -> Arrangement:
         key = frozenset(names)
@@ -58,15 +80,13 @@ class Offering:
 
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
-        best = self.with_all()
+        best = self._settled()
         bought = self._bought(best)
         flavours = self._present.policy.catalogue.flavours
         worths = []
         for flavour in flavours:
             count = bought.get(flavour.name, 0)
-            without = best
-            if count and len(flavours) > 1:
-                without = self._with([name for name in self.names if name != flavour.name])
+            without = self._best_without(flavour.name) if count and len(flavours) > 1 else best
             better = dominating(flavour, flavours)
             worths.append(
                 FlavourWorth(
@@ -80,6 +100,19 @@ class Offering:
             )
         return tuple(sorted(worths, key=lambda worth: (-worth.worth_nanos, -worth.in_mix, worth.name)))
 
+    def _settled(self) -> Arrangement:
+        """The best mix, once none is found that does better without one of its flavours."""
+        while True:
+            best = self.best()
+            if len(self.names) > 1:
+                for name in self._bought(best):
+                    self._best_without(name)
+            if self.best() is best:
+                return best
+
+    def _best_without(self, name: str) -> Arrangement:
+        return self._best_of([each for each in self.names if each != name])
+
     def _bought(self, mix: Arrangement) -> Mapping[str, int]:
         """The flavours of a mix less the nodes of today in it."""
         counts = dict(mix.flavours)
@@ -87,6 +120,13 @@ class Offering:
             if node.name in mix.kept and node.flavour in counts:
                 counts[node.flavour] -= 1
         return counts
+
+    def stuck(self) -> int:
+        """Nodes of today with pods that no flavour at all would hold."""
+        return self._stuck(self._with(self.names))
+
+    def _stuck(self, mix: Arrangement) -> int:
+        return len(mix.kept.keys() - self._pinned)
 
     def choices(self, most: int = MOST) -> tuple[Choice, ...]:
         """The best flavour alone, the best beside it, and so on; ends where another one saves nothing.
@@ -99,12 +139,11 @@ class Offering:
         chosen: tuple[str, ...] = ()
         choices: list[Choice] = []
         while open_names and len(choices) < most:
-            mixes = [(self._with((*chosen, name)), name) for name in open_names]
+            mixes = [(self._best_of((*chosen, name)), name) for name in open_names]
             mix, name = min(mixes, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]))
             if choices and mix.nanos_per_hour >= choices[-1].nanos_per_hour:
                 break
             chosen = (*chosen, name)
             open_names.remove(name)
-            stuck = len(mix.kept.keys() - self.with_all().kept.keys())
-            choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, stuck))
+            choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, self._stuck(mix)))
         return tuple(choices)

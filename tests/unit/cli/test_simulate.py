@@ -106,7 +106,7 @@ SMALL_CLUSTERS: list[tuple[str, list[dict[str, Any]], tuple[str, str, str, str]]
                 "spec": {**tied["spec"], "nodeSelector": {"kubernetes.io/hostname": "a"}},
             }
         ),
-        ("1.20", "0.40", "0.40", "0.2325"),
+        ("1.20", "0.40", "0.40", "0.40"),
     ),
     (
         "services that are waiting, and pods that are ending, are not counted",
@@ -215,8 +215,47 @@ def test_a_volume_keeps_its_pod_in_its_zone(prices: Path) -> None:
     )
 
 
-def volume(zone: str) -> list[dict[str, Any]]:
-    where = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]}
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+
+
+@pytest.mark.parametrize("has_csi_nodes", [True, False], ids=["CSINodes tell it", "a dump without CSINodes"])
+def test_a_driver_s_zones_are_learned_from_nodes_that_are_then_taken_away(prices: Path, has_csi_nodes: bool) -> None:
+    """A machine bought anew reaches the volumes of its zone, whatever the driver calls zones."""
+    zones = {"a": "z1", "b": "z2"}
+    objects = [machine(name, "large", "4", "8Gi", zone, **{EBS_ZONE: zone}) for name, zone in zones.items()]
+    for name, zone in zones.items():
+        db = placed(f"db-{name}", name, "1", "2Gi")
+        db["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"data-{zone}"}}]
+        objects += [db, *volume(zone, EBS_ZONE)]
+        if has_csi_nodes:
+            driver = {"name": "ebs.csi.aws.com", "nodeID": name, "topologyKeys": [EBS_ZONE]}
+            objects.append(named("CSINode", name, spec={"drivers": [driver]}))
+    answer = answer_for(prices, objects)
+    assert costs(answer) == ("0.80", "0.80", "0.30", "0.15")
+    assert answer["nodesHeld"] == []
+
+
+def test_more_freedom_never_costs_more(prices: Path) -> None:
+    """Purchases and packing are heuristics: what they find with less freedom counts with more of it, too."""
+    prices.write_text(PRICES.read_text())
+    answer = answer_for(prices, [*a_shop(), *(placed(f"bare-{i}", "large-0", "100m", "64Mi", "") for i in range(2))])
+    held = [Decimal(answer[stage]["pricePerHour"]) for stage in ("packed", "boughtAnew")]
+    free, free_packed = (Decimal(answer[stage]["pricePerHour"]) for stage in ("nothingHeld", "nothingHeldPacked"))
+    assert free <= min(free_packed, *held)
+    assert free_packed <= held[0]
+    saved = [
+        Decimal(each[key])
+        for each in (*answer["rules"], *answer["ruleSets"])
+        for key in ("liftedPackingSavesPerHour", "liftedBuyingAnewSavesPerHour")
+    ]
+    assert min(saved) >= 0
+    assert all(Decimal(each["worthPerHour"]) >= 0 for each in answer["flavours"])
+    best = min(Decimal(each["pricePerHour"]) for each in answer["bestFew"])
+    assert max(Decimal(each["mixWithoutItPerHour"]) for each in answer["flavours"]) >= best >= free
+
+
+def volume(zone: str, key: str = ZONE) -> list[dict[str, Any]]:
+    where = {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}]}
     return [
         named(
             "PersistentVolume", f"pv-{zone}", spec={"nodeAffinity": {"required": where}, "csi": {"driver": "cinder"}}
