@@ -74,7 +74,7 @@ class VirtualDriver:
         """When the next periodic cycle runs; a settled cluster is looked at when a timer ends, or now and then."""
         due = self._agenda.periodic_at()
         settled_at = self._settled_at
-        if settled_at is None:
+        if settled_at is None or self._memory.empty_since:  # an empty machine goes just before it is paid for again
             return due
         timers = [instant for instant in self._timers() if instant > settled_at]
         return max(due, min([*timers, settled_at + SETTLED_S]))

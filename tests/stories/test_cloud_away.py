@@ -7,7 +7,7 @@ import pytest
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, InstanceState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint, Toleration
-from htas.model.policy import Timeouts
+from htas.model.policy import CleaningRules, Timeouts
 from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
 from htas.ports import RefusedError, TransientError
@@ -51,7 +51,8 @@ def test_work_that_needs_a_machine_waits_for_the_cloud_and_says_so() -> None:
 
 
 def test_an_idle_node_is_kept_while_its_machine_could_not_be_given_back() -> None:
-    story = Story(None, job("one", runs_s=60.0)).play(130)
+    kept_a_while = make_policy([batch_group(cleaning=CleaningRules(empty_for_s=60.0))])
+    story = Story(kept_a_while, job("one", runs_s=60.0)).play(130)
     story.world.cloud.faults = Away()
     result = story.daemon.run_cycle(ALL_STAGES)
     assert {item.reason for item in result.plan.kept} == {Kept.CLOUD_UNREACHABLE}

@@ -15,9 +15,11 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
+from htas.model.policy import CleaningRules
 from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
 from htas.ports import TransientError
+from tests.builders import batch_group, make_policy
 from tests.far_store import Line, far_store
 from tests.stories.play import Story, job
 from tests.waiting import until
@@ -73,8 +75,8 @@ def allow(store: Any) -> None:
     file_of(store).rows("PRAGMA query_only = OFF")
 
 
-def story_on(store: Any, *arrivals: Any) -> Story:
-    story = Story(None, *arrivals)
+def story_on(store: Any, *arrivals: Any, empty_for_s: float = 0.0) -> Story:
+    story = Story(make_policy([batch_group(cleaning=CleaningRules(empty_for_s=empty_for_s))]), *arrivals)
     story.store.close()
     story.store = store
     story.crash()
@@ -125,7 +127,7 @@ def test_what_has_room_is_placed_and_what_needs_a_machine_waits_and_says_so(
 
 
 def test_an_idle_node_is_kept_while_its_end_cannot_be_written_down(store: Any) -> None:
-    story = story_on(store, job("one", runs_s=60.0), job("two", 2000.0, 60.0)).play(130)
+    story = story_on(store, job("one", runs_s=60.0), job("two", 2000.0, 60.0), empty_for_s=60.0).play(130)
     nodes = story.nodes
     forbid(store)
     story.play(1900)
