@@ -7,7 +7,7 @@ finds every machine that was ever asked for.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from threading import Condition, Thread
@@ -77,6 +77,9 @@ class KwokProvider:
         self._reached = reached
         self._wake = Condition()
         self._boots: dict[str, tuple[float, Machine]] = {}
+        self._unchecked: list[Machine] = []
+        """Registered, while nobody has looked yet whether they were deleted meanwhile."""
+        self._check_at = 0.0
         self._is_closing = False
         self._thread: Thread | None = None
         self._pool = ThreadPoolExecutor(BOOTS_AT_ONCE, thread_name_prefix="kwok boot")
@@ -173,7 +176,7 @@ class KwokProvider:
                 if self._is_closing:
                     return
                 due = [machine for at, machine in self._boots.values() if at <= self._clock()]
-                if not due:
+                if not due and not self._must_check():
                     self._wake.wait(self._pause_s(is_recalled))
                     continue
             self._boot_together(due)
@@ -183,6 +186,8 @@ class KwokProvider:
         pauses = [at - self._clock() for at, _ in self._boots.values()]
         if not is_recalled:
             pauses.append(RETRY_S)
+        if self._unchecked:
+            pauses.append(self._check_at - self._clock())
         return max(0.0, min(pauses)) if pauses else None
 
     def _recall(self) -> bool:
@@ -203,27 +208,29 @@ class KwokProvider:
     def _boot_together(self, machines: Sequence[Machine]) -> None:
         """Register the nodes of machines that are due, several at a time; one whose call fails is tried again soon.
 
-        A machine that somebody else deleted meanwhile loses its node again: one look afterwards tells of all of them.
+        A machine that was deleted meanwhile loses its node again: one look afterwards tells of all of them.
         """
-        booted = [
-            machine
-            for machine, is_there in zip(machines, self._pool.map(self._boot, machines), strict=True)
-            if is_there
-        ]
-        if not booted:
-            return
+        for machine, is_there in zip(machines, self._pool.map(self._boot, machines), strict=True):
+            if is_there:
+                self._unchecked.append(machine)
+        if self._must_check():
+            self._check()
+
+    def _must_check(self) -> bool:
+        return bool(self._unchecked) and self._check_at <= self._clock()
+
+    def _check(self) -> None:
+        """Take the nodes of deleted machines away; after a call that failed all are looked at again, in a second."""
         try:
             left = {machine.id for machine in self._listed(f"{MARK},{CLUSTER_LABEL}={self._cluster}")}
-            for machine in booted:
+            for machine in self._unchecked:
                 if machine.id not in left:
                     self._delete_node(machine.claim)
         except HTASError as error:
             log.warning("simulated boots cannot be checked, tried again", error=str(error))
-            self._try_again(booted)
+            self._check_at = self._clock() + RETRY_S
             return
-        with self._wake:
-            for machine in booted:
-                self._boots.pop(machine.id, None)
+        self._unchecked.clear()
 
     def _boot(self, machine: Machine) -> bool:
         """Register a machine's node; False: it was deleted before, or is tried again."""
@@ -234,16 +241,17 @@ class KwokProvider:
             self._create_node(machine)
         except HTASError as error:
             log.warning("simulated boot failed, tried again", machine=machine.id, error=str(error))
-            self._try_again([machine])
+            self._try_again(machine)
             return False
+        with self._wake:
+            self._boots.pop(machine.id, None)
         self._reached("kwok.node-created")
         return True
 
-    def _try_again(self, machines: Iterable[Machine]) -> None:
+    def _try_again(self, machine: Machine) -> None:
         with self._wake:
-            for machine in machines:
-                if machine.id in self._boots:
-                    self._boots[machine.id] = self._clock() + RETRY_S, machine
+            if machine.id in self._boots:
+                self._boots[machine.id] = self._clock() + RETRY_S, machine
 
     def _create_node(self, machine: Machine) -> None:
         """Register the node; a conflict is good news only if it is there already."""

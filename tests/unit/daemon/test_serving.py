@@ -135,6 +135,9 @@ def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> Non
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
         HttpServer(("127.0.0.1", server.port), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate())
+    busy = ("127.0.0.1", server.port)
+    with pytest.raises(PermanentError, match=r"http\.healthListen: 127\.0\.0\.1:\d+: Address already in use"):
+        HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate(), busy)
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)
