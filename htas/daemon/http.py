@@ -60,15 +60,16 @@ class HttpServer:
         health_address: tuple[str, int] | None = None,
         certificate: Certificate | None = None,
     ) -> None:
-        main = Listener(address, Guarded(application(desks), gate), "http", certificate)
-        self._listeners = [main]
-        self.port = main.port
+        self._listeners: list[Listener] = []
         self.health_port: int | None = None
         if health_address is not None:
             routes = probe_routes(desks.health)
             probes = Listener(health_address, Starlette(routes=routes), "health", key="http.healthListen")
             self._listeners.append(probes)
             self.health_port = probes.port
+        main = Listener(address, Guarded(application(desks), gate), "http", certificate)
+        self._listeners.append(main)
+        self.port = main.port
 
     def start(self) -> None:
         for listener in self._listeners:

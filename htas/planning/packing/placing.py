@@ -107,7 +107,12 @@ def _in_turn(pools: Sequence[Pool], kind: WorkKind) -> list[Pool]:
 
 
 def fill(sim: Simulation, cls: PodClass, count: int, rows: slice, order: Order, judge: Judge | None = None) -> int:
-    """Place up to `count` pods on rows of a slice in an order's preference; returns how many found room."""
+    """Place up to `count` pods on rows of a slice in an order's preference; returns how many found room.
+
+    The judge is asked for one pod at a time where the next may have to go elsewhere (spread, affinity, scores that
+    change). Asked for all together, 20 jobs of ten hours that spread over nodes had two machines of 0.5479 an hour held
+    ten hours longer for one job each; a machine of its own costs 0.0198.
+    """
     if count > 1 and order.is_stable and not cls.is_dynamic:
         return _fill_in_counts(sim, cls, count, rows, order, judge)
     for placed in range(count):
