@@ -167,7 +167,7 @@ def what_if(
         free_packed=free_packed,
         offered=offering.best(),
         offered_stuck=offering.stuck(),
-        bound_nanos=min(_bound(present, pins | bought[0].kept), cheapest(after_packing, anew).nanos_per_hour),
+        bound_nanos=min(_bound(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=present.opted_in,
