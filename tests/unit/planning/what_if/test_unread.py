@@ -10,7 +10,7 @@ from tests.builders import NOW, make_policy, make_snapshot, owned_node
 
 
 def test_a_node_with_a_pod_that_is_not_understood_stays() -> None:
-    view = make_snapshot([owned_node("n1"), owned_node("n2")]).cluster
+    view = make_snapshot([owned_node(name, flavour="m3.small") for name in ("n1", "n2")]).cluster
     unread = msgspec.structs.replace(view, unread={"n1": "default/odd"})
     policy = make_policy()
     fixed = adopt(unread, policy, NOW).fixed
