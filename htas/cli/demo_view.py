@@ -11,16 +11,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from htas.adapters.kubernetes.dump import COMMAND
 from htas.cli.bars import bar, column
 from htas.cli.demo_state import DemoState, NodeLine
 from htas.model.money import NANOS, bill_amount
 
 STYLE = {"ready": "green", "coming": "yellow", "draining": "magenta"}
 HOMOGENEOUS = "\nHomogeneous scaling: m1.medium only, spread placement, nodes emptied after ten minutes at 50% or less."
-NEXT = """
+NEXT = f"""
 One fixed cluster: the fewest machines of the best flavour for the highest cpu and memory load seen.
 Next, for a cluster of yours, changing nothing:
-  kubectl get nodes,pods,pdb,pv,pvc,sc,priorityclasses,ns -A -o json > dump.json
+  {COMMAND} > dump.json
   htas plan --config config/htas.yaml --from dump.json"""
 NARROW = 110
 """Below so many columns the panels stand under one another."""

@@ -8,7 +8,7 @@ import msgspec
 
 from htas.model.snapshot import ClusterView
 
-ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,jobs,leases"
+ALL = "nodes,pods,pdb,pv,pvc,sc,csinodes,priorityclasses,ns,rs,sts,rc,ds,jobs,leases"
 """What a whole dump is asked for with; leases date it."""
 
 
