@@ -66,6 +66,12 @@ bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods, and wi
 	$(BIN)/python -m tools.bench.plan
 	$(BIN)/python -m tools.bench.many_flavours --sizes 100 --seeds 1
 
+SECONDS ?= 60
+SEED ?= 1
+.PHONY: fuzz
+fuzz: $(STAMP) ## try spoiled dumps, events, configurations and requests: SECONDS=900 SEED=3
+	$(BIN)/python -m tools.fuzz --seconds $(SECONDS) --seed $(SEED)
+
 .PHONY: format
 format: $(STAMP) ## let ruff put the code in its form
 	$(BIN)/ruff check --fix htas tests tools

@@ -27,7 +27,13 @@ from htas.model.snapshot import ClusterView, Drain, Move
 
 
 class HTASError(Exception):
-    """The root of HTAS's own errors."""
+    """The root of HTAS's own errors. Others' words in it may hold half a surrogate pair, as JSON lets them.
+
+    Such a half can be neither journalled nor logged (no UTF-8 has it), so it is written out: \\ud800.
+    """
+
+    def __str__(self) -> str:
+        return super().__str__().encode(errors="backslashreplace").decode()
 
 
 class GivenError(HTASError):

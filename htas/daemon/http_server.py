@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import h11
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
@@ -39,6 +40,8 @@ class Limits:
 
 
 LIMITS = Limits()
+UNWANTED_BYTES = 2**20
+"""Of a body that goes on after its request was answered (refused, say): 100 MB of them were read and thrown away."""
 
 
 class Listener:
@@ -100,6 +103,7 @@ class PunctualProtocol(H11Protocol):
         super().__init__(**options)
         self._limits = limits
         self._deadline: asyncio.TimerHandle | None = None
+        self._unwanted = 0
         self.since = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in H11Protocol
@@ -120,6 +124,10 @@ class PunctualProtocol(H11Protocol):
             self._within(self._limits.answer_s)
         elif self._deadline is None:  # the first bytes of another request
             self._within(self._limits.request_s)
+        if self.cycle is not None and self.waits and self.conn.their_state is h11.SEND_BODY:
+            self._unwanted += len(data)
+            if self._unwanted > UNWANTED_BYTES:
+                self._abort()
 
     def on_response_complete(self) -> None:
         was, is_taken = self.cycle, not self.transport.get_write_buffer_size()

@@ -15,7 +15,7 @@ from htas.model.policy import EmptyRelease
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
 from htas.planning.edge.present import served, services_starting
-from htas.ports import TransientError
+from htas.ports import HTASError
 
 SETTLED_S = 600.0
 """While nothing changes and no timer runs, periodic cycles come no closer than this: they would decide the same."""
@@ -97,7 +97,7 @@ class VirtualDriver:
         self._agenda.began(stages, now)
         try:
             result = self.daemon.run_cycle(stages)
-        except TransientError:
+        except HTASError:  # as in the real driver: it is run again, whatever was wrong
             self._agenda.failed(stages, now)
             return
         self._agenda.ended(now, now, waits_to_buy=result.waits_to_buy)

@@ -21,7 +21,7 @@ class Backoffs:
 
     def failed(self, flavour: str | None, zone: str | None, reason: str, now: float) -> None:
         known = self._waits.get((flavour, zone))
-        if known is not None and now < known[0].until:
+        if known is not None and _is_on(*known, now):
             return
         length = self.timeouts.backoff_initial_s
         if known is not None:
@@ -33,4 +33,9 @@ class Backoffs:
             self._waits.pop(key, None)
 
     def current(self, now: float) -> tuple[Backoff, ...]:
-        return tuple(backoff for backoff, _ in tuple(self._waits.values()) if now < backoff.until)
+        return tuple(wait[0] for wait in tuple(self._waits.values()) if _is_on(*wait, now))
+
+
+def _is_on(backoff: Backoff, length_s: float, now: float) -> bool:
+    """Whether the wait has begun and is not over: one that would begin later was set by a clock put back since."""
+    return now < backoff.until <= now + length_s

@@ -125,3 +125,15 @@ def in_state(claim: NodeClaim, step: Step, now: float) -> NodeClaim:
         return claim
     assert step.state in TRANSITIONS[claim.state], f"{claim.id}: {claim.state} -> {step.state}"
     return msgspec.structs.replace(claim, state=step.state, since=now, message=step.message or claim.message)
+
+
+def not_ahead(claim: NodeClaim, now: float) -> NodeClaim:
+    """The claim with no instant later than now.
+
+    A clock that was three days ahead and is put right would have every machine wait three days for its next step.
+    """
+    missing, leaving = (None if at is None else min(at, now) for at in (claim.missing_since, claim.leaving_since))
+    if claim.since <= now and (missing, leaving) == (claim.missing_since, claim.leaving_since):
+        return claim
+    since = min(claim.since, now)
+    return msgspec.structs.replace(claim, since=since, missing_since=missing, leaving_since=leaving)

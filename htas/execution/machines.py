@@ -7,12 +7,13 @@ alone (`CloudCalls.under_way`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step, timed, was_away
+from htas.execution.claim_life import Step, Then, in_state, next_step, not_ahead, timed, was_away
 from htas.execution.claimed_nodes import nodes_of_claims, too_many_unready
 from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
@@ -52,6 +53,8 @@ class Machines:
         self.times = MachineTimes()
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
+        self._listed: Mapping[str, Instance] = {}
+        """The machine that the cloud listed last for each claim."""
         self._was_away = True
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
@@ -89,7 +92,7 @@ class Machines:
         """Take every claim one step further, adopt machines the journal does not know, clear leftovers."""
         under_way = self.cloud.under_way  # before the journal is read: an answer may be written down at any moment
         claims = self._claims()
-        ours = self._one_for_each_claim(claims, instances, under_way)
+        ours = self._listed = self._one_for_each_claim(claims, instances, under_way)
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         is_partition = too_many_unready(list(nodes.values()))
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
@@ -168,21 +171,26 @@ class Machines:
         return self._ports.store.put_claim(in_state(claim, Step(state, message=message), self._ports.clock.now()))
 
     def release(self, claim: NodeClaim) -> None:
-        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing."""
-        self.cloud.begin(claim.id, partial(self._delete, claim), LONGEST_DELETE_PAUSE_S)
+        """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing.
 
-    def _delete(self, claim: NodeClaim) -> Outcome:
+        Where the cloud lists another machine for the claim than it said it made, that one's too: the id that was told
+        is nobody's, and the machine would be paid for as long as the cloud is there.
+        """
+        listed = self._listed.get(claim.id)
+        ids = [claim.instance, *([listed.id] if listed is not None and listed.id != claim.instance else [])]
+        self.cloud.begin(claim.id, partial(self._delete, claim, ids), LONGEST_DELETE_PAUSE_S)
+
+    def _delete(self, claim: NodeClaim, ids: Sequence[str | None]) -> Outcome:
         try:
-            return self._deleted(claim)
+            return self._deleted(claim, ids)
         except HTASError as error:
             return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
 
-    def _deleted(self, claim: NodeClaim) -> Outcome:
-        try:
-            if claim.instance is not None:
-                self._ports.provider.delete(claim.instance)
-        except NotFoundError:
-            pass
+    def _deleted(self, claim: NodeClaim, ids: Sequence[str | None]) -> Outcome:
+        for instance_id in ids:
+            if instance_id is not None:
+                with suppress(NotFoundError):
+                    self._ports.provider.delete(instance_id)
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self._ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self._ports.clock.now()))
@@ -264,12 +272,13 @@ class Machines:
 
     def _seen(self, claim: NodeClaim, instance: Instance | None) -> NodeClaim:
         """Note since when the cloud has not listed a claim's machine, or lists it as going."""
-        now = self._ports.clock.now()
+        now, known = self._ports.clock.now(), claim
+        claim = not_ahead(claim, now)
         is_missing = instance is None and claim.instance is not None
         is_leaving = instance is not None and instance.state is InstanceState.DELETING
         missing = (claim.missing_since or now) if is_missing else None
         leaving = claim.leaving_since if is_missing else (claim.leaving_since or now) if is_leaving else None
-        if (missing, leaving) == (claim.missing_since, claim.leaving_since):
+        if claim is known and (missing, leaving) == (claim.missing_since, claim.leaving_since):
             return claim
         return self._ports.store.put_claim(msgspec.structs.replace(claim, missing_since=missing, leaving_since=leaving))
 

@@ -240,8 +240,14 @@ def _between_s(before: float | None, meant_s: float, now: float) -> float:
 
 
 def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
-    """How long a machine is paid for already: 40 s into a minute, 20 s."""
+    """How long a machine is paid for already: 40 s into a minute, 20 s.
+
+    A machine rented later than now tells that our clock is behind the cloud's, or was put back: of its time only the
+    place within a period is taken, or with a clock three days behind every machine would be kept for three days.
+    """
     held = now - claim.rented_since
+    if held < 0:
+        return -held % billing.granularity_s
     return billing.billed_seconds(held) - held
 
 

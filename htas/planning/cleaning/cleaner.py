@@ -126,7 +126,10 @@ def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
 def _remember(
     snapshot: ClusterSnapshot, policy: Policy, now: float, work_is_waiting: bool, pods_on: dict[str, list[Pod]]
 ) -> Memory:
-    """Since when nodes are under-used or empty, and the queue too; who is gone or not understood is forgotten."""
+    """Since when nodes are under-used or empty, and the queue too; who is gone or not understood is forgotten.
+
+    An instant later than now was noted by a clock that has been put back since: it counts from now.
+    """
     before = snapshot.memory
     low: dict[str, float] = {}
     empty: dict[str, float] = {}
@@ -138,12 +141,12 @@ def _remember(
             continue
         pods = pods_on.get(node.name, [])
         if utilization(node, pods, group.cleaning, now) <= group.cleaning.utilization_threshold:
-            low[node.name] = before.underutilized_since.get(node.name, now)
+            low[node.name] = min(before.underutilized_since.get(node.name, now), now)
         if is_empty(pods, now):
-            empty[node.name] = before.empty_since.get(node.name, now)
+            empty[node.name] = min(before.empty_since.get(node.name, now), now)
     queue = None
     if not work_is_waiting:
-        queue = before.queue_empty_since if before.queue_empty_since is not None else now
+        queue = min(before.queue_empty_since, now) if before.queue_empty_since is not None else now
     return Memory(low, empty, queue, consolidated_at=before.consolidated_at)
 
 

@@ -93,6 +93,15 @@ def test_an_answer_that_nobody_takes_is_given_up(listeners: ExitStack) -> None:
     assert read < len(LARGE), "what the kernel held, and no more"
 
 
+def test_a_body_that_goes_on_after_the_answer_is_not_read_to_its_end(listeners: ExitStack) -> None:
+    listener = listening(listeners, Limits())
+    size = 100_000_000
+    connection = connected(listeners, listener, GET.replace(b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % size))
+    with pytest.raises(ConnectionError):
+        for _ in range(size // 65_536):
+            connection.sendall(b"x" * 65_536)
+
+
 def test_in_a_crowd_of_dawdlers_the_oldest_goes_and_a_probe_is_answered(listeners: ExitStack) -> None:
     listener = listening(listeners, Limits(connections=8))
     crowd = [connected(listeners, listener, GET[:-2]) for _ in range(20)]

@@ -2,12 +2,13 @@ import msgspec
 import pytest
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step
+from htas.execution.claim_life import Step, Then, in_state, next_step, not_ahead
 from htas.execution.claimed_nodes import nodes_of_claims
 from htas.execution.expectations import PATIENCE_S, Expectations
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.nodes import Node
 from htas.model.policy import Timeouts
+from htas.ports import TransientError
 from tests.builders import NOW, make_node, make_pod
 
 T = Timeouts()
@@ -143,3 +144,31 @@ def test_a_failure_of_every_flavour_ends_when_a_machine_is_well() -> None:
     assert {each.flavour for each in backoffs.current(NOW + 1)} == {None, "other"}
     backoffs.worked("small", None)
     assert {each.flavour for each in backoffs.current(NOW + 1)} == {"other"}
+
+
+def test_a_wait_that_a_clock_ahead_began_is_over_once_the_clock_is_right() -> None:
+    backoffs = Backoffs(T)
+    backoffs.failed("small", None, "no host", NOW + 3 * 86_400)
+    assert backoffs.current(NOW + 3 * 86_400 + 1)
+    assert not backoffs.current(NOW)
+    backoffs.failed("small", None, "no host", NOW)
+    assert backoffs.current(NOW + 1)
+
+
+@pytest.mark.parametrize(
+    "ahead_s", [pytest.param(3 * 86_400.0, id="three days"), pytest.param(0.5, id="half a second")]
+)
+def test_instants_that_a_clock_ahead_noted_count_from_now(ahead_s: float) -> None:
+    later = NOW + ahead_s
+    noted = msgspec.structs.replace(claim(S.ACTIVE), since=later, missing_since=later, leaving_since=later)
+    seen = not_ahead(noted, NOW)
+    assert (seen.since, seen.missing_since, seen.leaving_since) == (NOW, NOW, NOW)
+
+
+def test_instants_of_the_past_stay() -> None:
+    known = claim(S.ACTIVE)
+    assert not_ahead(known, NOW) is known
+
+
+def test_half_a_surrogate_pair_in_anothers_words_can_be_journalled() -> None:
+    assert str(TransientError("no \ud800 host")).encode() == b"no \\ud800 host"

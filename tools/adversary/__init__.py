@@ -1,0 +1,1 @@
+"""Attacks on HTAS as programs: each says what it did and what came of it."""
