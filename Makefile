@@ -72,6 +72,11 @@ SEED ?= 1
 fuzz: $(STAMP) ## try spoiled dumps, events, configurations and requests: SECONDS=900 SEED=3
 	$(BIN)/python -m tools.fuzz --seconds $(SECONDS) --seed $(SEED)
 
+SAMPLE ?= 60
+.PHONY: mutants
+mutants: $(STAMP) ## break planning and execution at random places: does a test notice? SEED=4 SAMPLE=60
+	$(BIN)/python -m tools.mutants --seed $(SEED) --sample $(SAMPLE)
+
 .PHONY: format
 format: $(STAMP) ## let ruff put the code in its form
 	$(BIN)/ruff check --fix htas tests tools

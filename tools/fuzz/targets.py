@@ -106,7 +106,10 @@ class _Http:
             while piece := connection.recv(65_536):
                 said += piece
         statuses = [int(each) for each in re.findall(rb"HTTP/1\.[01] (\d{3}) ", said)]
-        if any(status in (202, 500, 502) for status in statuses) or b"application/json" in said:
+        if (
+            any(status in (202, 500, 502) for status in statuses)
+            or b"\r\ncontent-type: application/json" in said.lower()
+        ):
             raise HttpDefectError(f"answered {statuses}: {said[:300]!r}")
 
 

@@ -35,6 +35,17 @@ def test_what_would_be_huge_is_refused(content: str, why: str, tmp_path: Path) -
             load(path)
 
 
+def test_what_was_meant_is_looked_for_fifty_times_and_no_more(tmp_path: Path) -> None:
+    """Each look costs 2 ms; of a thousand wrong keys all are told."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text("".join(f"clustr{number}: x\n" for number in range(1000)))
+    with pytest.raises(ConfigurationError) as told:
+        load_configuration(path)
+    unknown = [problem.what for problem in told.value.problems if problem.what.startswith("unknown key")]
+    assert len(unknown) == 1000
+    assert 1 <= sum("did you mean cluster" in what for what in unknown) <= 50
+
+
 @pytest.mark.parametrize("path", [Path("/dev/zero"), Path("/dev/null")])
 def test_a_device_is_no_file(path: Path) -> None:
     assert [problem.what for problem in read_document(path)[1]] == ["is no file; name one"]

@@ -17,7 +17,7 @@ from htas.model.reasons import Unplaced
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
-from htas.model.volumes import StorageClass, VolumeClaim, Volumes
+from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 from htas.planning.planner import plan
 from htas.planning.scaling.bound import lower_bound_nanos
 from htas.planning.scaling.limits import Allowance
@@ -680,3 +680,13 @@ def test_a_what_if_expects_nothing_more() -> None:
     steadily = come([100.0, 70.0, 40.0, 20.0])
     assert bought(planned(steadily, nodes=[FULL])) == {"m3.small": 1}
     assert bought(planned(steadily, nodes=[FULL], expects_more=False)) == {"t3.xsmall": 1}
+
+
+def test_a_pod_whose_volume_is_there_goes_where_it_fits_best_whatever_node_the_volume_was_made_for() -> None:
+    claim = VolumeClaim("default", "data", volume="pv", storage_class="net", selected_node="large")
+    classes = (StorageClass("net", "cinder", waits_for_first_consumer=True),)
+    pod = make_pod("p", "1", "64Mi", constraints=Constraints(claims=("data",)))
+    snapshot = make_snapshot([make_node("large", "8"), make_node("small", "1")], [pod])
+    volumes = Volumes((PersistentVolume("pv"),), (claim,), classes)
+    snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, volumes=volumes))
+    assert [item.node for item in plan(snapshot, make_policy(), NOW).bind] == ["small"]

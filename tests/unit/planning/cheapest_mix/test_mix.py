@@ -11,7 +11,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from htas.planning.scaling.cheapest_mix.exact import prove
-from htas.planning.scaling.cheapest_mix.finish import cost_of, covers
+from htas.planning.scaling.cheapest_mix.finish import cost_of, covers, tidied
 from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, pattern_of
 from htas.planning.scaling.cheapest_mix.mix import bound_of, cheapest
 from htas.planning.scaling.cheapest_mix.pricing import Pricer
@@ -233,3 +233,11 @@ def test_the_same_question_has_the_same_answer() -> None:
     work = random_work(Random(99), 12, levels=3)
     first, second = (cheapest(work, {}, Effort(1000)) for _ in range(2))
     assert first == second
+
+
+def test_a_machine_that_is_left_with_less_is_the_cheapest_one_for_that() -> None:
+    """Three machines for two each, and five there are: the third is one for one."""
+    work = instance([(1, 1, 5, 0)], [(2, 2, 10), (1, 1, 6)])
+    for_two, for_one = (pattern_of(work, kind, np.array([held])) for kind, held in ((0, 2), (1, 1)))
+    assert tidied(work, {for_two: 3}) == {for_two: 2, for_one: 1}
+    assert tidied(work, {for_two: 4}) == {for_two: 2, for_one: 1}, "the fourth holds nothing"

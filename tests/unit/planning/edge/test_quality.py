@@ -7,6 +7,7 @@ import pytest
 from htas.model.edge import EdgePolicy
 from htas.planning.edge.layout import Layout
 from htas.planning.edge.quality import edge_ratios, service_qualities, service_quality, share, total_quality
+from htas.planning.edge.search import Search
 from tests.unit.planning.edge.states import size, state
 
 POLICY = EdgePolicy(alpha=2.0, beta=1.0, gamma=100.0)
@@ -51,3 +52,11 @@ def test_a_pods_size_is_the_geometric_mean_of_its_shares(asked, expected):
 
 def test_a_pod_that_asks_for_no_memory_still_has_a_size():
     assert 0 < share(size(1, 0), size(8, 16)) < share(size(1, 1), size(8, 16))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_what_a_service_loses_is_the_least_mean_over_the_next_pods_to_leave(most: int) -> None:
+    search = Search(state([(8, 8)], {"a": (1, 1, 0.9)}, near={"a": [0, 0, 0, 0]}), EdgePolicy())
+    means = [-search.qualities.gain(0, 4, -many) / many for many in range(1, most + 1)]
+    assert search.loss(0, 4, most) == pytest.approx(min(means))
+    assert not search.loss(0, 4, most).is_integer()

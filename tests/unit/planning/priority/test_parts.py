@@ -63,3 +63,20 @@ def test_a_stage_that_ends_early_leaves_its_time_to_those_after_it() -> None:
     now[0] = 7.0
     assert shares.deadline() == pytest.approx(9.0)
     assert shares.deadline() == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("fits", "most"), [([True, True], 3), ([True, False], 1), ([False, False], 0)])
+def test_a_kind_that_fits_no_node_counts_for_nothing_in_the_bound(fits: list[bool], most: int) -> None:
+    none_must = np.zeros(2, dtype=np.bool_)
+    assert most_by_room(column(6, 2), np.array([1, 2]), none_must, column(10), np.array(fits)) == most
+
+
+def test_kinds_without_pods_are_not_asked_for_waste() -> None:
+    """Five larger kinds of which nobody is left: were they asked first, the one that wastes would not be."""
+    requests = column(9, 9, 9, 9, 9, 5, 1)
+    allowed = np.zeros((7, 6), dtype=np.bool_)
+    allowed[5, 5] = allowed[:5, 5] = True
+    allowed[6, :5] = True
+    rooms = column(2, 2, 2, 2, 2, 9)
+    count = np.array([0, 0, 0, 0, 0, 1, 11])
+    assert must_waste(requests, count, allowed, rooms, 1000)

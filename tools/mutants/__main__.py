@@ -1,0 +1,90 @@
+"""Break planning and execution at random places, one at a time, and print how many are noticed and which are not.
+
+    make mutants SEED=4 SAMPLE=60           # or: python -m tools.mutants --seed 4 --sample 60
+    python -m tools.mutants --seed 4 --again     # the survivors of that seed once more, after tests were written
+
+What has been tried is kept in out/mutants, and a run that was broken off goes on there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+
+from tools.mutants.mutations import Mutant, sample
+from tools.mutants.selection import Selection, measured
+from tools.mutants.trying import Found, Workshop
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("htas/planning", "htas/execution")
+MOST_TESTS = 80
+"""For one mutant. A line of the planner's table of contents is run by a thousand."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=60, help="how many places")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="forget that mutants survived, and try those anew")
+    chosen = parser.parse_args(arguments)
+    folder = ROOT / "out" / "mutants"
+    folder.mkdir(parents=True, exist_ok=True)
+    modules = [str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    picked = sample(ROOT, modules, chosen.sample, chosen.seed)
+    kept = folder / f"seed-{chosen.seed}.jsonl"
+    known = {found.mutant: found for found in _read(kept) if found.is_caught or not chosen.again}
+    open_ones = [mutant for mutant in picked if mutant.name not in known]
+    if open_ones:
+        selection = Selection(ROOT, measured(ROOT, folder, PACKAGES, chosen.workers))
+        for found in _tried(open_ones, selection, chosen.workers, kept):
+            known[found.mutant] = found
+    return _told([known[mutant.name] for mutant in picked])
+
+
+def _read(kept: Path) -> list[Found]:
+    lines = kept.read_bytes().splitlines() if kept.exists() else []
+    return [msgspec.json.decode(line, type=Found) for line in lines]
+
+
+def _tried(mutants: list[Mutant], selection: Selection, workers: int, kept: Path) -> list[Found]:
+    """Try them, each worker in a tree of its own; each is written down as soon as it is known."""
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(workers) as pool, kept.open("ab") as written:
+        workshops: SimpleQueue[Workshop] = SimpleQueue()
+        for number in range(workers):
+            workshops.put(Workshop(ROOT, Path(name) / f"tree-{number}"))
+
+        def try_one(mutant: Mutant) -> Found:
+            workshop = workshops.get()
+            try:
+                return workshop.try_one(mutant, selection.tests(mutant, MOST_TESTS))
+            finally:
+                workshops.put(workshop)
+
+        found = []
+        for each in pool.map(try_one, mutants):
+            written.write(msgspec.json.encode(each) + b"\n")
+            written.flush()
+            print(f"{'caught' if each.is_caught else 'SURVIVED':8}  {each.mutant}  {each.how}", flush=True)
+            found.append(each)
+        return found
+
+
+def _told(found: list[Found]) -> int:
+    survivors = [each for each in found if not each.is_caught]
+    for each in survivors:
+        print(f"survived {each.tests} tests: {each.mutant}")
+    caught = len(found) - len(survivors)
+    print(f"{caught} of {len(found)} caught: {100 * caught / max(1, len(found)):.0f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Where a module can be broken, and how."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+Place = tuple[tuple[int, int], tuple[int, int]]
+"""(line, column) of the first character and behind the last one."""
+
+SAME = ("_Is_Eq", "_IsNot_NotEq", "_Eq_Is", "_NotEq_IsNot")
+"""Of None and of an enumeration's members `is` and `==` say the same: no test could tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one module: the `occurrence`-th place at which cosmic-ray's operator can act."""
+
+    module: str
+    line: int
+    last_line: int
+    operator: str
+    occurrence: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}:{self.line} {self.operator.removeprefix('core/')} {self.occurrence}"
+
+    def source(self, root: Path) -> str:
+        """The module's text with the change made."""
+        mutated = mutate_code((root / self.module).read_text(), get_operator(self.operator)(), self.occurrence)
+        if mutated is None:
+            raise ValueError(f"{self.name}: nothing to change; has the module been edited meanwhile?")
+        return str(mutated)
+
+
+def sample(root: Path, modules: list[str], count: int, seed: int) -> list[Mutant]:
+    """So many places, drawn from all, and for each one of its changes.
+
+    Places are drawn first: a sum can be changed in eleven ways and a comparison in seven, and would else be most of it.
+    A larger sample of the same seed begins with the smaller one.
+    """
+    places = [found for module in sorted(modules) for found in _places(root, module)]
+    random = Random(seed)
+    random.shuffle(places)
+    return [random.choice(changes) for changes in places[:count]]
+
+
+@cache
+def _places(root: Path, module: str) -> list[list[Mutant]]:
+    passed_over = list(_without_effect((root / module).read_text()))
+    found: dict[Place, list[Mutant]] = defaultdict(list)
+    nodes = list(ast_nodes(get_ast_from_path(root / module)))
+    for name in operator_names():
+        if name.endswith(SAME) or get_operator(name).arguments() or name == "core/NoOp":
+            continue
+        operator = get_operator(name)()
+        positions = (place for node in nodes for place in operator.mutation_positions(node))
+        for occurrence, (start, end) in enumerate(positions):
+            if not any(first <= start and end <= last for first, last in passed_over):
+                found[start, end].append(Mutant(module, start[0], end[0], name, occurrence))
+    return [found[place] for place in sorted(found)]
+
+
+def _without_effect(text: str) -> Iterator[Place]:
+    """Annotations, which nobody evaluates, and what classes are declared to be: frozen, with slots."""
+    for node in ast.walk(ast.parse(text)):
+        parts: Sequence[ast.expr | None] = ()
+        if isinstance(node, ast.AnnAssign | ast.arg):
+            parts = [node.annotation]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts = [node.returns]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "cast":
+            parts = [node]
+        elif isinstance(node, ast.ClassDef):
+            parts = [*node.decorator_list, *(keyword.value for keyword in node.keywords)]
+        for each in parts:
+            if each is not None and each.end_lineno is not None and each.end_col_offset is not None:
+                yield (each.lineno, each.col_offset), (each.end_lineno, each.end_col_offset)

@@ -1,0 +1,91 @@
+"""A copy of the tree for each worker, in which one module at a time is broken and its tests are run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from tools.mutants.mutations import Mutant
+
+COPIED = ("htas", "tests", "tools", "config", "deploy", "docs", "pyproject.toml", "README.md")
+HANGS_S = 120.0
+"""A mutant that makes something loop is noticed, too. The tests chosen for one take some seconds."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What became of a mutant: caught by a test, by time, or by none of `tests` tests."""
+
+    mutant: str
+    is_caught: bool
+    how: str
+    tests: int
+
+
+class Workshop:
+    """A copy of the tree at `folder`."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root, self._folder = root, folder
+        self._sound: set[str] = set()
+        for name in COPIED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy(source, folder / name)
+
+    def try_one(self, mutant: Mutant, tests: list[str]) -> Found:
+        """Break it, run its tests, mend it."""
+        if not tests:
+            return Found(mutant.name, False, "no test runs it", 0)
+        broken = self._folder / mutant.module
+        broken.write_text(mutant.source(self._root))
+        try:
+            how = self._failing(tests)
+        finally:
+            broken.write_text((self._root / mutant.module).read_text())
+        self._make_sure_of(how)
+        return Found(mutant.name, how != "", how or "by no test", len(tests))
+
+    def _make_sure_of(self, test: str) -> None:
+        """A test that fails on what is whole, too, would catch everything; raises RuntimeError then."""
+        if "::" in test and test not in self._sound:
+            if self._run([test])[0] != 0:
+                raise RuntimeError(f"{test} fails in a copy of the tree, though nothing is broken; mend that first")
+            self._sound.add(test)
+
+    def _failing(self, tests: list[str]) -> str:
+        """The first test that fails; empty: none does."""
+        status, said = self._run(tests)
+        if status in (0, None):
+            return "" if status == 0 else "it does not end"
+        failed = max(
+            (test for test in tests if f"FAILED {test}" in said or f"ERROR {test}" in said), key=len, default=""
+        )
+        return failed or f"pytest ends with {status}"
+
+    def _run(self, tests: list[str]) -> tuple[int | None, str]:
+        """pytest's status (None: it does not end) and what it said."""
+        names = self._folder / "tests.txt"
+        names.write_text("".join(f"{test}\n" for test in tests))
+        options = ["-x", "-q", "-n0", "--tb=no", "-p", "no:cacheprovider"]
+        with subprocess.Popen(
+            [sys.executable, "-B", "-m", "pytest", *options, f"@{names}"],
+            cwd=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=HANGS_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None, ""
+        return process.returncode, said
