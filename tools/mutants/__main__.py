@@ -12,7 +12,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -69,7 +69,8 @@ def _tried(mutants: list[Mutant], selection: Selection, workers: int, kept: Path
                 workshops.put(workshop)
 
         found = []
-        for each in pool.map(try_one, mutants):
+        for done in as_completed([pool.submit(try_one, mutant) for mutant in mutants]):
+            each = done.result()
             written.write(msgspec.json.encode(each) + b"\n")
             written.flush()
             print(f"{'caught' if each.is_caught else 'SURVIVED':8}  {each.mutant}  {each.how}", flush=True)

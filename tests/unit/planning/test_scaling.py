@@ -682,11 +682,14 @@ def test_a_what_if_expects_nothing_more() -> None:
     assert bought(planned(steadily, nodes=[FULL], expects_more=False)) == {"t3.xsmall": 1}
 
 
-def test_a_pod_whose_volume_is_there_goes_where_it_fits_best_whatever_node_the_volume_was_made_for() -> None:
-    claim = VolumeClaim("default", "data", volume="pv", storage_class="net", selected_node="large")
+def test_a_pod_whose_volume_is_there_waits_like_others_whatever_node_the_volume_was_made_for() -> None:
+    """The annotation stays on the claim for ever; room is kept only while the volume is being made."""
+    claim = VolumeClaim("default", "data", volume="pv", storage_class="net", selected_node="n")
     classes = (StorageClass("net", "cinder", waits_for_first_consumer=True),)
-    pod = make_pod("p", "1", "64Mi", constraints=Constraints(claims=("data",)))
-    snapshot = make_snapshot([make_node("large", "8"), make_node("small", "1")], [pod])
+    early = make_pod("early", "1", "64Mi", constraints=Constraints(claims=("data",)))
+    late = make_pod("late", "1500m", "64Mi")
+    snapshot = make_snapshot([make_node("n", "2")], [late, early])
     volumes = Volumes((PersistentVolume("pv"),), (claim,), classes)
     snapshot = msgspec.structs.replace(snapshot, cluster=msgspec.structs.replace(snapshot.cluster, volumes=volumes))
-    assert [item.node for item in plan(snapshot, make_policy(), NOW).bind] == ["small"]
+    none = make_policy(limits=Limits(max_nodes=0))
+    assert [item.pod for item in plan(snapshot, none, NOW).bind] == ["default/late"]

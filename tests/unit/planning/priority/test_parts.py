@@ -80,3 +80,9 @@ def test_kinds_without_pods_are_not_asked_for_waste() -> None:
     rooms = column(2, 2, 2, 2, 2, 9)
     count = np.array([0, 0, 0, 0, 0, 1, 11])
     assert must_waste(requests, count, allowed, rooms, 1000)
+
+
+def test_pods_that_must_be_placed_are_not_counted_again_among_those_that_may() -> None:
+    """Two cores of ten for the one that must: in the other eight there is room for one of six, not for six and two."""
+    must = np.array([True, False])
+    assert most_by_room(column(2, 6), np.array([1, 5]), must, column(10), np.ones(2, dtype=np.bool_)) == 1 + 1
