@@ -3,6 +3,7 @@
     python -m tools.bench.defaults days                        # eight paper days, every shipped configuration
     python -m tools.bench.defaults days my.yaml --seeds 4,5    # and one of your own
     python -m tools.bench.defaults rules --seeds 11,12,13 --billing 60,3600
+    python -m tools.bench.defaults rules --seeds 11,12,13 --patterns heavy-tailed
     python -m tools.bench.defaults rules --trace openb_pod_list_default.csv --tasks 400 --slices 5,9,14
 
 Every configuration plays in the sandbox, on the paper's prices and without limits: these are the user's own, the rest
@@ -12,12 +13,14 @@ is how HTAS decides. `rules` plays `config/htas.yaml` as it is and with one rule
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any
 
@@ -31,14 +34,17 @@ from htas.experiments.contenders import Contender
 from htas.experiments.results import RunResult
 from htas.experiments.workloads import openb, patterns
 from htas.model.flavours import Billing
+from htas.model.pods import WorkKind
 from htas.model.policy import EmptyRelease, Limits, Policy
 from htas.planning.planner import plan
-from htas.sandbox.workload import Workload
+from htas.sandbox.workload import Task, Workload
 from htas.trials.bill import Trial, run
 
 SHIPPED = ("htas.yaml", "openstack.yaml", "kwok.yaml", "cassandra.yaml", "chart")
 CHART = Path(__file__).parents[2] / "deploy" / "manifests" / "htas.yaml"
 """The chart with its own values, as `deploy/render.sh` renders it."""
+HEAVY_TAILED = "heavy-tailed"
+"""The stable pattern, whose jobs run as long as `heavy_tailed` draws."""
 
 
 def main() -> None:
@@ -46,7 +52,8 @@ def main() -> None:
     parser.add_argument("what", choices=("days", "rules"))
     parser.add_argument("configs", nargs="*", default=(), help="Configurations beside the shipped ones.")
     parser.add_argument("--seeds", default="1,2", help="Seeds of the paper's patterns, parted by commas.")
-    parser.add_argument("--patterns", default=",".join(each.name for each in patterns.PAPER))
+    names = [each.name for each in patterns.PAPER]
+    parser.add_argument("--patterns", default=",".join(names), help=f"Of {', '.join(names)} and {HEAVY_TAILED}.")
     parser.add_argument("--billing", default="60", help="Billing periods in seconds, parted by commas.")
     parser.add_argument("--trace", type=Path, default=None, help="Slices of a trace in the place of the patterns.")
     parser.add_argument("--tasks", type=int, default=400, help="Tasks in a slice.")
@@ -76,6 +83,8 @@ class Work(msgspec.Struct, frozen=True):
     tasks: int = 0
 
     def load(self) -> Workload:
+        if self.name == HEAVY_TAILED:
+            return heavy_tailed(self.seed)
         if self.trace is None:
             return patterns.workload(patterns.named(self.name), self.seed)
         arrivals = openb.openb(Path(self.trace)).arrivals
@@ -83,6 +92,29 @@ class Work(msgspec.Struct, frozen=True):
         part = arrivals[first : first + self.tasks]
         moved = (msgspec.structs.replace(each, at_s=each.at_s - part[0].at_s) for each in part)
         return Workload(f"slice {self.name}", tuple(moved))
+
+
+def heavy_tailed(seed: int) -> Workload:
+    """The paper's stable pattern with run lengths of a bounded Pareto distribution: 1 min to 12 h, exponent 0.8.
+
+    Half of the jobs run for less than two and a half minutes, one in 30 for more than an hour, and these hold half of
+    all run time. Jobs state their length to the next half minute, as those of the patterns do.
+    """
+    random = Random(f"{HEAVY_TAILED}/{seed}")
+
+    def drawn(task: Task) -> Task:
+        if task.kind is not WorkKind.BATCH:
+            return task
+        runs_s = _bounded_pareto(random.random())
+        return msgspec.structs.replace(task, runs_s=runs_s, stated_s=math.ceil(runs_s / 30) * 30.0)
+
+    return patterns.mapped(patterns.workload(patterns.named("stable"), seed), drawn)
+
+
+def _bounded_pareto(share: float, shortest_s: float = 60.0, longest_s: float = 43_200.0, alpha: float = 0.8) -> float:
+    """The run length below which a share of all jobs stay."""
+    left = 1 - share * (1 - (shortest_s / longest_s) ** alpha)
+    return float(shortest_s * left ** (-1 / alpha))
 
 
 def _patterns(chosen: argparse.Namespace) -> list[Work]:

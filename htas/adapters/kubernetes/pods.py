@@ -129,7 +129,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
             c.type == "PodScheduled" and c.status == "False" and c.reason == "Unschedulable"
             for c in raw.status.conditions or ()
         ),
-        is_mirror=MIRROR in annotations,
+        is_mirror=_is_mirror(raw),
         has_local_storage=_has_local_storage(raw),
         scoring_cpu_m=needs.scoring_cpu_m,
         scoring_memory_bytes=needs.scoring_memory_bytes,
@@ -178,6 +178,19 @@ def _owner(meta: wire.Metadata, around: Surroundings) -> Owner | None:
     wanted = around.replicas.get((reference.kind, namespace(meta), reference.name))
     kind = kind_of(reference, namespace(meta), around.daemon_sets)
     return Owner(kind, reference.name, reference.uid, wanted)
+
+
+def _is_mirror(raw: wire.Pod) -> bool:
+    """Whether a kubelet shows a static pod of its own: annotated, and controlled by the Node that it is on.
+
+    Kubelets write both since Kubernetes 1.17. The annotation alone anybody can write, who would not be preempted then.
+    """
+    controller = next((ref for ref in raw.metadata.owner_references or () if ref.controller), None)
+    return (
+        MIRROR in (raw.metadata.annotations or {})
+        and controller is not None
+        and (controller.api_version, controller.kind, controller.name) == ("v1", "Node", raw.spec.node_name)
+    )
 
 
 def _kind(labels: Mapping[str, str], owner: Owner | None, spec: wire.PodSpec, doubts: Faults) -> WorkKind:

@@ -77,7 +77,26 @@ def test_marks_of_the_scheduler_the_kubelet_and_gates() -> None:
     assert read_pod(pod(status=refused)).is_unschedulable
     assert not read_pod(pod(status=gated)).is_unschedulable
     assert read_pod(pod(schedulingGates=[{"name": "a"}, {"name": "b"}])).gates == ("a", "b")
-    assert read_pod(pod(meta={"annotations": {"kubernetes.io/config.mirror": "hash"}})).is_mirror
+
+
+def the_node(**changed: object) -> Manifest:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u", "controller": True} | changed
+    return {"annotations": {"kubernetes.io/config.mirror": "hash"}, "ownerReferences": [owner]}
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_mirror"),
+    [
+        pytest.param(the_node(), True, id="its node controls it"),
+        pytest.param({"annotations": the_node()["annotations"]}, False, id="an annotation alone, as anybody may write"),
+        pytest.param({"ownerReferences": the_node()["ownerReferences"]}, False, id="an owner alone"),
+        pytest.param(the_node(name="n2"), False, id="another node is said to own it"),
+        pytest.param(the_node(apiVersion="mine/v1"), False, id="an invented kind of node"),
+        pytest.param(the_node(controller=None), False, id="the node owns it, and does not control it"),
+    ],
+)
+def test_a_static_pod_is_one_that_its_node_controls(meta: Manifest, *, is_mirror: bool) -> None:
+    assert read_pod(pod(meta=meta, nodeName="n1")).is_mirror is is_mirror
 
 
 @pytest.mark.parametrize(
