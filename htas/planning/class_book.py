@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
+from htas.model.constraints import Constraints
 from htas.model.pods import Pod
 from htas.model.policy import PackingAlgorithm, Policy
 from htas.model.resources import Resources
@@ -102,7 +104,7 @@ class ClassBook:
                 repelled_by=repelled_by,
                 scoring=(pod.scoring_cpu_m, pod.scoring_memory_bytes),
                 example=pod,
-                static_key=(constraints_number, claims_of, pod.kind if is_ours else None),
+                static_key=(self._constraints.number(_of_nodes(constraints)), claims_of, pod.kind if is_ours else None),
                 is_dynamic=bool(
                     constraints.spread
                     or constraints.affinity
@@ -120,3 +122,8 @@ class ClassBook:
             return 0, 0
         cpu_m, memory_bytes = pod.requests.cpu_m, pod.requests.memory_bytes
         return max(0, pod.scoring_cpu_m - cpu_m), max(0, pod.scoring_memory_bytes - memory_bytes)
+
+
+def _of_nodes(constraints: Constraints) -> Constraints:
+    """Constraints without what asks about other pods alone: 200 services kept apart are one to nodes."""
+    return msgspec.structs.replace(constraints, anti_affinity=()) if constraints.anti_affinity else constraints

@@ -34,6 +34,8 @@ def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
             if where.any():
                 left &= ~where
                 yield Refusal(reason, where)
+                if not left.any():
+                    return
 
 
 def _far_from_friends(world: World, cls: PodClass, rows: slice) -> Bools | None:
@@ -64,9 +66,8 @@ def _near_unwanted(world: World, cls: PodClass, rows: slice) -> Bools | None:
 def _near_unwilling(world: World, cls: PodClass, rows: slice) -> Bools | None:
     """Rows whose domain holds a pod with an anti-affinity term that matches the class."""
     near = None
-    for number in cls.repelled_by:
-        key = world.tallies.topology_key(number)
-        near = _or(near, _shares_domain(world, key, world.tallies.held[number], rows))
+    for key, counts in world.tallies.carriers(cls.repelled_by):
+        near = _or(near, _shares_domain(world, key, counts, rows))
     return near
 
 
@@ -79,9 +80,13 @@ def _or(one: Bools | None, other: Bools | None) -> Bools | None:
 def _shares_domain(world: World, key: str, counts: Ints, rows: slice) -> Bools | None:
     """Rows in a domain with a pod counted; None where no pod is counted at all, as is often so."""
     counts = counts[: len(world.table)]
+    codes = world.table.label(key).codes[rows]
+    beside: Bools = (counts[rows] > 0) & (codes != NO_VALUE)
+    if beside.all():
+        return beside  # as mostly on the machine bought last: who is on the node itself is in its domain
     if not counts.any():
         return None
-    return np.asarray(_by_domain(world, key, counts)[world.table.label(key).codes[rows]] > 0)
+    return np.asarray(_by_domain(world, key, counts)[codes] > 0)
 
 
 def _by_domain(world: World, key: str, counts: Ints) -> Ints:

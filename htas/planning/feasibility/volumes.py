@@ -171,6 +171,8 @@ def refuse_restrictions(world: World, cls: PodClass, rows: slice) -> Iterator[Re
 
 def refuse_limits(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Nodes whose CSI driver could not attach the pod's volumes beside those attached; shared ones count once."""
+    if not cls.constraints.claims:
+        return
     wanted = [f"{cls.namespace}/{name}" for name in cls.constraints.claims]
     by_driver = Counter(driver for driver in (_driver(world, key) for key in wanted) if driver is not None)
     full = np.zeros(rows.stop - rows.start, dtype=np.bool_)

@@ -100,4 +100,6 @@ def accepted(world: World, filters: Iterable[Filter], cls: PodClass, rows: slice
     for refuse in filters:
         for refusal in refuse(world, cls, rows):
             ok &= ~refusal.where
+        if not ok.any():
+            break
     return ok

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from htas.model.constraints import HostPort
 from htas.model.pods import Pod
 from htas.planning.tallies import Tallies
-from tests.builders import make_node, opened
-from tests.unit.planning.feasibility.situations import BAR, FOO, HOST, pod, spread, term
+from tests.builders import labels_are, make_node, opened
+from tests.unit.planning.feasibility.situations import BAR, FOO, HOST, ZONE, pod, spread, term
 
 KINDS: tuple[dict[str, Any], ...] = (
     {},
@@ -102,3 +102,38 @@ def test_rows_that_come_later_start_empty() -> None:
     assert all(len(counts) == 100 and not np.any(counts[1:]) for counts in (*tallies.watched, *tallies.held))
     tallies.add(loner, 99, 1)
     assert tallies.claims_per_row[[0, 99]].tolist() == [1, 1]
+
+
+CROWD = tuple(
+    pod(name=f"{key}-{i}", anti_affinity=(term(labels_are(app=f"a{i}"), key),))
+    for key in (HOST, ZONE)
+    for i in range(8)
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from(CROWD), st.integers(0, ROWS - 1), st.integers(1, 3)), min_size=1, max_size=8))
+def test_many_repulsions_summed_up_are_what_they_are_one_by_one(placed: list[tuple[Pod, int, int]]) -> None:
+    """Asked before, while and after pods are there, and once there are more rows."""
+    opening = opened([make_node(f"n{i}") for i in range(ROWS)], CROWD)
+    tallies = opening.sim.world.tallies
+    every = tuple(range(len(tallies.held)))
+
+    def summed_up() -> dict[str, list[int]]:
+        return {key: counts.tolist() for key, counts in tallies.carriers(every)}
+
+    def one_by_one() -> dict[str, list[int]]:
+        by_key = {key: [number for number in every if tallies.topology_key(number) == key] for key in (HOST, ZONE)}
+        return {key: sum(tallies.held[number] for number in numbers).tolist() for key, numbers in by_key.items()}
+
+    nothing = summed_up()
+    assert nothing == one_by_one()
+    for who, row, count in placed:
+        tallies.add(opening.book.class_of(who), row, count)
+        assert summed_up() == one_by_one() != nothing
+    for who, row, count in placed:
+        tallies.add(opening.book.class_of(who), row, -count)
+    assert summed_up() == nothing
+    tallies.grow(100)
+    tallies.add(opening.book.class_of(placed[0][0]), 99, 1)
+    assert summed_up() == one_by_one()
