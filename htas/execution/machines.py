@@ -177,20 +177,20 @@ class Machines:
         is nobody's, and the machine would be paid for as long as the cloud is there.
         """
         listed = self._listed.get(claim.id)
-        ids = [claim.instance, *([listed.id] if listed is not None and listed.id != claim.instance else [])]
+        known = dict.fromkeys((claim.instance, listed.id if listed is not None else None))
+        ids = [instance_id for instance_id in known if instance_id is not None]
         self.cloud.begin(claim.id, partial(self._delete, claim, ids), LONGEST_DELETE_PAUSE_S)
 
-    def _delete(self, claim: NodeClaim, ids: Sequence[str | None]) -> Outcome:
+    def _delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         try:
             return self._deleted(claim, ids)
         except HTASError as error:
             return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
 
-    def _deleted(self, claim: NodeClaim, ids: Sequence[str | None]) -> Outcome:
+    def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
-            if instance_id is not None:
-                with suppress(NotFoundError):
-                    self._ports.provider.delete(instance_id)
+            with suppress(NotFoundError):
+                self._ports.provider.delete(instance_id)
         reached("release.asked")
         if claim.version:  # else the journal does not know it
             self._ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self._ports.clock.now()))

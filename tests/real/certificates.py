@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
 
-from tests.certificates import signed_for
+from tools.testenv.certificates import signed_for
 
 KEYSTORE_PASSWORD = "cassandra"
 

@@ -8,14 +8,12 @@ python -m tools.adversary --only clock      # those whose name has it
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from time import process_time
 
-import structlog
-
 from tools.adversary.every import attacks
+from tools.silence import silence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,8 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not picked:
         print(f"no attack has {chosen.only!r} in its name; without --only all are tried", file=sys.stderr)
         return 2
-    logging.disable()  # what is attacked complains a lot
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    silence()
     failed = 0
     for attack in picked:
         began = process_time()

@@ -16,6 +16,7 @@ import msgspec
 
 from htas.model.claims import Headroom, Instance, InstanceState
 from htas.model.policy import Limits
+from htas.ports import PermanentError
 from tools.adversary.attack import Attack, Verdict, verdict
 from tools.adversary.cloud import BEGINS_S, ENDS_S, Answer, Between
 from tools.adversary.scene import DAY_S, HOUR_S, Scene, jobs, shipped_policy
@@ -105,8 +106,6 @@ class _Lie:
 
 def refuses_deletes(for_s: float) -> Verdict:
     """No delete succeeds for a day; the limit counts what is still billed, and few deletes are asked for."""
-    from htas.ports import PermanentError
-
     policy = msgspec.structs.replace(shipped_policy(), limits=Limits(max_nodes=MOST_NODES))
     scene = Scene(jobs(60, every_s=900.0), policy=policy)
     scene.world.cloud.faults.refuse("delete", PermanentError("you may not"))
@@ -115,10 +114,10 @@ def refuses_deletes(for_s: float) -> Verdict:
     scene.world.cloud.faults.refuse("delete", None)
     scene.play_to_its_end(for_s + 2 * DAY_S)
     return verdict(
-        f"{asked} deletes for {machines} machines in {for_s / 3600:.0f} h; {scene.told()}",
+        f"{asked} deletes for {machines} machines in {for_s / HOUR_S:.0f} h; {scene.told()}",
         {
             f"{machines} machines under a limit of {MOST_NODES}": machines > MOST_NODES,
-            f"{asked} deletes": asked > machines * (12 * for_s / 3600 + 1),
+            f"{asked} deletes": asked > machines * (12 * for_s / HOUR_S + 1),
         }
         | scene.unfinished()
         | scene.broken(),
@@ -135,7 +134,7 @@ def machines_vanish(count: int) -> Verdict:
             scene.world.cloud.vanish(listed[number % len(listed)].id)
     scene.play_to_its_end(DAY_S)
     off = scene.bills_off_by()
-    most = 60.0 * count / max(1.0, 3600.0 * scene.world.ledger.machine_hours(scene.world.clock.now()))
+    most = 60.0 * count / max(1.0, HOUR_S * scene.world.ledger.machine_hours(scene.world.clock.now()))
     return verdict(
         f"{count} machines vanished; {scene.told()}",
         scene.unfinished() | scene.broken() | {f"bills are off by {off:+.1%}": not -1e-9 <= off <= max(0.01, 2 * most)},

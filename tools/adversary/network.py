@@ -11,18 +11,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.client import HTTPException, HTTPResponse
+from ipaddress import ip_address
 from pathlib import Path
 from random import Random
 
 import urllib3
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from htas.daemon.asking import Gate
 from htas.daemon.health import Health
@@ -33,8 +29,10 @@ from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
 from htas.model.policy import Cycles
 from tools.adversary.attack import Attack, Verdict, verdict
+from tools.testenv.certificates import write_pem
 
 ASKED_S = 10.0
+LOOPBACK = x509.IPAddress(ip_address("127.0.0.1"))
 GUARDED = ("/planz", "/snapshotz", "/api/optimize", "/api/migrate/1")
 
 
@@ -87,30 +85,11 @@ def target(*, has_tls: bool = False) -> Iterator[Target]:
         token = secrets.token_hex(32)
         (folder / "token").write_text(token)
         desks = Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk())
-        certificate = Certificate(*_certificate(folder)) if has_tls else None
+        certificate = Certificate(*write_pem(folder, "tls", "htas", LOOPBACK)) if has_tls else None
         server = HttpServer(("127.0.0.1", 0), desks, Gate(folder / "token"), certificate=certificate)
         server.start()
         closes.callback(server.stop)
         yield Target(server.port, token, closes, "https" if has_tls else "http")
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "htas")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "tls.crt").write_bytes(made.public_bytes(Encoding.PEM))
-    (folder / "tls.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return folder / "tls.crt", folder / "tls.key"
 
 
 def slowloris(count: int, sent: bytes, *, has_tls: bool = False) -> Verdict:

@@ -9,15 +9,13 @@ as a test. The same seed tries the same inputs in the same order.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections.abc import Sequence
 
-import structlog
-
 from tools.fuzz.targets import targets
 from tools.fuzz.trying import Tally, try_some
+from tools.silence import silence
 
 AT_ONCE = 100
 
@@ -28,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="targets whose name has this")
     chosen = parser.parse_args(arguments)
-    logging.disable()  # hostile inputs are complained of, rightly
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    silence()
     ends_at = time.monotonic() + chosen.seconds
     with targets() as every:
         picked = [target for target in every if chosen.only in target.name]

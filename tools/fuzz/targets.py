@@ -6,9 +6,8 @@ import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,10 @@ from htas.adapters.kubernetes.dump import DumpError, read_dump
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.config.loader import ConfigurationError, load_catalogue, load_configuration
-from htas.config.places import config_file
-from htas.daemon.asking import Gate
-from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
-from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import SearchDesk
-from htas.model.policy import Cycles, Policy
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.planner import plan
+from tools.adversary.network import target
+from tools.adversary.scene import shipped_policy
 from tools.fuzz import strategies
 
 NOW = 1_767_603_700.0
@@ -44,15 +37,10 @@ class Target:
     take: Callable[[Any], None]
 
 
-@cache
-def _policy() -> Policy:
-    return load_configuration(config_file("htas.yaml")).policy
-
-
 def _plan_for(view: ClusterView) -> None:
     """What a cycle does with a view: plan, and write view and plan down."""
     snapshot = ClusterSnapshot(taken_at=NOW, cluster=view)
-    msgspec.json.encode(plan(snapshot, _policy(), NOW))
+    msgspec.json.encode(plan(snapshot, shipped_policy(), NOW))
     msgspec.json.decode(msgspec.json.encode(snapshot), type=ClusterSnapshot)
 
 
@@ -116,13 +104,7 @@ class _Http:
 @contextmanager
 def targets() -> Iterator[list[Target]]:
     """All of them; the HTTP server listens until the block is left."""
-    desks = Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk())
-    with tempfile.TemporaryDirectory() as name, ExitStack() as closes:
-        token_file = Path(name) / "token"
-        token_file.write_text("let-me-in-please")
-        server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
-        server.start()
-        closes.callback(server.stop)
+    with target() as server:
         yield [
             Target("dumps", strategies.dumps, take_dump),
             Target("watch events", strategies.watch_events, take_events),

@@ -171,8 +171,12 @@ def _grace_s(raw: wire.Pod) -> float:
     return stated if stated is not None else 30.0
 
 
+def _controller(meta: wire.Metadata) -> wire.OwnerReference | None:
+    return next((ref for ref in meta.owner_references or () if ref.controller), None)
+
+
 def _owner(meta: wire.Metadata, around: Surroundings) -> Owner | None:
-    reference = next((ref for ref in meta.owner_references or () if ref.controller), None)
+    reference = _controller(meta)
     if reference is None:
         return None
     wanted = around.replicas.get((reference.kind, namespace(meta), reference.name))
@@ -185,7 +189,7 @@ def _is_mirror(raw: wire.Pod) -> bool:
 
     Kubelets write both since Kubernetes 1.17. The annotation alone anybody can write, who would not be preempted then.
     """
-    controller = next((ref for ref in raw.metadata.owner_references or () if ref.controller), None)
+    controller = _controller(raw.metadata)
     return (
         MIRROR in (raw.metadata.annotations or {})
         and controller is not None

@@ -80,12 +80,12 @@ def _or(one: Bools | None, other: Bools | None) -> Bools | None:
 def _shares_domain(world: World, key: str, counts: Ints, rows: slice) -> Bools | None:
     """Rows in a domain with a pod counted; None where no pod is counted at all, as is often so."""
     counts = counts[: len(world.table)]
+    if not counts.any():
+        return None
     codes = world.table.label(key).codes[rows]
     beside: Bools = (counts[rows] > 0) & (codes != NO_VALUE)
     if beside.all():
         return beside  # as mostly on the machine bought last: who is on the node itself is in its domain
-    if not counts.any():
-        return None
     return np.asarray(_by_domain(world, key, counts)[codes] > 0)
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import urllib3
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -21,8 +20,8 @@ from starlette.routing import Route
 
 from htas.daemon.http_server import Certificate, Limits, Listener
 from htas.ports import PermanentError
-from tests.certificates import signed_for
 from tests.waiting import until
+from tools.testenv.certificates import write_pem
 
 LARGE = b"x" * 64_000_000
 
@@ -143,11 +142,7 @@ def test_requests_sent_at_once_are_answered_in_turn(listeners: ExitStack) -> Non
 
 
 def written(folder: Path, name: str = "htas") -> tuple[Path, Path]:
-    key, made = signed_for(name, x509.IPAddress(ip_address("127.0.0.1")))
-    cert_file, key_file = folder / "tls.crt", folder / "tls.key"
-    cert_file.write_bytes(made.public_bytes(Encoding.PEM))
-    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return cert_file, key_file
+    return write_pem(folder, "tls", name, x509.IPAddress(ip_address("127.0.0.1")))
 
 
 def test_a_renewed_certificate_is_shown_without_a_new_start(listeners: ExitStack, tmp_path: Path) -> None:

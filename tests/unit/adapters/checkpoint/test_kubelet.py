@@ -11,13 +11,12 @@ from threading import Thread
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from kubernetes.client import Configuration
 
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.kubelet import Kubelets
 from htas.adapters.kubernetes.access import Access
-from tests.certificates import signed_for
+from tools.testenv.certificates import write_pem
 
 ARCHIVE = "/var/lib/kubelet/checkpoints/checkpoint-p_team-main-2026-11-21T10:00:00Z.tar"
 
@@ -37,10 +36,7 @@ class _Kubelet(BaseHTTPRequestHandler):
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """One that the kubelet of node a has signed for itself, and its key."""
-    key, made = signed_for("a", x509.DNSName("a"))
-    (tmp_path / "a.crt").write_bytes(made.public_bytes(Encoding.PEM))
-    (tmp_path / "a.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return tmp_path / "a.crt"
+    return write_pem(tmp_path, "a", "a", x509.DNSName("a"))[0]
 
 
 @pytest.fixture

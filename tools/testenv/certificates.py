@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 
 def signed_for(name: str, reached_as: x509.GeneralName) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
@@ -23,3 +25,12 @@ def signed_for(name: str, reached_as: x509.GeneralName) -> tuple[ec.EllipticCurv
         .sign(key, hashes.SHA256())
     )
     return key, made
+
+
+def write_pem(folder: Path, file: str, name: str, reached_as: x509.GeneralName) -> tuple[Path, Path]:
+    """Writes `file`.crt and `file`.key for a server; returns both paths."""
+    key, made = signed_for(name, reached_as)
+    certificate, private = folder / f"{file}.crt", folder / f"{file}.key"
+    certificate.write_bytes(made.public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate, private
