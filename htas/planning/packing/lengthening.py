@@ -81,6 +81,7 @@ class Lengthening:
         self._offered: dict[object, _Offered] = {}
         self._rows_of = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         self._own: dict[int, tuple[PodClass, Ints | None]] = {}
+        self._turned_away: set[int] = set()
 
     def worth(self, cls: PodClass, rows: Ints, count: int) -> Bools:
         """Which rows are a bargain for the next of `count` pods of a class; all, for work that is not judged.
@@ -100,7 +101,16 @@ class Lengthening:
             together = min(count, int(how_many(self._sim.table.free[:, rows[i : i + 1]], cls)[0]))
             fine[i] = cost[i] <= self._most * self._alone(cls, together)
         own = self._own_rows(cls)
-        return np.ones(len(rows), dtype=np.bool_) if own is None else fine | np.isin(rows, own)
+        if own is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        fine |= np.isin(rows, own)
+        if not fine.all():
+            self._turned_away.add(id(cls))
+        return fine
+
+    def has_turned_away(self, cls: PodClass) -> bool:
+        """Whether a class was refused a node that has room, so far."""
+        return id(cls) in self._turned_away
 
     def refused(self, cls: PodClass) -> int:
         """How many nodes have room for one pod of a class, but are no bargain."""

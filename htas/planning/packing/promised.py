@@ -76,7 +76,21 @@ class _Turns:
                 if left:
                     demands.append(Demand(cls, left))
         nominations.settle()
-        return demands
+        return self._placed_again(demands)
+
+    def _placed_again(self, demands: list[Demand]) -> list[Demand]:
+        """Those that were refused a node for its rental, once more: who came after them may be on it for as long.
+
+        A job of 300 s with precedence is no bargain on a node that ends in 30 s. One behind it that has waited too long
+        to be refused is put there; then there is room for the first one, too, and nothing to wait for.
+        """
+        opening, lengthening = self._opening, self._opening.lengthening
+        if lengthening is None:
+            return demands
+        for demand in demands:
+            if lengthening.has_turned_away(demand.cls):
+                demand.count -= opening.placer.place(opening.sim, demand.cls, demand.count)
+        return [demand for demand in demands if demand.count]
 
     def _placed_as_meant(self, meant_for: Mapping[str, str]) -> dict[int, int]:
         """How many of each class (by its id) were placed on their own machines."""

@@ -63,6 +63,16 @@ def bought(made: Plan) -> list[str]:
     return [item.flavour for item in made.launch]
 
 
+def test_who_comes_first_uses_the_time_for_which_one_behind_it_has_the_node_rented() -> None:
+    """The overdue job goes wherever there is room. Then the other one adds nothing there, and waits for nothing to end."""
+    node = owned_node("medium", "batch", "m1.medium", cpu="2", memory="8Gi")
+    ending = running(make_job("ending", 30.0), "medium", since_s=0.0)
+    overdue = make_job("overdue", 300.0, created_at=NOW - 180.0)
+    first = make_job("first", 300.0, created_at=NOW, priority=10)
+    made = planned(seen([ending, first, overdue], [node], held_s=200.0), look_ahead_s=120.0)
+    assert (bound(made), bought(made), made.unplaced) == (["first", "overdue"], [], ())
+
+
 def test_a_long_job_gets_a_machine_of_its_own() -> None:
     """Ten hours of an m1.xlarge are 5.48 USD, of a t3.xsmall 0.2: 27 times as much."""
     made = planned(seen([ENDING, LONG]))
