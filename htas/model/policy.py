@@ -305,6 +305,8 @@ class Policy(msgspec.Struct, frozen=True):
     Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
     """
     volumes: VolumeRules = VolumeRules()
+    packing: Packing | None = None
+    """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
     gather_s: float = 40.0
     """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
 
