@@ -81,10 +81,10 @@ class Configuration(Section):
     migration: MigrationSetting = Field(
         default=MigrationSetting(), description="How pods are moved with their progress."
     )
-    max_wait_for_capacity: Seconds = Field(
+    max_wait_for_capacity: Seconds | None = Field(
         default=180.0,
         description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
-        "gatherFor with its cycle.",
+        "gatherFor with its cycle. null: as long as it takes.",
     )
     look_ahead: Seconds = Field(
         default=120.0,

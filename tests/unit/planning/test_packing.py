@@ -8,6 +8,7 @@ import pytest
 
 from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.policy import (
+    Cycles,
     NodeGroup,
     Packing,
     PackingAlgorithm,
@@ -86,6 +87,14 @@ def test_time_bins(runs_s: float, want: str) -> None:
     ]
     result = plan(make_snapshot(nodes, [*placed, make_job("p", runs_s)]), make_policy([batch_group()]), NOW)
     assert bound(result) == {"p": want}
+
+
+def test_a_bin_is_as_wide_as_an_autoscaling_cycle() -> None:
+    """HTAS paper 5.1: run length ÷ scaling cycle, and not ÷ the shorter one in which work is placed."""
+    policy = make_policy(cycles=Cycles(scheduling_s=20.0, autoscaling_s=300.0))
+    sim = opened([owned_node("a")], [running(make_job("long", 700), "a", 0)], policy).sim
+    assert [sim.bin_of(run) for run in (20, 299, 300, 700)] == [0, 0, 1, 2]
+    assert sim.bins(sim.all_rows).tolist() == [2]
 
 
 def test_a_placed_job_lifts_its_nodes_bin() -> None:
