@@ -12,6 +12,7 @@ from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
+from htas.config.namespaces import NamespaceLimitSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
@@ -110,6 +111,10 @@ class Configuration(Section):
         default=VolumesSetting(), description="What CSI drivers will make of machines still to be bought."
     )
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
+    namespaces: tuple[NamespaceLimitSetting, ...] = Field(
+        default=(),
+        description="What namespaces may have of the machines that are bought; others have no bound of theirs.",
+    )
     scheduling: SchedulingSetting = Field(
         default=SchedulingSetting(),
         description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",

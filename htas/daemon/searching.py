@@ -17,6 +17,7 @@ from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementS
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.fallback import circumstances
+from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
 
 
@@ -144,7 +145,7 @@ class Searching:
             if is_requested:
                 self._tell(state=SearchState.DROPPED, message="another one was under way")
             return []
-        self._begin(snapshot, is_requested)
+        self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
         who = "it was asked for" if is_requested else f"{len(plan.optimize)} pods wait and nothing can be bought"
         return [Outcome("search", SUBJECT, OutcomeStatus.DONE, who)]
 

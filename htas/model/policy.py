@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -161,6 +162,22 @@ class Limits(msgspec.Struct, frozen=True):
     max_nanos_per_hour: int | None = None
 
 
+class NamespaceLimit(msgspec.Struct, frozen=True):
+    """What each namespace of these names may have of the machines that are bought; None: no bound.
+
+    `names` are names of namespaces with `*` and `?` as in a shell.
+    """
+
+    names: tuple[str, ...]
+    max_cpu_m: int | None = None
+    max_nanos_per_hour: int | None = None
+
+    def holds(self, cpu_m: int, nanos: int) -> bool:
+        """Whether so much is within it."""
+        cpu_is_within = self.max_cpu_m is None or cpu_m <= self.max_cpu_m
+        return cpu_is_within and (self.max_nanos_per_hour is None or nanos <= self.max_nanos_per_hour)
+
+
 class NodeGroup(msgspec.Struct, frozen=True):
     """Machines that take the same kind of work. `flavours` are names with `*` and `?` as in a shell."""
 
@@ -315,6 +332,16 @@ class Policy(msgspec.Struct, frozen=True):
 
     None: it is put wherever there is room.
     """
+
+    namespaces: tuple[NamespaceLimit, ...] = ()
+    """Limits of namespaces; of several that name one the first counts."""
+
+    def limit_of(self, namespace: str) -> NamespaceLimit | None:
+        """What a namespace may have of the machines that are bought; None: whatever the other limits allow."""
+        for limit in self.namespaces:
+            if any(fnmatchcase(namespace, name) for name in limit.names):
+                return limit
+        return None
 
     def overdue(self, now: float) -> float:
         """A batch pod made at this instant or before has waited for nodes about to free for as long as it may."""

@@ -18,6 +18,7 @@ from htas.planning.cleaning.cleaner import Cleaning, clean
 from htas.planning.edge.moving import Suggestion, suggest_moves
 from htas.planning.fallback import FallingBack, fall_back
 from htas.planning.hope import is_there_hope
+from htas.planning.namespaces.limiting import within_limits
 from htas.planning.opening import open_simulation
 from htas.planning.packing.promised import place
 from htas.planning.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
@@ -43,7 +44,14 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
     anew, with the preemptions as begun (`as_begun`).
 
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
+
+    Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
     """
+    return within_limits(lambda seen: _turned(seen, policy, now, stages), snapshot, policy)
+
+
+def _turned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
+    """All stages, and once more for as long as lesser work is in the way of what somebody is preempted for."""
     made, falling_back = _planned(snapshot, policy, now, stages)
     for turn in range(1, MOST_TURNS + 1):
         if not falling_back.is_lesser_work_in_the_way:

@@ -22,6 +22,7 @@ from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, S
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.leaving import Leaving
+from htas.planning.namespaces.limiting import exceeds
 from htas.planning.opening import Opening, open_simulation
 from htas.planning.rearrangement.components import Component, components
 from htas.planning.rearrangement.gates import Gates
@@ -274,6 +275,8 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
+    if more := exceeds(found, snapshot, policy):
+        return Refusal(Cancelled.NAMESPACE_LIMIT, more)
     if found.is_suggestion and len(shifts) < len(found.shifts):
         return Refusal(Cancelled.CONTRADICTED, "one of the pods that were to move has left its node")
     if not seats and not found.is_suggestion:

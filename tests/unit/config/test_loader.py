@@ -17,6 +17,7 @@ from htas.model.policy import (
     Consolidation,
     Cycles,
     Limits,
+    NamespaceLimit,
     NodeGroup,
     Packing,
     PackingAlgorithm,
@@ -54,6 +55,13 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
 def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
     assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
+
+
+def test_what_namespaces_may_have(tmp_path: Path) -> None:
+    text = 'namespaces: [{names: [a, "b-*"], maxCpu: 2500m, maxPricePerHour: "0.25"}, {names: ["*"], maxCpu: 40}]'
+    policy = policy_of(tmp_path, GOOD + text)
+    assert policy.namespaces == (NamespaceLimit(("a", "b-*"), 2500, 250_000_000), NamespaceLimit(("*",), 40_000))
+    assert [policy.limit_of(name) for name in ("a", "b-1", "c")] == [*policy.namespaces[:1] * 2, policy.namespaces[1]]
 
 
 def test_how_nodes_of_no_group_are_placed_on(tmp_path: Path) -> None:

@@ -59,6 +59,16 @@ MISTAKES = [
         id="several attempts where one is all there is",
     ),
     pytest.param(
+        "namespaces: [{names: [team-*]}]",
+        "namespaces[0]: bounds nothing; write maxCpu or maxPricePerHour",
+        id="a limit without a bound",
+    ),
+    pytest.param(
+        "namespaces: [{names: [Team], maxCpu: 4}]",
+        "namespaces[0].names: 'Team' is no namespace; write one, or a pattern such as team-*",
+        id="a limit of what can be no namespace",
+    ),
+    pytest.param(
         "fallback: {budget: 0s}", "fallback.budget: '0s' is too small; write more than 0", id="a search of no length"
     ),
     pytest.param(

@@ -1,0 +1,42 @@
+"""What namespaces may have of the machines that are bought."""
+
+from __future__ import annotations
+
+import re
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from htas.config.values import Millicores, Nanos, Section, Text
+from htas.model.policy import NamespaceLimit
+
+_PATTERN = re.compile(r"[a-z0-9*?]([-a-z0-9*?]*[a-z0-9*?])?")
+
+
+class NamespaceLimitSetting(Section):
+    """A bound for each of some namespaces. Pods are charged for the machine they are on, by their share of its use."""
+
+    names: tuple[Text, ...] = Field(
+        min_length=1, description="Namespaces, with * and ? as in a shell. Of several entries the first counts."
+    )
+    max_cpu: Millicores | None = Field(default=None, description="Cores that each may have. null: no bound.")
+    max_price_per_hour: Nanos | None = Field(
+        default=None, description="Price an hour that each may have. null: no bound."
+    )
+
+    @field_validator("names")
+    @classmethod
+    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if len(name) > 63 or not _PATTERN.fullmatch(name):
+                raise ValueError(f"{name!r} is no namespace; write one, or a pattern such as team-*")
+        return names
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Self:
+        if self.max_cpu is None and self.max_price_per_hour is None:
+            raise ValueError("bounds nothing; write maxCpu or maxPricePerHour")
+        return self
+
+    def model(self) -> NamespaceLimit:
+        return NamespaceLimit(self.names, self.max_cpu, self.max_price_per_hour)

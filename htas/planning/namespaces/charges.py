@@ -1,0 +1,120 @@
+"""Who is charged for a bought machine: the pods on it, each by its share of what is used.
+
+A machine of 0.40 an hour that holds pods of 3 and 1 cores, half and an eighth of it: they are charged 0.32 and 0.08.
+Nothing is left over, so that a pod of a millicore that keeps all others off its machine is charged the whole of it; a
+share of what it asks for would be a thousandth, and a hundred such pods would cost others a hundred machines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from htas.model.claims import NodeClaim
+from htas.model.nodes import Node
+from htas.model.plan import Plan
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.resources import PODS, Resources
+from htas.model.snapshot import ClusterSnapshot
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Cores of bought machines in millicores, and their price in billionths an hour."""
+
+    cpu_m: int = 0
+    nanos: int = 0
+
+    def __add__(self, other: Charge) -> Charge:
+        return Charge(self.cpu_m + other.cpu_m, self.nanos + other.nanos)
+
+
+@dataclass(slots=True)
+class Machine:
+    """A machine that was bought, is on its way or is about to be bought, and the pods it is for."""
+
+    capacity: Resources
+    nanos: int
+    pods: list[Pod] = field(default_factory=list)
+
+    def charges(self) -> Iterator[tuple[Pod, Charge]]:
+        """What each of its pods is charged; DaemonSets' and static pods, which are on every node, nothing."""
+        charged = [pod for pod in self.pods if is_charged(pod)]
+        shares = [share(pod.requests, self.capacity) for pod in charged]
+        whole = sum(shares)
+        for pod, part in zip(charged, shares, strict=True):
+            yield pod, Charge(self.capacity.cpu_m * part // whole, self.nanos * part // whole)
+
+
+def is_charged(pod: Pod) -> bool:
+    """Whether it is work. An owner is believed where there is such a DaemonSet; an annotation is anybody's to write."""
+    return not pod.is_mirror and not (pod.owner is not None and pod.owner.kind == "DaemonSet")
+
+
+def share(asked: Resources, capacity: Resources) -> int:
+    """The greatest share of any resource that is asked for, in millionths; one at least."""
+    there = capacity.amounts()
+    shares = (n * MILLION // there[name] for name, n in asked.amounts().items() if name != PODS and there.get(name))
+    return max(1, *shares)
+
+
+def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None) -> dict[str, Charge]:
+    """What each pod (by key) on a bought machine is charged, those included that a plan puts on one or buys one for."""
+    there = _there(snapshot, policy)
+    pods = {pod.key: pod for pod in snapshot.cluster.pods}
+    leaving = {item.pod for item in plan.preempt} if plan is not None else ()
+    for pod in snapshot.cluster.pods:
+        if pod.key in leaving:
+            continue
+        name = pod.node or snapshot.expected_binds.get(pod.uid)
+        if name in there:
+            there[name].pods.append(pod)
+    machines = list(there.values())
+    if plan is not None:
+        for key, name in _placed(plan, snapshot):
+            if name in there and key in pods:
+                there[name].pods.append(pods[key])
+        machines += _launched(plan, policy, pods)
+    found: dict[str, Charge] = defaultdict(Charge)
+    for machine in machines:
+        for pod, charge in machine.charges():
+            found[pod.key] += charge  # a pod that is preempted for may have two nodes in sight
+    return dict(found)
+
+
+def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, Machine]:
+    """Machines of ours by the name of their node, those on their way by their claim's id."""
+    claims = {claim.id: claim for claim in snapshot.claims}
+    found: dict[str, Machine] = {}
+    for node in snapshot.cluster.nodes:
+        if node.cluster == policy.cluster and not policy.is_given(node):
+            found[node.name] = Machine(node.allocatable, _price(node, claims.get(node.claim or ""), policy))
+    for claim in claims.values():
+        flavour = policy.catalogue.named(claim.flavour)
+        if claim.is_coming and flavour is not None:
+            found.setdefault(claim.id, Machine(flavour.allocatable, claim.nanos_per_hour or flavour.nanos_per_hour))
+    return found
+
+
+def _price(node: Node, claim: NodeClaim | None, policy: Policy) -> int:
+    return policy.price_of(node) or (claim.nanos_per_hour if claim is not None else 0)
+
+
+def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
+    """Waiting pods (by key) and where a plan, or a rearrangement under way, has room for them."""
+    yield from ((bind.pod, bind.node) for bind in plan.bind)
+    yield from ((item.pod, item.node) for item in plan.nominate)
+    yield from {(item.beneficiary, item.node) for item in plan.preempt}
+    if snapshot.rearrangement is not None:
+        yield from ((slot.pod.key, slot.node) for slot in snapshot.rearrangement.slots if slot.source is None)
+
+
+def _launched(plan: Plan, policy: Policy, pods: Mapping[str, Pod]) -> Iterable[Machine]:
+    for item in plan.launch:
+        flavour = policy.catalogue.named(item.flavour)
+        if flavour is not None:
+            yield Machine(flavour.allocatable, item.nanos_per_hour, [pods[key] for key in item.pods if key in pods])
