@@ -106,9 +106,11 @@ def whole_bound(cuts: Sequence[Cut], costs: Ints, at_most: int) -> int:
 
 def _undominated(cuts: Sequence[Cut], prices: Sequence[int]) -> list[int]:
     """Columns without those that another one replaces in every cut for no more money."""
-    kept: list[int] = []
-    order = sorted(range(len(prices)), key=lambda i: (prices[i], [-cut.worths[i] for cut in cuts]))
-    for i in order:
-        if not any(all(cut.worths[j] >= cut.worths[i] for cut in cuts) for j in kept):
-            kept.append(i)
-    return kept
+    worths = np.array([cut.worths for cut in cuts], dtype=np.int64).T
+    kept: Ints = np.zeros(len(prices), dtype=np.int64)
+    number = 0
+    for i in sorted(range(len(prices)), key=lambda i: (prices[i], [-cut.worths[i] for cut in cuts])):
+        if not (worths[kept[:number]] >= worths[i]).all(axis=1).any():
+            kept[number] = i
+            number += 1
+    return [int(i) for i in kept[:number]]

@@ -188,7 +188,7 @@ def _priced(pricer: Pricer, prices: Floats, effort: Effort) -> tuple[list[tuple[
     """
     whole = pricer.whole(prices)
     unit = float(whole.sum()) / max(float(prices.sum()), 1e-12)
-    worths = [pricer.fluid_most(number, whole) for number in range(len(pricer.columns))]
+    worths = pricer.fluid_mosts(whole).tolist()
     gains = np.array(worths, dtype=np.float64) / np.maximum(pricer.costs * unit, 1e-12)
     found = []
     is_many = len(pricer.instance.prices) > MANY_KINDS

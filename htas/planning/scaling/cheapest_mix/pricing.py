@@ -26,6 +26,7 @@ GAIN = 1e-7
 """A pattern is worth taking in when it gains so much of its machine's cost: below, floating point speaks."""
 BIG = np.int64(2**31)
 FEW_FILLINGS = 2**11
+ALL = slice(None)
 ENOUGH = 2e-4
 """A knapsack proved so near is left; what is proved counts."""
 
@@ -144,18 +145,25 @@ class Pricer:
         return whole
 
     def fluid_most(self, number: int, prices: Ints) -> int:
-        """No pattern of a column is worth more: the best of bounds on one resource at a time, and on all in one."""
-        most = self.most[number]
-        items = np.flatnonzero((most > 0) & (prices > 0))
-        if not len(items):
-            return 0
-        requests, free = self.requests[items], self.free[number]
-        best = int((prices[items] * most[items]).sum())
+        """What no pattern of a column is worth more than."""
+        return int(self.fluid_mosts(prices, slice(number, number + 1))[0])
+
+    def fluid_mosts(self, prices: Ints, columns: slice = ALL) -> Ints:
+        """No pattern of a column is worth more: the best of bounds on one resource at a time, and on all in one.
+
+        For all columns together, since there may be thousands: one by one, 2,000 of them took 0.4 s for each prices.
+        """
+        most: Ints = np.where(prices > 0, self.most[columns], 0)
+        free = self.free[columns]
         usable = free > 0
-        shares = requests[:, usable] / free[usable]
-        for use in [*shares.T, shares.mean(axis=1)]:
-            best = min(best, _fluid(prices[items], most[items], use))
-        return best
+        shares = np.where(usable[:, None, :], self.requests[None, :, :] / np.maximum(free, 1)[:, None, :], 0.0)
+        best: Ints = (prices * most).sum(axis=1)
+        for resource in range(free.shape[1]):
+            worth = _fluid(prices, most, shares[:, :, resource])
+            best = np.where(usable[:, resource], np.minimum(best, worth), best)
+        together = shares.sum(axis=2) / np.maximum(usable.sum(axis=1), 1)[:, None]
+        least: Ints = np.where(usable.any(axis=1), np.minimum(best, _fluid(prices, most, together)), best)
+        return least
 
     def exact(self, number: int, prices: Ints, effort: Effort) -> tuple[Ints, int]:
         """(the best pattern found, what no pattern of the column exceeds), in whole prices."""
@@ -196,20 +204,26 @@ class Pricer:
         return counts, int(worths[best])
 
 
-def _fluid(prices: Ints, most: Ints, use: Floats) -> int:
-    """The fractional knapsack of capacity 1, rounded up and a little more for what floating point may have lost."""
+def _fluid(prices: Ints, most: Ints, use: Floats) -> Ints:
+    """Of each row the fractional knapsack of capacity 1, rounded up and a little more for what floating point may lose.
+
+    `most` and `use` are rows × items: how many of an item there may be, and what one of it uses.
+    """
     with np.errstate(divide="ignore"):
-        order = np.argsort(-prices / np.maximum(use, 1e-280), kind="stable")
-    used = np.cumsum((use * most)[order])
-    worth = np.cumsum((prices * most)[order])
-    last = int(np.searchsorted(used, 1.0))
-    if last >= len(order):
-        return int(worth[-1])
-    before_use = float(used[last - 1]) if last else 0.0
-    before = int(worth[last - 1]) if last else 0
-    item = order[last]
-    part = (1.0 - before_use) / float(use[item]) * float(prices[item])
-    return before + int(part * (1 + 1e-9)) + 2
+        order = np.argsort(-prices / np.maximum(use, 1e-280), axis=1, kind="stable")
+    used = np.cumsum(np.take_along_axis(use * most, order, axis=1), axis=1)
+    worth = np.cumsum(np.take_along_axis(prices * most, order, axis=1), axis=1)
+    rows = np.arange(len(use))
+    last = (used < 1.0).sum(axis=1)
+    is_whole = last >= use.shape[1]
+    last = np.minimum(last, use.shape[1] - 1)
+    item = order[rows, last]
+    before = np.where(last > 0, worth[rows, last - 1], 0)
+    before_use = np.where(last > 0, used[rows, last - 1], 0.0)
+    part = (1.0 - before_use) / np.maximum(use[rows, item], 1e-280) * prices[item]
+    broken = before + (np.where(is_whole, 0.0, part) * (1 + 1e-9)).astype(np.int64) + 2
+    bound: Ints = np.where(is_whole, worth[:, -1], broken)
+    return bound
 
 
 def solver_with(search: float) -> cp_model.CpSolver:
