@@ -273,8 +273,6 @@ class ImageRegistry(msgspec.Struct, frozen=True):
     """As kubelets name it, with a path: `registry.example:5000/htas`; empty: the host of `url` and /htas."""
     credentials_file: str = ""
     """`user:password` on one line, in a file that others cannot read; empty: none are sent."""
-    pull_secret: str = ""
-    """The imagePullSecret of twins, in their namespace; empty: none."""
     ca_file: str = ""
     agent_port: int = 10270
     """Where the agent on each node listens."""

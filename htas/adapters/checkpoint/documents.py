@@ -161,10 +161,11 @@ def origin(source: Json, record: MigrationRecord) -> Origin:
     return Origin(meta["name"], meta["uid"], record.source, record.started_at, labels, owners, finalizers)
 
 
-def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_policy: str, secret: str = "") -> Json:
+def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_policy: str) -> Json:
     """The pod that is restored: the source's spec on the target, each container from its checkpoint.
 
-    Init containers have done their work already.
+    Init containers have done their work already. Its pull secrets are the source's own: kubelets alone know what a
+    checkpoint's image is pulled with.
     """
     spec = source["spec"]
     kept = {key: value for key, value in spec.items() if key != "initContainers"}
@@ -172,8 +173,6 @@ def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_p
         {**container, "image": image, "imagePullPolicy": pull_policy}
         for container, image in zip(spec["containers"], images, strict=True)
     ]
-    if secret:
-        kept["imagePullSecrets"] = [*(spec.get("imagePullSecrets") or []), {"name": secret}]
     return _twin(source, record, {**kept, "containers": containers})
 
 

@@ -21,7 +21,6 @@ class Copies(Protocol):
     """A transfer: how an archive on the source's node becomes an image that the target can restore."""
 
     pull_policy: str
-    pull_secret: str
     archives: str
     """The directory that kubelets write archives to."""
 
@@ -98,7 +97,7 @@ class KubeletCheckpoint:
         if images != own:
             what = f"the journal names other images than were delivered for containers {' '.join(record.containers)}"
             raise StepFailedError(Failure.REFUSED, what, is_final=True)
-        twin = twin_of(source, record, images, self._copies.pull_policy, self._copies.pull_secret)
+        twin = twin_of(source, record, images, self._copies.pull_policy)
         self._objects.create(twin)
         name: str = twin["metadata"]["name"]
         return name

@@ -45,7 +45,6 @@ class RegistryCopies:
         self._address_of = address_of
         self._registry = registry_of(setting)
         self._pool = urllib3.PoolManager(retries=False)
-        self.pull_secret = setting.pull_secret
         self.agent_port = setting.agent_port
 
     def complaint(self, node: str, words: str) -> str:

@@ -35,7 +35,7 @@ PINNED = "io.cri-containerd.pinned=pinned"
 class SecureCopies:
     """Moves archives by ssh. `address_of(node)` may raise what the API server answers."""
 
-    pull_policy, pull_secret = "Never", ""
+    pull_policy = "Never"
 
     def __init__(
         self,
