@@ -18,12 +18,13 @@ from htas.adapters.checkpoint.documents import (
     restored_image_labels,
     twin_name_of,
 )
-from htas.adapters.checkpoint.methods import Method
+from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.methods import Checkpointing, Method
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.starting_over import starting_over
 from htas.adapters.twins import has_ended
 from htas.model.migrations import MigrationRecord, MigrationState
-from htas.ports import HTASError, NotFoundError
+from htas.ports import HTASError, NotFoundError, PermanentError
 
 log = structlog.get_logger()
 
@@ -46,6 +47,16 @@ class Leftovers:
         with self._lock:
             self._owed[record.id, record.attempt] = record, keep_image
         if not keep_image or not record.needs_image:
+            self.defer(record.target)
+
+    def discard(self, record: MigrationRecord) -> None:
+        """Remove what a twin that runs was restored from: now, or once its node can be reached."""
+        if not isinstance(self._method, Checkpointing):
+            return
+        try:
+            self._method.discard(record)
+        except (StepFailedError, PermanentError) as error:
+            log.info("a restored pod's image stays for now", move=record.id, error=record.without_names(str(error)))
             self.defer(record.target)
 
     def defer(self, node: str) -> None:

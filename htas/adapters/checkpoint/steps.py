@@ -190,23 +190,13 @@ class Steps:
                 raise StepFailedError(Failure.RESTORE_FAILED, f"pod {name} went before it ran")
             is_up = has_come_up(record, twin, self._present.running_source(record))
             if is_up and is_available(twin, min_ready_s, self._clock()):
-                self._discard(record)
+                self._leftovers.discard(record)
                 return self._write(record, MigrationState.RESTORED, twin=name)
             if time.monotonic() > began + within_s:
                 self._present.check_target(record)
                 raise StepFailedError(Failure.DEADLINE, f"pod {name} {late(record, twin, within_s)}")
             self._closing.wait(poll_s(began))
         return record
-
-    def _discard(self, record: MigrationRecord) -> None:
-        """Nobody needs the memory in the image any more. What cannot be removed now is swept later."""
-        if not isinstance(self._method, Checkpointing):
-            return
-        try:
-            self._method.discard(record)
-        except (StepFailedError, PermanentError) as error:
-            log.info("a restored pod's image stays for now", move=record.id, error=record.without_names(str(error)))
-            self._leftovers.defer(record.target)
 
     def _switch(self, record: MigrationRecord, within_s: float) -> MigrationRecord:
         self._present.check_source_node(record, may_be_gone=True)
