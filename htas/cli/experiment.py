@@ -21,11 +21,11 @@ from htas.experiments.results import Results, RunResult, Timing, write_results
 from htas.ports import PermanentError
 from htas.trials import bill, edge
 
-Part = tuple[str, str, Source | ScenarioSource, int]
-"""Experiment, contender, workload and seed: what a process needs to play a trial."""
+Part = tuple[str, str, Source | ScenarioSource, int, Path | None]
+"""Experiment, contender, workload, seed and price file: what a process needs to play a trial."""
 Played = tuple[RunResult | EdgeRun, Timing]
 TOLD = 10
-"""Where no bar is drawn, a line is written each time that so many trials more have been played."""
+"""Where no bar is drawn, a line is written after the first trial, and each time that so many more have been played."""
 
 
 def made(folder: Path) -> Path:
@@ -55,7 +55,7 @@ def play(chosen: Design, workers: int) -> tuple[Results | EdgeResults, list[Timi
     Where it is interrupted (Ctrl-C, SIGTERM) they are of those that have been played by then.
     """
     parts: list[Part] = [
-        (chosen.name, name, source, seed)
+        (chosen.name, name, source, seed, chosen.prices)
         for source in chosen.sources
         for name in chosen.contenders
         for seed in chosen.seeds
@@ -69,7 +69,7 @@ def play(chosen: Design, workers: int) -> tuple[Results | EdgeResults, list[Timi
 
 def _results(chosen: Design, runs: list[RunResult | EdgeRun]) -> Results | EdgeResults:
     names = tuple(source.name for source in chosen.sources)
-    first = contender_of(chosen.name, chosen.contenders[0])
+    first = contender_of(chosen.name, chosen.contenders[0], chosen.prices)
     if isinstance(first, EdgeContender):
         of_edge = tuple(run for run in runs if isinstance(run, EdgeRun))
         return EdgeResults(chosen.name, chosen.contenders, names, chosen.seeds, of_edge)
@@ -99,7 +99,7 @@ def _play_into(done: dict[int, Played], parts: list[Part], workers: int) -> None
                 done[playing[trial]] = trial.result()
                 said = f"{part[1]} on {part[2].name}, seed {part[3]}"
                 progress.update(task, advance=1, description=said)
-                if not err.is_terminal and (len(done) % TOLD == 0 or len(done) == len(parts)):
+                if not err.is_terminal and (len(done) % TOLD == 0 or len(done) in (1, len(parts))):
                     err.print(f"{len(done)} of {len(parts)} played, last {said}", markup=False, soft_wrap=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -129,8 +129,8 @@ def _ignore_interrupts() -> None:
 
 def _play_part(part: Part) -> Played:
     """In a process of its own."""
-    experiment, name, source, seed = part
-    contender, work = contender_of(experiment, name), source.workload(seed)
+    experiment, name, source, seed, prices = part
+    contender, work = contender_of(experiment, name, prices), source.workload(seed)
     if isinstance(contender, EdgeContender):
         return edge.run(contender, source.name, work, seed)
     return bill.run(bill.Trial(contender, source.name, work, seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ import typer
 
 from htas.cli.console import FAILED, InputError, err, out, told
 from htas.experiments.workloads.patterns import Shape
+
+MOST_SEEDS = 10_000
 
 app = typer.Typer(help="Play policies against each other in the sandbox.", no_args_is_help=True)
 
@@ -19,9 +22,11 @@ def run_experiment(
     name: Annotated[str, typer.Argument(help="An experiment: `htas experiment list` names them.")],
     to: Annotated[Path | None, typer.Option("--to", help="The folder for results; else results/NAME.")] = None,
     seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, help="Repetitions, each with a seed of its own; else 10, of edge 20."),
-    ] = None,
+        str,
+        typer.Option(
+            metavar="N|LIST", help="Repetitions: 5 plays seeds 1 to 5; 101,102 or 11-20 name them; else 10, of edge 20."
+        ),
+    ] = "",
     policies: Annotated[
         list[str] | None,
         typer.Option("--policy", help="Only these; may be given often. Some play only where named: see `list`."),
@@ -29,6 +34,9 @@ def run_experiment(
     patterns: Annotated[list[str] | None, typer.Option("--pattern", help="Only these; may be given often.")] = None,
     work: Annotated[
         Path | None, typer.Option("--workload", help="A workload of your own (CSV); for trace, an openb pod list.")
+    ] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="A price file in the place of the paper's, for paper and ablation.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; else one for each core.")] = None,
 ) -> None:
@@ -38,7 +46,8 @@ def run_experiment(
     from htas.experiments.edge.results import EdgeResults
 
     with told():
-        chosen = design(name, policies=policies or (), sources=patterns or (), seeds=seeds, path=work)
+        named = seeds_named(seeds)
+        chosen = design(name, policies=policies or (), sources=patterns or (), seeds=named, path=work, prices=prices)
         for source in chosen.sources:
             source.workload(chosen.seeds[0])  # what cannot be played is told before anything is
         folder = made(to if to is not None else Path("results") / name)
@@ -52,6 +61,25 @@ def run_experiment(
     if len(results.runs) < chosen.runs:
         err.print(f"interrupted: {chosen.runs - len(results.runs)} of {chosen.runs} runs were not played", markup=False)
         raise typer.Exit(FAILED)
+
+
+def seeds_named(text: str) -> tuple[int, ...]:
+    """Seeds as people name them: a number of them, a list, or ranges; empty: as many as the experiment has.
+
+    Raises InputError with what can be written.
+    """
+    if not text:
+        return ()
+    if text.isdecimal() and 0 < int(text) <= MOST_SEEDS:
+        return tuple(range(1, int(text) + 1))
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        ends = re.fullmatch(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?", part.strip())
+        seeds = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends is not None else range(0)
+        if not 0 < len(seeds) <= MOST_SEEDS:
+            raise InputError(f"--seeds: {part!r} is no seed; write how many, or name them: 101,102 or 11-20")
+        found |= dict.fromkeys(seeds)
+    return tuple(found)
 
 
 @app.command("workload")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.words import counted, hourly
-from htas.model.plan import Plan
+from htas.model.plan import Cost, Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
 
@@ -41,9 +41,7 @@ def _headline(plan: Plan) -> Text:
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
-    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
-    bound = f"{least}; this is {cost.gap:.1%} above"
-    text.append(f"  ({bound})\n")
+    text.append(f"  ({_least(cost)})\n")
     moves = len(plan.migrate) + len(plan.carry.suggest)
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} {'has' if len(plan.nominate) == 1 else 'have'} room kept, "
@@ -54,6 +52,16 @@ def _headline(plan: Plan) -> Text:
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
         text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text
+
+
+def _least(cost: Cost) -> str:
+    """What no plan could undercut, with and without what is paid for in any case."""
+    least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
+    if cost.beside_nanos:
+        if cost.after_nanos == cost.beside_nanos:
+            return "all of it for nodes that HTAS did not buy; nothing else is needed"
+        least = f"{least}, with {hourly(cost.beside_nanos)} for nodes that HTAS did not buy"
+    return f"{least}; this is {cost.gap:.1%} above"
 
 
 def table(title: str, *columns: str) -> Table:

@@ -106,8 +106,8 @@ def read_cluster(path: Path) -> Dump:
 
 
 def told_gaps(dump: Dump, path: Path) -> list[str]:
-    """Where a dump lacks something grave, all that it lacks, what is assumed, and the command that gives the rest."""
-    if not any(gap.is_grave for gap in dump.gaps):
+    """All that a dump lacks, what is assumed for it, and the command that gives the rest."""
+    if not dump.gaps:
         return []
     return [*(f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps), the_rest_told(dump, path)]
 

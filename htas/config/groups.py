@@ -110,6 +110,10 @@ class SchedulingSetting(Section):
             raise ValueError(f"has an effect with `strategy: {ratio}` alone; write that or remove it")
         return value
 
+    def stated(self) -> Packing | None:
+        """As it is written; None where no algorithm is, so that each kind of work has its own."""
+        return None if self.algorithm is None else self.model(Workload.ANY)
+
     def model(self, workload: Workload) -> Packing:
         default = PackingAlgorithm.TIME_BIN_BFD if workload is Workload.BATCH else PackingAlgorithm.BFD
         scoring = Scoring(

@@ -148,5 +148,6 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,
+        packing=settings.scheduling.stated(),
         max_rental_lengthening=settings.max_rental_lengthening,
     )

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
-from htas.config.groups import GroupSetting, LimitsSetting
+from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
@@ -81,10 +81,10 @@ class Configuration(Section):
     migration: MigrationSetting = Field(
         default=MigrationSetting(), description="How pods are moved with their progress."
     )
-    max_wait_for_capacity: Seconds = Field(
+    max_wait_for_capacity: Seconds | None = Field(
         default=180.0,
         description="How long batch work may wait for nodes about to free before one is bought; 3m: a launch, and "
-        "gatherFor with its cycle.",
+        "gatherFor with its cycle. null: as long as it takes.",
     )
     look_ahead: Seconds = Field(
         default=120.0,
@@ -110,4 +110,8 @@ class Configuration(Section):
         default=VolumesSetting(), description="What CSI drivers will make of machines still to be bought."
     )
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
+    scheduling: SchedulingSetting = Field(
+        default=SchedulingSetting(),
+        description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
+    )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")

@@ -11,11 +11,12 @@ from htas.model.policy import MOST_RUNS, Cycles, RunLengths, Timeouts
 class CyclesSetting(Section):
     """How often each part of planning runs. HTAS also acts on events; these cycles are the net under them."""
 
-    scheduling: Seconds = Field(
-        default=20.0, gt=0, description="20s is the paper's (Table 6); the width of a time bin."
-    )
+    scheduling: Seconds = Field(default=20.0, gt=0, description="20s is the paper's (Table 6).")
     autoscaling: Seconds = Field(
-        default=20.0, gt=0, description="20s; the paper's is 5m, but here purchases are checked before they are made."
+        default=20.0,
+        gt=0,
+        description="20s; the paper's is 5m, but here purchases are checked before they are made. Also how wide a "
+        "time bin is.",
     )
     cleaning: Seconds = Field(
         default=20.0, gt=0, description="20s: well under underutilizedFor; until then an empty node may be paid for."

@@ -17,8 +17,8 @@ from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
 
 
-def new_world(setting: SandboxSetting) -> World:
-    """A sandbox as configured, its work already on its way."""
+def new_world(setting: SandboxSetting, attempts: int) -> World:
+    """A sandbox as configured, its work already on its way; a move in it is taken back after so many attempts."""
     world = World(
         seed=setting.seed,
         startup_s=setting.startup_delay,
@@ -26,6 +26,7 @@ def new_world(setting: SandboxSetting) -> World:
         chances=Chances(setting.faults.out_of_stock, setting.faults.boot_failure, setting.faults.never_registers),
         rates=Rates(setting.moves.bandwidth, setting.moves.dump, setting.moves.restore),
         termination_s=setting.moves.termination,
+        attempts=attempts,
     )
     if setting.workload == "day":
         world.load(day(setting.seed))
@@ -41,7 +42,9 @@ def opened_world(loaded: Loaded, setting: SandboxSetting) -> Iterator[RemoteWorl
             world = RemoteWorld(loaded.directory / setting.address)
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="htas-")))
-            server = WorldServer(new_world(setting), folder / "world.sock", setting.speed)
+            server = WorldServer(
+                new_world(setting, loaded.policy.migration.attempts), folder / "world.sock", setting.speed
+            )
             server.start()
             stack.callback(server.stop)
             world = RemoteWorld(folder / "world.sock", setting.speed)

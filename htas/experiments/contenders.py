@@ -44,11 +44,13 @@ MIX_BUDGET_S = 0.2
 """Searched about so long for each purchase: those of the paper's patterns are of some twenty pods."""
 
 
-def contenders() -> dict[str, Contender]:
-    """All contenders by name, HTAS first."""
+def contenders(catalogue: Catalogue | None = None) -> dict[str, Contender]:
+    """All contenders by name, HTAS first; with the paper's flavours and prices unless others are given."""
     paper = load_configuration(config_file("paper.yaml")).policy
+    catalogue = catalogue or paper.catalogue
+    paper = msgspec.structs.replace(paper, catalogue=catalogue)
     default = _with_workers(load_configuration(config_file("htas.yaml")).policy)
-    catalogue = paper.catalogue
+    default = msgspec.structs.replace(default, catalogue=catalogue)
     ours = (
         Contender(HTAS, "HTAS, paper's cycles", paper, plan),
         Contender(HTAS_DEFAULT, "HTAS", default, plan),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from htas.experiments.contenders import (
     HTAS_DEFAULT_MIX,
     HTAS_MIX,
     Contender,
-    contender,
     contenders,
     with_cheapest_mix,
 )
@@ -26,6 +25,7 @@ from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EDGE
 from htas.experiments.edge.scenarios import SCENARIOS
 from htas.experiments.workloads import openb, patterns, table
+from htas.model.flavours import Catalogue
 from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
 from htas.ports import GivenError
 from htas.sandbox.workload import Workload
@@ -62,6 +62,8 @@ class Design:
     contenders: tuple[str, ...]
     sources: tuple[Source | ScenarioSource, ...]
     seeds: tuple[int, ...]
+    prices: Path | None = None
+    """A price file in the place of the paper's."""
 
     @property
     def runs(self) -> int:
@@ -73,14 +75,15 @@ def design(
     *,
     policies: Iterable[str] = (),
     sources: Iterable[str] = (),
-    seeds: int | None = None,
+    seeds: Sequence[int] = (),
     path: Path | None = None,
+    prices: Path | None = None,
 ) -> Design:
     """A design by its name, or a part of it; raises DesignError with what there is to choose from.
 
     Without `policies` all play but those that are `on_request`. `path` is a workload to play in the place of the
     patterns: a table (`htas experiment workload`), or for `trace` an openb pod list, by default the small part of it
-    that comes with HTAS.
+    that comes with HTAS. `prices` is a price file for the paper's flavours, of the paper's experiment and its ablation.
     """
     if name not in _MAKERS:
         raise DesignError(f"no experiment {name!r}; there are {', '.join(_MAKERS)}")
@@ -88,11 +91,15 @@ def design(
     chosen = _chosen("policy", tuple(policies) or (each for each in there if each not in on_request(name)), there)
     sources = tuple(sources)
     if name == EDGE:
+        if prices is not None:
+            raise DesignError("prices: nothing is bought for the edge; leave them out")
         if path is not None:
             raise DesignError(f"workload {path}: the edge's scenarios are drawn; leave it out, or name a --pattern")
         drawn = map(ScenarioSource, _chosen("pattern", sources, SCENARIOS))
-        return Design(name, chosen, tuple(drawn), tuple(range(1, (seeds or EDGE_SEEDS) + 1)))
-    seeds = seeds or SEEDS
+        return Design(name, chosen, tuple(drawn), tuple(seeds) or tuple(range(1, EDGE_SEEDS + 1)))
+    seeds = tuple(seeds) or tuple(range(1, SEEDS + 1))
+    if prices is not None and name == TRACE:
+        raise DesignError("prices: the trace has flavours of its own, with its models of GPU; leave them out")
     if sources and (name == TRACE or path is not None):
         played = "the trace" if name == TRACE else path
         raise DesignError(f"pattern {', '.join(sources)}: has no effect where {played} is played; leave it out")
@@ -100,9 +107,9 @@ def design(
         file = path if path is not None else openb.SAMPLE
         return Design(name, chosen, (Source(file.name, file, is_trace=True),), (1,))
     if path is not None:
-        return Design(name, chosen, (Source(path.stem, path),), tuple(range(1, seeds + 1)))
+        return Design(name, chosen, (Source(path.stem, path),), seeds, prices)
     names = _chosen("pattern", sources, {pattern.name: None for pattern in patterns.PAPER})
-    return Design(name, chosen, tuple(map(Source, names)), tuple(range(1, seeds + 1)))
+    return Design(name, chosen, tuple(map(Source, names)), seeds, prices)
 
 
 def on_request(name: str) -> tuple[str, ...]:
@@ -122,19 +129,22 @@ def _chosen(what: str, wanted: Iterable[str], there: Mapping[str, object]) -> tu
     return wanted
 
 
-def contender_of(design_name: str, name: str) -> Contender:
-    """One contender of an experiment."""
-    return _MAKERS[design_name]()[name]
+def contender_of(design_name: str, name: str, prices: Path | None = None) -> Contender:
+    """One contender of an experiment, with its flavours and their prices if not the paper's."""
+    if prices is None:
+        return _MAKERS[design_name]()[name]
+    with_prices = {PAPER: contenders, ABLATION: ablations}[design_name]
+    return with_prices(load_catalogue(prices))[name]
 
 
 # The ablation: HTAS with one of its parts switched off, or one more switched on.
 
 
-def ablations() -> dict[str, Contender]:
+def ablations(catalogue: Catalogue | None = None) -> dict[str, Contender]:
     """HTAS in the paper's cycles and by default, as it is and with one part switched at a time."""
     made = {}
     for base in (HTAS, HTAS_DEFAULT):
-        whole = contender(base)
+        whole = contenders(catalogue)[base]
         made[base] = whole
         for name, (title, change) in _SWITCHES.items():
             changed = change(whole.policy)

@@ -105,12 +105,16 @@ class KeptNode(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Prices in billionths an hour. The bound is what no mix of flavours could undercut for this work."""
+    """Prices in billionths an hour. The bound is what no mix of flavours could undercut for this work.
+
+    `beside_nanos` is a part of all three: nodes that are there whatever is bought, since HTAS did not buy them.
+    """
 
     currency: str = "USD"
     before_nanos: int = 0
     after_nanos: int = 0
     bound_nanos: int = 0
+    beside_nanos: int = 0
 
     @property
     def gap(self) -> float:

@@ -294,10 +294,10 @@ class Policy(msgspec.Struct, frozen=True):
     fallback: Fallback = Fallback()
     migration: MigrationSettings = MigrationSettings()
     edge: EdgePolicy = EdgePolicy()
-    max_wait_for_capacity_s: float = 180.0
+    max_wait_for_capacity_s: float | None = 180.0
     """How long a batch pod may wait for a 0-bin node to free before a machine is bought for it all the same.
 
-    Then it is also placed before batch pods that have waited less.
+    Then it is also placed before batch pods that have waited less. None: as long as it takes.
     """
     look_ahead_s: float = 120.0
     """About as long as a machine takes to come. Room is kept and bought for half of the batch work that comes in it.
@@ -305,6 +305,8 @@ class Policy(msgspec.Struct, frozen=True):
     Work waits for the room of batch pods that end within it. 0: machines are bought for work that waits already.
     """
     volumes: VolumeRules = VolumeRules()
+    packing: Packing | None = None
+    """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
     gather_s: float = 40.0
     """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
 
@@ -313,6 +315,10 @@ class Policy(msgspec.Struct, frozen=True):
 
     None: it is put wherever there is room.
     """
+
+    def overdue(self, now: float) -> float:
+        """A batch pod made at this instant or before has waited for nodes about to free for as long as it may."""
+        return float("-inf") if self.max_wait_for_capacity_s is None else now - self.max_wait_for_capacity_s
 
     def group(self, name: str | None) -> NodeGroup | None:
         for group in self.groups:  # asked for every node several times a plan: no generator

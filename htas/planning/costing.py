@@ -41,7 +41,7 @@ def cost_of(
     bound = _bound(opening, snapshot, policy, placements, beside)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
         bound = max(bound, _pattern_bound(opening, snapshot, policy, placements, beside, after - beside.nanos))
-    return Cost(policy.catalogue.currency, before, after, bound + beside.nanos)
+    return Cost(policy.catalogue.currency, before, after, bound + beside.nanos, beside.nanos)
 
 
 def _present(opening: Opening) -> list[Node]:

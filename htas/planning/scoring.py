@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from htas.model.policy import Scoring, ScoringStrategy, ShapePoint
-from htas.model.resources import CPU, MEMORY
+from htas.model.resources import CPU, EPHEMERAL, MEMORY
 from htas.planning.classes import Ints, PodClass
 from htas.planning.simulation import Simulation
 
@@ -26,14 +26,15 @@ def node_scores(sim: Simulation, cls: PodClass, rows: Ints, scoring: Scoring) ->
     """Scores of rows for one more pod of a class.
 
     Of cpu and memory what kube-scheduler assumes of pods without requests counts (100m, 200 MiB a container), for the
-    pod at hand and for those placed. An extended resource that the pod does not ask for counts nothing.
+    pod at hand and for those placed. An extended resource that the pod does not ask for counts nothing; ephemeral
+    storage counts all the same (kube-scheduler 1.36, resource_allocation.go: only scalar resources are passed over).
     """
     axis, table = sim.table.axis, sim.table
     requested, capacity, weights = [], [], []
     for name, weight in scoring.resources:
         index = axis.index.get(name)
         asked = 0 if index is None else _asked(cls, name, index)
-        if index is None or (name not in (CPU, MEMORY) and asked == 0):
+        if index is None or (name not in (CPU, MEMORY, EPHEMERAL) and asked == 0):
             continue
         capacity.append(table.allocatable[index, rows])
         assumed = table.assumed[index, rows] if name in (CPU, MEMORY) else 0

@@ -74,7 +74,7 @@ class Simulation:
         self.now = now
         self.daemons = tuple(daemons)
         self.nominees: list[Nominee] = []
-        self._cycle_s = world.policy.cycles.scheduling_s
+        self._bin_s = world.policy.cycles.autoscaling_s
         self.log: list[Change | Growth] = []
 
     # Asking.
@@ -135,12 +135,12 @@ class Simulation:
         return slice(0, len(self.table))
 
     def bins(self, rows: slice | Ints) -> Ints:
-        """Time bins of rows: remaining run length ÷ scheduling cycle, rounded down (HTAS paper 5.1)."""
+        """Time bins of rows: remaining run length ÷ autoscaling cycle, rounded down (HTAS paper 5.1)."""
         left = np.maximum(self.table.run_until[rows] - self.now, 0.0)
-        return np.floor_divide(left, self._cycle_s).astype(np.int64)
+        return np.floor_divide(left, self._bin_s).astype(np.int64)
 
     def bin_of(self, run_length_s: float) -> int:
-        return int(run_length_s // self._cycle_s)
+        return int(run_length_s // self._bin_s)
 
     # Changing.
 

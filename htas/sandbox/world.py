@@ -15,7 +15,7 @@ from htas.sandbox.cloud import Chances, SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.horizontal import HorizontalAutoscaler
 from htas.sandbox.ledger import Ledger
-from htas.sandbox.migration import TERMINATION_S, Rates, SandboxMigration
+from htas.sandbox.migration import ATTEMPTS, TERMINATION_S, Rates, SandboxMigration
 from htas.sandbox.workload import Workload
 
 MONDAY = 1_767_571_200.0
@@ -35,6 +35,7 @@ class World:
         chances: Chances | None = None,
         rates: Rates | None = None,
         termination_s: float = TERMINATION_S,
+        attempts: int = ATTEMPTS,
     ) -> None:
         self.clock = VirtualClock(start)
         self.queue = EventQueue(self.clock)
@@ -53,7 +54,13 @@ class World:
         self.horizontal = HorizontalAutoscaler(self.clock, self.queue, self.cluster.counted, self.cluster.rescale)
         self._arrives_at: dict[str, float] = {}
         self.migration = SandboxMigration(
-            self.clock, self.queue, self.cluster, self.ledger, rates=rates, termination_s=termination_s
+            self.clock,
+            self.queue,
+            self.cluster,
+            self.ledger,
+            rates=rates,
+            termination_s=termination_s,
+            attempts=attempts,
         )
         self.announcer = SandboxAnnouncer(self.cluster)
 

@@ -140,7 +140,16 @@ class Sample:
             return owner, [made("Job", "batch/v1", name, work.namespace, spec={"parallelism": work.replicas})]
         if work.kind == "StatefulSet":
             return owner, [made("StatefulSet", "apps/v1", name, work.namespace, spec={"replicas": work.replicas})]
+        if work.kind == "DaemonSet":
+            meta, spec = {"uid": owner["uid"]}, {"template": self._template(work)}
+            return owner, [made("DaemonSet", "apps/v1", name, work.namespace, meta=meta, spec=spec)]
         return owner, []
+
+    def _template(self, work: Work) -> Object:
+        """A pod without what its controller and the scheduler add."""
+        pod = self._pod(work, work.name, "", None)
+        spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "affinity")}
+        return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": spec}
 
     def _pod(self, work: Work, name: str, where: str, owner: Object | None, number: int = 0) -> Object:
         batch = work.kind in ("Job", "Workflow")

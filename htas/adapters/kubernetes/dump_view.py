@@ -58,6 +58,8 @@ class ViewBuilder:
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
         self._names: set[str] = set()
         self._malformed: list[Problem] = []
+        self._doubles: list[tuple[str, str]] = []
+        """Objects that were there already: what they are and where they stand."""
         self._undecoded: dict[tuple[str, str], str] = {}
         """The nodes of pods that could not be decoded."""
         self._shared: dict[object, Any] = {}
@@ -115,8 +117,7 @@ class ViewBuilder:
         key = ("" if kind in CLUSTER_SCOPED else identity.namespace or "default", identity.name)
         named = title(kind, key)
         if named in self._names:
-            again = self._told(named, f"{where} has this name too; the first one counts")
-            self._malformed.append(msgspec.structs.replace(again, is_doubt=True))
+            self._doubles.append((named, where))
             return
         self._names.add(named)
         try:
@@ -128,7 +129,7 @@ class ViewBuilder:
 
     def view(self) -> ClusterView:
         """The view: sorted by name, so that the order of the objects does not matter."""
-        problems = self._malformed.copy()
+        problems = [*self._malformed, *self._told_doubles()]
         left_out = self._undecoded.copy()
         storage = {raw.metadata.name: objects.node_storage(raw) for raw in self._of("CSINode")}
         return ClusterView(
@@ -145,6 +146,15 @@ class ViewBuilder:
             ),
             problems=tuple(sorted(problems, key=lambda problem: (problem.where, problem.what))),
         )
+
+    def _told_doubles(self) -> list[Problem]:
+        """One line, though a dump that was appended to twice has hundreds."""
+        if not self._doubles:
+            return []
+        (named, where), more = self._doubles[0], len(self._doubles) - 1
+        others = f", and {more} more objects are there twice" if more else ""
+        told = self._told(named, f"{where} has this name too{others}; the first of a name counts")
+        return [msgspec.structs.replace(told, is_doubt=True)]
 
     def capacities(self) -> dict[str, Resources]:
         """What the machines have, by node, where it is stated and can be understood."""

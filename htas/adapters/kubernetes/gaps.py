@@ -79,13 +79,16 @@ def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
 def _of_controllers(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
     """Pods tell their controllers; only those objects tell how many pods are wanted, and by when a Job has to end."""
     owners = {pod.owner.kind for pod in view.pods if pod.owner is not None and not pod.is_mirror}
-    short = {"ReplicaSet": "rs", "ReplicationController": "rc"}
+    short = {"ReplicaSet": "rs", "ReplicationController": "rc", "StatefulSet": "sts"}
     lost = [kind for kind in short if kind in owners and kind not in kinds]
     if lost:
-        lacks = f"no {' and no '.join(f'{kind}s' for kind in lost)}"
+        lacks = " and ".join(f"no {kind}s" for kind in lost)
         yield Gap(
             tuple(short[kind] for kind in lost), lacks, "each has as many pods as it wants (cleaning.minReplicaCount)"
         )
+    if "DaemonSet" in owners and "DaemonSet" not in kinds:
+        assumed = "a new machine runs of each what its pods ask for that run now"
+        yield Gap(("ds",), "no DaemonSets", assumed)
     if "Job" in owners and "Job" not in kinds:
         yield Gap(("jobs",), "no Jobs", "none has a deadline that would tell how long its pods run at most")
 

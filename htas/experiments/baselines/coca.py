@@ -11,9 +11,9 @@ favour.
 from __future__ import annotations
 
 from htas.experiments.baselines.default_kubernetes import (
-    FLAVOUR,
     PAPERS_CYCLES,
     WORKERS_AT_LEAST,
+    flavour_of,
     place_and_buy_one,
 )
 from htas.experiments.baselines.draft import Draft
@@ -31,7 +31,7 @@ THRESHOLD = 0.5
 
 def settings(catalogue: Catalogue) -> Policy:
     """The paper's cycles (Table 6)."""
-    group = NodeGroup("workers", flavours=(FLAVOUR,), min_nodes=WORKERS_AT_LEAST)
+    group = NodeGroup("workers", flavours=(flavour_of(catalogue),), min_nodes=WORKERS_AT_LEAST)
     return Policy("coca", catalogue, (group,), cycles=PAPERS_CYCLES)
 
 

@@ -8,10 +8,12 @@ nodes; here the first is taken. The cluster starts with its two workers and keep
 
 from __future__ import annotations
 
+import math
+
 from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.orders import LEAST_REQUESTED
 from htas.experiments.baselines.scale_down import scale_down
-from htas.model.flavours import Catalogue
+from htas.model.flavours import Catalogue, Flavour
 from htas.model.plan import Plan
 from htas.model.policy import Cycles, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -21,14 +23,28 @@ from htas.planning.packing.orders import Order
 PAPERS_CYCLES = Cycles(scheduling_s=20.0, autoscaling_s=300.0, cleaning_s=20.0)
 """Table 6: what the paper's own baselines run in."""
 FLAVOUR = "m1.medium"
+CORES_M, MEMORY_BYTES = 2000, 8 * 2**30
+"""Table 7's m1.medium; of another price list the flavour that is most like it is taken."""
 WORKERS_AT_FIRST, WORKERS_AT_LEAST = 2, 1
 """Table 5's two; that one of them may go when there is no work is ours, and in favour of this baseline."""
 
 
 def settings(catalogue: Catalogue) -> Policy:
     """Pods are placed as they come; buying has the paper's cycle, cleaning that of its scheduling."""
-    group = NodeGroup("workers", flavours=(FLAVOUR,), min_nodes=WORKERS_AT_LEAST)
+    group = NodeGroup("workers", flavours=(flavour_of(catalogue),), min_nodes=WORKERS_AT_LEAST)
     return Policy("default-kubernetes", catalogue, (group,), cycles=PAPERS_CYCLES)
+
+
+def flavour_of(catalogue: Catalogue) -> str:
+    """Table 5's flavour of workers, or the one whose cores and memory are nearest to its, in factors."""
+    if catalogue.named(FLAVOUR) is not None:
+        return FLAVOUR
+
+    def unlike(flavour: Flavour) -> tuple[float, str]:
+        cores, memory = max(flavour.capacity.cpu_m, 1), max(flavour.capacity.memory_bytes, 1)
+        return abs(math.log(cores / CORES_M)) + abs(math.log(memory / MEMORY_BYTES)), flavour.name
+
+    return min(catalogue.flavours, key=unlike).name
 
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:

@@ -195,7 +195,7 @@ class Lengthening:
         if known is None:
             bought = self._snapshot.memory.bought_for
             rows = {self._rows_of[bought[p.key]] for p in cls.pods if bought.get(p.key) in self._rows_of}
-            overdue = self._sim.now - self._policy.max_wait_for_capacity_s
+            overdue = self._policy.overdue(self._sim.now)
             late = any(p.created_at <= overdue and bought.get(p.key) not in self._rows_of for p in cls.pods)
             own = None if late else np.array(sorted(rows), dtype=np.int64)
             known = self._own[id(cls)] = cls, own  # a class that died could leave its id to another one

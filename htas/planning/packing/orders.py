@@ -40,7 +40,7 @@ class BestFit:
 
 
 _BEYOND = np.int64(1) << 40
-"""Puts lesser bins after every greater one: no cluster has a bin of 2^40 scheduling cycles (700,000 years at 20 s)."""
+"""Puts lesser bins after every greater one: no cluster has a bin of 2^40 autoscaling cycles (700,000 years at 20 s)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,8 @@ class Placer:
         self._policy = policy
         self._judge = judge
         self._orders: dict[str | None, Order] = {group.name: order_of(group.packing) for group in policy.groups}
+        if policy.packing is not None:  # of nodes of no group
+            self._orders[None] = order_of(policy.packing)
         self._taken = {
             kind: tuple(pool for pool in _in_turn(self.pools, kind) if pool.group not in closed)
             for kind in WorkKind

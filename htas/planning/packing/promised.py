@@ -51,7 +51,7 @@ class _Turns:
         self._near = PlacingNear(situation)
         self._nominations = Nominations(opening, policy, situation.preempted_for)
         self._waiting = (*opening.waiting, *self._nominations.lapsed)
-        self._overdue = situation.now - policy.max_wait_for_capacity_s
+        self._overdue = policy.overdue(situation.now)
         self._classes = bundle(self._waiting, opening.book, self._overdue)
 
     def placed(self, meant_for: Mapping[str, str]) -> list[Demand]:

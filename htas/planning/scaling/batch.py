@@ -79,4 +79,5 @@ def _ending_pods(sim: Simulation, policy: Policy, running: Mapping[int, Sequence
 
 def patient(sim: Simulation, policy: Policy, demand: Demand) -> int:
     """How many pods of a demand have not waited too long."""
-    return sum(sim.now - pod.created_at < policy.max_wait_for_capacity_s for pod in demand.youngest(demand.count))
+    overdue = policy.overdue(sim.now)
+    return sum(pod.created_at > overdue for pod in demand.youngest(demand.count))

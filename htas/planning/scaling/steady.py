@@ -34,8 +34,13 @@ Measured on the paper's patterns: with 0.9 the default configuration paid 2 to 4
 
 
 def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float) -> tuple[Demand, ...]:
-    """Plenty of each kind of work that has come steadily: batch work of late, services within the hour."""
-    within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
+    """Plenty of each kind of work that has come steadily: batch work of late, services within the hour.
+
+    Nothing without `lookAhead`: then machines are bought for the work that waits, as in the paper (Algorithm 3).
+    """
+    within_s = policy.look_ahead_s
+    if within_s <= 0:
+        return ()
     pods = [pod for pod in pods if not pod.is_daemon and not pod.twin_of]
     batch = [pod for pod in pods if is_new_batch(pod) and pod.created_at > now - within_s]
     services = _new_services(pods, now)

@@ -257,4 +257,11 @@ def test_a_name_used_twice_is_told() -> None:
     view = read(pod("a"), pod("a"))
     assert len(view.pods) == 1
     assert view.problems[0].where == "dump.json: Pod default/a"
-    assert "items[1] has this name too" in view.problems[0].what
+    assert view.problems[0].what == "items[1] has this name too; the first of a name counts"
+
+
+def test_many_names_used_twice_are_told_in_one_line() -> None:
+    problems = read(*map(pod, "abc"), *map(pod, "abc")).problems
+    assert [problem.what for problem in problems] == [
+        "items[3] has this name too, and 2 more objects are there twice; the first of a name counts"
+    ]

@@ -61,10 +61,11 @@ def test_an_edge_without_nodes_is_told(tmp_path: Path) -> None:
     """Of a plan on stderr, so that its JSON stays JSON."""
     there = (node("far", "4", "8Gi", "z", **FAR), of_web("web-1", "far"))
     said = says(tmp_path, "plan", "-o", "json", items=there)
-    assert (said.exit_code, said.stderr) == (0, f"{EMPTY}\n")
+    assert (said.exit_code, said.stderr.splitlines()[-1]) == (0, EMPTY)
     assert json.loads(said.stdout)["kind"] == "Plan"
     elastic = says(tmp_path, "plan", groups="[{name: near, tier: edge, elastic: true}]", items=there)
-    assert (elastic.exit_code, elastic.stderr) == (0, "")
+    assert elastic.exit_code == 0
+    assert EMPTY not in elastic.stderr
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import htas
+from htas.cli.console import InputError
+from htas.cli.experiment_commands import seeds_named
 from htas.experiments.designs import EXPERIMENTS, design
 from htas.experiments.results import read_results
 from htas.experiments.workloads.table import read_workload
@@ -49,6 +51,42 @@ def test_a_workload_of_ones_own_is_played_by_the_policies_asked_for(tmp_path: Pa
     assert sorted(path.name for path in to.iterdir()) == ["results.json", "runs.csv", "samples.csv", "timings.csv"]
 
 
+def test_it_is_billed_by_a_price_list_of_ones_own(tmp_path: Path) -> None:
+    """One flavour of four cores, at a round price: whoever knows one flavour alone takes it for the paper's."""
+    table, prices, to = tmp_path / "mine.csv", tmp_path / "prices.yaml", tmp_path / "results"
+    table.write_text(ONE_OF_EACH)
+    prices.write_text("currency: EUR\nflavours: [{name: c4, cpu: 4, memory: 8Gi, pricePerHour: '6'}]\n")
+    words = ["--workload", table, "--prices", prices, "--seeds", "11-11", "--workers", 1, "--to", to]
+    for policy in ("default-kubernetes", "coca", "htas"):
+        words += ["--policy", policy]
+    said = htas_says("experiment", "run", "paper", *words)
+    assert said.exit_code == 0, said.output
+    results = read_results(to)
+    assert (results.currency, results.seeds) == ("EUR", (11,))
+    assert [run.cost * 10 % 1 for run in results.runs] == [0, 0, 0]  # a minute costs 0.1
+    assert all(run.finished == 2 for run in results.runs)
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [
+        pytest.param("", (), id="as many as the experiment has"),
+        pytest.param("3", (1, 2, 3), id="how many"),
+        pytest.param("101,102", (101, 102), id="a list"),
+        pytest.param("11-13, 20,12", (11, 12, 13, 20), id="ranges, each seed once"),
+        pytest.param("101-101", (101,), id="a single one"),
+    ],
+)
+def test_seeds_are_named_or_counted(text: str, seeds: tuple[int, ...]) -> None:
+    assert seeds_named(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "x", "3-1", "1-99999", "1,,2", "-1"])
+def test_what_is_no_seed_is_told(text: str) -> None:
+    with pytest.raises(InputError, match="is no seed; write how many, or name them"):
+        seeds_named(text)
+
+
 def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
     to = tmp_path / "mine.csv"
     words = ("--pattern", "on-off", "--high", 20, "--minutes", 10, "--period", 4, "--on-share", 0.25, "--seed", 5)
@@ -66,6 +104,11 @@ def test_a_workload_is_written_as_asked_for(tmp_path: Path) -> None:
         pytest.param(("run", "paper", "--policy", "k9s"), "no policy k9s; there are htas", id="no policy"),
         pytest.param(("run", "paper", "--pattern", "flat"), "no pattern flat; there are stable", id="no pattern"),
         pytest.param(("run", "paper", "--workload", "none.csv"), "none.csv: cannot be read", id="no file"),
+        pytest.param(
+            ("run", "trace", "--prices", "p.yaml"),
+            "prices: the trace has flavours of its own",
+            id="prices of the trace",
+        ),
         pytest.param(
             ("run", "trace", "--pattern", "cycle"),
             "cycle: has no effect where the trace is played",

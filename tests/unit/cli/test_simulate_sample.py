@@ -120,7 +120,7 @@ def test_every_rule_that_holds_can_be_lifted(tmp_path: Path) -> None:
 
 
 LESS = [
-    pytest.param({"Node", "Pod"}, {"pvc", "pv", "sc", "pdb", "rs", "jobs"}, id="pods and nodes"),
+    pytest.param({"Node", "Pod"}, {"pvc", "pv", "sc", "pdb", "rs", "sts", "ds", "jobs"}, id="pods and nodes"),
     pytest.param(KINDS - {"PersistentVolume", "PersistentVolumeClaim"}, {"pvc", "pv", "sc"}, id="no volumes"),
     pytest.param(KINDS - {"PersistentVolume"}, {"pv"}, id="claims alone"),
     pytest.param(KINDS - {"PodDisruptionBudget"}, {"pdb"}, id="no budgets"),

@@ -18,9 +18,12 @@ from htas.model.policy import (
     Cycles,
     Limits,
     NodeGroup,
+    Packing,
     PackingAlgorithm,
     Policy,
     RunLengths,
+    Scoring,
+    ScoringStrategy,
     Timeouts,
     Workload,
 )
@@ -51,6 +54,14 @@ def test_how_run_lengths_are_learned(tmp_path: Path) -> None:
 def test_how_long_work_waits_before_it_is_bought_for(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, GOOD + "maxWaitForCapacity: 90s\nlookAhead: 3m\ngatherFor: 45s")
     assert (policy.max_wait_for_capacity_s, policy.look_ahead_s, policy.gather_s) == (90.0, 180.0, 45.0)
+
+
+def test_how_nodes_of_no_group_are_placed_on(tmp_path: Path) -> None:
+    text = GOOD + "scheduling: {algorithm: scored, strategy: LeastAllocated}"
+    assert policy_of(tmp_path, GOOD).packing is None
+    assert policy_of(tmp_path, text).packing == Packing(
+        PackingAlgorithm.SCORED, Scoring(ScoringStrategy.LEAST_ALLOCATED)
+    )
 
 
 def test_what_is_taken_for_granted_of_volumes(tmp_path: Path) -> None:

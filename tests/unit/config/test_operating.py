@@ -54,6 +54,11 @@ MISTAKES = [
         id="half a second of a lease",
     ),
     pytest.param(
+        "migration: {attempts: 5}\nprovider: {kwok: {}}",
+        "migration.attempts: has no effect on moves between nodes that KWOK plays, which are tried once; remove it",
+        id="several attempts where one is all there is",
+    ),
+    pytest.param(
         "fallback: {budget: 0s}", "fallback.budget: '0s' is too small; write more than 0", id="a search of no length"
     ),
     pytest.param(

@@ -45,6 +45,8 @@ def test_the_papers_parameters() -> None:
     assert (batch.cleaning.migration, services.cleaning.enabled) == (MigrationMethod.CHECKPOINT, False)
     assert (services.min_nodes, batch.min_nodes) == (1, 1)
     assert (policy.look_ahead_s, policy.gather_s) == (0, 0)  # what waits is bought for, by the next cycle
+    assert policy.max_wait_for_capacity_s is None  # but for what bin 0 will have room for
+    assert policy.migration.attempts == 3
 
 
 def test_the_papers_prices() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.policy import (
+    Cycles,
     NodeGroup,
     Packing,
     PackingAlgorithm,
@@ -17,6 +18,7 @@ from htas.model.policy import (
     ShapePoint,
     Workload,
 )
+from htas.model.resources import Resources
 from htas.planning.packing.bundling import bundle
 from htas.planning.planner import plan
 from htas.planning.scoring import node_scores, ratio_score
@@ -87,6 +89,14 @@ def test_time_bins(runs_s: float, want: str) -> None:
     assert bound(result) == {"p": want}
 
 
+def test_a_bin_is_as_wide_as_an_autoscaling_cycle() -> None:
+    """HTAS paper 5.1: run length ÷ scaling cycle, and not ÷ the shorter one in which work is placed."""
+    policy = make_policy(cycles=Cycles(scheduling_s=20.0, autoscaling_s=300.0))
+    sim = opened([owned_node("a")], [running(make_job("long", 700), "a", 0)], policy).sim
+    assert [sim.bin_of(run) for run in (20, 299, 300, 700)] == [0, 0, 1, 2]
+    assert sim.bins(sim.all_rows).tolist() == [2]
+
+
 def test_a_placed_job_lifts_its_nodes_bin() -> None:
     """The first long job opens a node; the second one finds it in its own bin, though another node is fuller."""
     nodes = [owned_node("a", "batch"), owned_node("b", "batch")]
@@ -112,6 +122,13 @@ def test_work_goes_to_the_groups_that_take_it() -> None:
     assert bound(result) == {"web": "s", "job": "b", "tiny": "fixed"}
 
 
+def scored(strategy: ScoringStrategy) -> Policy:
+    return make_policy([NodeGroup("any", packing=Packing(PackingAlgorithm.SCORED, Scoring(strategy)))])
+
+
+GIB = 2**30
+
+
 @pytest.mark.parametrize(
     ("strategy", "used", "want"),
     [
@@ -125,6 +142,29 @@ def test_allocation_scores(strategy: ScoringStrategy, used: tuple[str, str], wan
     opening = opened([make_node("n", "6", "10000")], [incoming])
     scores = node_scores(opening.sim, opening.book.class_of(incoming), np.array([0]), Scoring(strategy))
     assert scores.tolist() == [want]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "want"),
+    [
+        pytest.param(ScoringStrategy.LEAST_ALLOCATED, 62, id="least: (50 + 75) / 2"),
+        pytest.param(ScoringStrategy.MOST_ALLOCATED, 37, id="most: (50 + 25) / 2"),
+        pytest.param(ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO, 38, id="ratio: 37.5, rounded"),
+    ],
+)
+def test_ephemeral_storage_that_is_not_asked_for_counts_and_a_gpu_does_not(
+    strategy: ScoringStrategy, want: int
+) -> None:
+    """kube-scheduler 1.36 passes over scalar resources (extended ones, hugepages) that a pod does not ask for, no others."""
+    there = running(make_pod("there", "1"), "n")
+    there = msgspec.structs.replace(there, requests=there.requests + Resources(ephemeral_bytes=GIB))
+    node = make_node("n", "4", extended={"example__gpu": 8})
+    node = msgspec.structs.replace(node, allocatable=node.allocatable + Resources(ephemeral_bytes=4 * GIB))
+    incoming = make_pod("p", "1")
+    opening = opened([node], [there, incoming], scored(strategy))
+    resources = (("cpu", 1), ("ephemeral-storage", 1), ("example/gpu", 1))
+    scoring = Scoring(strategy, resources, (ShapePoint(0, 0), ShapePoint(100, 10)))
+    assert node_scores(opening.sim, opening.book.class_of(incoming), np.array([0]), scoring).tolist() == [want]
 
 
 def test_requested_to_capacity_ratio_follows_the_documentations_example() -> None:
@@ -148,13 +188,6 @@ def test_requested_to_capacity_ratio_follows_the_documentations_example() -> Non
 def test_shapes(shape: list[tuple[int, int]], utilization: int, want: int) -> None:
     points = [ShapePoint(*point) for point in shape]
     assert ratio_score(np.array([[utilization]]), np.array([[100]]), [1], points).tolist() == [want]
-
-
-def scored(strategy: ScoringStrategy) -> Policy:
-    return make_policy([NodeGroup("any", packing=Packing(PackingAlgorithm.SCORED, Scoring(strategy)))])
-
-
-GIB = 2**30
 
 
 @pytest.mark.parametrize(
@@ -198,6 +231,23 @@ def test_scored_placement_packs_or_spreads() -> None:
     packed = bound(plan(snapshot, scored(ScoringStrategy.MOST_ALLOCATED), NOW))
     assert sorted(spread.values()) == ["a", "a", "b", "b"]
     assert len(set(packed.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("packing", "nodes"),
+    [
+        pytest.param(
+            Packing(PackingAlgorithm.SCORED, Scoring(ScoringStrategy.LEAST_ALLOCATED)), {"a", "b"}, id="spread"
+        ),
+        pytest.param(Packing(PackingAlgorithm.SCORED, Scoring(ScoringStrategy.MOST_ALLOCATED)), {"a"}, id="packed"),
+        pytest.param(None, {"a"}, id="best fit where nothing is said"),
+    ],
+)
+def test_nodes_of_no_group_are_placed_on_as_the_policy_says(packing: Packing | None, nodes: set[str]) -> None:
+    snapshot = make_snapshot(
+        [make_node(name) for name in "ab"], [make_pod(f"p{i}", scoring_cpu_m=100) for i in range(4)]
+    )
+    assert set(bound(plan(snapshot, make_policy(packing=packing), NOW)).values()) == nodes
 
 
 def test_spread_over_two_pools_takes_turns_between_them() -> None:

@@ -79,6 +79,8 @@ VOLUME = manifest("PersistentVolume", "v", spec={"csi": {"driver": "cinder.csi.o
         pytest.param([node("n"), using("c"), BUDGET, OPEN_CLAIM], ["no storage classes for the claims of 1 pod"], id="classes"),
         pytest.param([node("n"), using("c"), BUDGET, CLAIM, VOLUME], ["no CSINodes, though volumes are attached"], id="what nodes attach"),
         pytest.param([node("n"), owned("ReplicaSet"), BUDGET], ["no ReplicaSets"], id="ReplicaSets"),
+        pytest.param([node("n"), owned("StatefulSet"), BUDGET], ["no StatefulSets"], id="StatefulSets"),
+        pytest.param([node("n"), owned("DaemonSet"), BUDGET], ["no DaemonSets"], id="DaemonSets"),
         pytest.param([node("n"), owned("Job"), BUDGET], ["no Jobs"], id="Jobs"),
         pytest.param([node("n"), owned("Workflow"), BUDGET], [], id="no controllers that are not read"),
     ],

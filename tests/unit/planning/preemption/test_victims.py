@@ -147,6 +147,17 @@ OTHER_FILTERS = [
         ("n", {"late"}),
         id="places for pods run out as cpu does",
     ),
+    pytest.param(
+        incoming("2"),
+        [machine("n")],
+        [
+            on("n", "database", "2", LOW, labels={"foo": ""}, since_s=1),
+            on("n", "server", "1", MIDDLE, constraints=TOGETHER),
+            on("n", "cache", "1", LOW, constraints=TOGETHER, since_s=90),
+        ],
+        ("n", {"database"}),
+        id="who runs beside a victim because of its affinity stays, as with kube-scheduler: filters are asked for the newcomer alone",
+    ),
 ]
 
 
