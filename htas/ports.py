@@ -186,6 +186,18 @@ class ProviderPort(Protocol):
         ...
 
 
+class JoinPort(Protocol):
+    """What machines are let into the cluster by, where that is more than the cloud's word."""
+
+    def ends_at(self, claim: NodeClaim) -> float:
+        """When it ends by itself, at the latest."""
+        ...
+
+    def revoke(self, claim: NodeClaim) -> None:
+        """End what the machine of a claim was to join by: it has joined, or never will; gone already is done."""
+        ...
+
+
 class MigrationPort(Protocol):
     """Moving running pods without losing their progress."""
 

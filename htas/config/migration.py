@@ -61,7 +61,6 @@ class RegistrySetting(Section):
     )
     pull_from: Text | None = Field(default=None, description="HOST[:PORT]/PATH, as kubelets name it. null: of url.")
     credentials_file: Text | None = Field(default=None, description="One line user:password. null: none are sent.")
-    pull_secret: Text | None = Field(default=None, description="imagePullSecret in the pods' namespaces. null: none.")
     ca_file: Text | None = Field(default=None, description="Who signed its certificate. null: the system's CAs.")
     agent_port: Port = Field(default=10_270, description="Where the agent on each node listens.")
     agent_token_file: Text | None = Field(default=None, description="What agents want to see. Required with registry.")
@@ -111,7 +110,6 @@ class MigrationSetting(Section):
                 registry.url or "",
                 registry.pull_from or _pull_from(registry.url),
                 beside(registry.credentials_file),
-                registry.pull_secret or "",
                 beside(registry.ca_file),
                 registry.agent_port,
                 beside(registry.agent_token_file),

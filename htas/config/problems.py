@@ -16,6 +16,10 @@ from htas.ports import GivenError
 _M = TypeVar("_M", bound=BaseModel)
 
 UNKNOWN = "unknown key; remove it"
+REMOVED = {
+    "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
+}
+"""Keys of earlier versions, of which it is worth saying what took their place."""
 MOST_HINTS = 50
 """Looking for what was meant costs 2 ms a key: in a file with a thousand wrong ones nobody would wait for it."""
 
@@ -108,6 +112,8 @@ def _none_of(written: Any, expected: str) -> str:
 
 def _unknown(name: str, section: type[BaseModel] | None, whole: type[BaseModel]) -> str:
     """Suggests a key of the same section first, then one of any."""
+    if name in REMOVED:
+        return REMOVED[name]
     here = keys_of(section) if section is not None else set()
     hint = near(name, here) or near(name, _all_keys(whole), 0.8)
     return f"unknown key{hint}" if hint else UNKNOWN

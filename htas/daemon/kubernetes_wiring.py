@@ -106,7 +106,8 @@ class KubernetesWorld:
             RateLimit(setting.events_per_second, setting.events_burst),
             self._hooks.on_dropped,
         )
-        return Ports(self.clock, self.cluster, self.supply.provider, self.moves, store, self._announcer)
+        supply = self.supply
+        return Ports(self.clock, self.cluster, supply.provider, self.moves, store, self._announcer, supply.join)
 
     def lease(self) -> KubernetesLease:
         """The lease by which one daemon of this cluster's name leads."""

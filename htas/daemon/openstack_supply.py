@@ -32,11 +32,12 @@ def openstack_supply(
 ) -> Supply:
     """Machines from Nova; raises RefusedError or PermanentError where the user data cannot be made."""
     cloud = openstack_api(setting, loaded.directory, on_call)
+    tokens = _tokens(loaded, setting, api)
     provider = OpenStackProvider(
         cloud,
         loaded.policy.cluster,
         _recipe(setting),
-        _user_data(loaded, setting, api, access),
+        _user_data(loaded, setting, tokens, access),
         interval_s=setting.poll_interval,
         quick_s=setting.quick_poll_interval,
         reached=reached,
@@ -54,6 +55,7 @@ def openstack_supply(
         setting.creates_in_flight,
         fence,
         lambda: provider.problems(loaded.policy.catalogue),
+        tokens,
     )
 
 
@@ -115,14 +117,23 @@ def _recipe(setting: OpenStackSetting) -> Recipe:
     )
 
 
-def _user_data(loaded: Loaded, setting: OpenStackSetting, api: ApiServer, access: Access) -> UserData | None:
+def _tokens(loaded: Loaded, setting: OpenStackSetting, api: ApiServer) -> BootstrapTokens | None:
+    kubeadm = setting.user_data.kubeadm if setting.user_data is not None else None
+    if kubeadm is None:
+        return None
+    policy = loaded.policy
+    return BootstrapTokens(api, policy.cluster, kubeadm.token_ttl, asked_for_s=policy.timeouts.launch_s)
+
+
+def _user_data(
+    loaded: Loaded, setting: OpenStackSetting, tokens: BootstrapTokens | None, access: Access
+) -> UserData | None:
     said = setting.user_data
     if said is None:
         return None
     path = loaded.directory / said.template
-    if said.kubeadm is None:
+    if said.kubeadm is None or tokens is None:
         return UserData(path, said.values)
-    tokens = BootstrapTokens(api, loaded.policy.cluster, said.kubeadm.token_ttl)
     join = {
         "api_server": said.kubeadm.api_server,
         "ca_cert_hash": said.kubeadm.ca_cert_hash or ca_cert_hash(access.ca_file),

@@ -13,7 +13,7 @@ from htas.adapters.kwok.provider import KwokProvider
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.execution.crash_points import reached
-from htas.ports import MigrationPort, ProviderPort
+from htas.ports import JoinPort, MigrationPort, ProviderPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Supply:
     calls_at_once: int
     fence: Callable[[Callable[[], bool]], None]
     problems: Callable[[], list[str]]
+    join: JoinPort | None = None
 
 
 def kwok_supply(loaded: Loaded, setting: KwokSetting, api: ApiServer, namespace: str, live: LiveView) -> Supply:

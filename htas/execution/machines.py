@@ -18,6 +18,7 @@ from htas.execution.claimed_nodes import nodes_of_claims, too_many_unready
 from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
+from htas.execution.joined import Joined
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
@@ -51,6 +52,7 @@ class Machines:
         self._backoffs = backoffs
         self.cloud = cloud
         self.times = MachineTimes()
+        self._joined = Joined(ports, cloud)
         self._looked_at: float | None = None
         """When all claims were compared with cloud and cluster last."""
         self._listed: Mapping[str, Instance] = {}
@@ -98,6 +100,7 @@ class Machines:
         self._was_away = was_away(self._looked_at, self._ports.clock.now(), self.policy.cycles)
         outcomes: list[Outcome] = []
         claims = self._further(claims, under_way, ours, nodes)
+        self._joined.revoke(claims.values(), under_way)
         for claim in claims.values():
             if claim.id not in under_way:
                 outcomes += self._step(claim, ours.get(claim.id), nodes.get(claim.id), is_partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htas.ports import AnnouncerPort, Clock, ClusterPort, MigrationPort, ProviderPort, StorePort
+from htas.ports import AnnouncerPort, Clock, ClusterPort, JoinPort, MigrationPort, ProviderPort, StorePort
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +15,5 @@ class Ports:
     migration: MigrationPort
     store: StorePort
     announcer: AnnouncerPort
+    join: JoinPort | None = None
+    """None: machines join by what HTAS does not make."""

@@ -40,6 +40,16 @@ class MigrationState(StrEnum):
     """The source runs where it ran, and nothing is left of the move. Final."""
 
 
+CHECKPOINT_TAG = re.compile(r":([0-9a-f]{8}-)?[0-9a-f]{12}-\d+-[0-9a-f]{32}(-[a-z0-9-]+)?")
+"""How the name of a checkpoint's image ends, by either transfer: move, attempt and key."""
+
+
+def is_checkpoint(image: str) -> bool:
+    """Whether a container's image is a checkpoint that HTAS made."""
+    tag = image.rfind(":")
+    return tag >= 0 and CHECKPOINT_TAG.fullmatch(image, tag) is not None
+
+
 FINAL = frozenset({MigrationState.DONE, MigrationState.ROLLED_BACK})
 
 TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
@@ -176,10 +186,33 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it was found and carried on: its times have a daemon's absence in them."""
     left_behind: bool = False
     """Whether archives may still be on the source's node, which could not be reached."""
+    image_key: str = ""
+    """Of kubelet-checkpoint: what nobody can guess of its images' names, journalled before any of them is made."""
+    base_images: tuple[str, ...] = ()
+    """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
 
     @property
     def is_over(self) -> bool:
         return self.state in FINAL
+
+    @property
+    def needs_image(self) -> bool:
+        """Whether what was delivered to the target may still be needed there.
+
+        Of kubelet-checkpoint, until the restored containers run; by the method command, as long as the twin lives.
+        """
+        is_up = self.state in (MigrationState.RESTORED, MigrationState.SWITCHED, *FINAL)
+        return not (self.image_key and is_up)
+
+    def shown(self) -> MigrationRecord:
+        """The record as others may see it: without what leads to an archive or an image, which hold memory."""
+        return msgspec.structs.replace(
+            self, archive="", digest="", image="", image_key="", detail=self.without_names(self.detail)
+        )
+
+    def without_names(self, words: str) -> str:
+        """What somebody said, with the names of the move's images made useless."""
+        return words.replace(self.image_key, "…") if self.image_key else words
 
     @property
     def ended_at(self) -> float | None:
@@ -240,8 +273,6 @@ class ImageRegistry(msgspec.Struct, frozen=True):
     """As kubelets name it, with a path: `registry.example:5000/htas`; empty: the host of `url` and /htas."""
     credentials_file: str = ""
     """`user:password` on one line, in a file that others cannot read; empty: none are sent."""
-    pull_secret: str = ""
-    """The imagePullSecret of twins, in their namespace; empty: none."""
     ca_file: str = ""
     agent_port: int = 10270
     """Where the agent on each node listens."""

@@ -23,8 +23,8 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one action.
 
     `verb`: bind, launch, adopt, set-up, nominate, preempt, search, rearrange, move, displace, rearranged,
-    cancel-rearrangement, drain, evict, migrate (a move begun), moved (one that ended, either way), undo-drain, release
-    or delete-node. `move` has the times and sizes of one that ended.
+    cancel-rearrangement, drain, evict, migrate (a move begun), moved (one that ended, either way), undo-drain, release,
+    revoke-token or delete-node. `move` has the times and sizes of one that ended.
     """
 
     verb: str

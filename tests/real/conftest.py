@@ -17,6 +17,7 @@ from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from tests.real.harness import ROOT, TESTENV, Cluster, Json, configuration
 from tests.real.moving import World
+from tests.real.released import SPACE
 from tools.testenv.cassandra import DATACENTER, PORT, Cassandra
 from tools.testenv.cluster import PATIENCE
 from tools.testenv.openstack import OpenStack
@@ -68,6 +69,14 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
             sys.stdout.write(f"\n{text}\n")
 
     return say
+
+
+@pytest.fixture
+def space(cluster: Cluster) -> Iterator[str]:
+    """The namespace that the chart is installed in."""
+    cluster.kubectl("create", "namespace", SPACE)
+    yield SPACE
+    cluster.kubectl("delete", "namespace", SPACE, "--wait=true", "--timeout=60s")
 
 
 @pytest.fixture(scope="session")

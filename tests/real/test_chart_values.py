@@ -335,7 +335,7 @@ def test_secrets_are_read_by_nobody(values: Json, helm: Path) -> None:
         for rule in item["rules"]
         if "secrets" in rule["resources"]
     ]
-    assert on_secrets == ([("kube-system", ["create"])] if values is ON_OPENSTACK else [])
+    assert on_secrets == ([("kube-system", ["create", "delete"])] if values is ON_OPENSTACK else [])
 
 
 # What is refused.

@@ -51,7 +51,7 @@ def moved(world: World, app: str, tell: Tell | None = None, what: str = "") -> J
             tell(
                 f"{what}: {size:.1f} MB; dump {dump:.2f} s, copy {copy:.2f} s, restore {restore:.2f} s, total {total:.2f} s"
             )
-        eventually(lambda: world.is_clean(but_images_on="real-b"), 10, "nothing is left on the way")
+        eventually(world.is_clean, 10, "nothing is left on the way, nor where it runs")
     assert pod(world.cluster, source.name).get("metadata", {}).get("uid") != source.uid
     return pod(world.cluster, record.twin)
 
@@ -86,7 +86,7 @@ def test_a_jobs_pod_keeps_its_place_and_the_job_completes_once(world: World, tel
     assert {each.process for each in told} == {before.process}
     assert told[-1].number == 200
     with world.engine():
-        eventually(world.is_clean, 20, "the image goes with the end of the pod")
+        assert world.is_clean()
 
 
 def test_two_pods_of_an_indexed_job_move_at_once_and_keep_their_indexes(world: World) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
+from htas.model.migrations import is_checkpoint
 from tests.real.conftest import Tell
 from tests.real.counting import STEP_S, Count, container, counts, goes_on, job, job_status, last, pods_of
 from tests.real.harness import Htas, Json, eventually
 from tests.real.moving import World
 from tests.real.owned_nodes import busy, cleaning, expected_to_run_on, own
-from tests.real.test_chart import SPACE, account_kubeconfig, applied_rights, can, rendered
+from tests.real.test_chart import SPACE, a_pod, account_kubeconfig, applied_rights, can, refused, rendered
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -34,6 +38,10 @@ def test_an_underutilised_node_is_emptied_and_released_and_its_job_completes_onc
         eventually(lambda: "real-a" not in names(world), 60, "the source's node is released")
         (twin,) = pods_of(world.cluster, "train")
         assert twin["spec"]["nodeName"] == "real-b"
+        assert is_checkpoint(twin["spec"]["containers"][0]["image"])
+        shown = [daemon.get(path)[1] for path in ("/planz", "/snapshotz")] + [str(daemon.lines)]
+        assert twin["metadata"]["name"] in shown[1]
+        assert not [each for each in shown if "htas-checkpoint" in each], "names of images are told to nobody"
         eventually(lambda: job_status(world.cluster, "train").get("succeeded"), 90, "the Job completes")
     status = job_status(world.cluster, "train")
     assert (status["succeeded"], status.get("failed", 0)) == (1, 0), status
@@ -100,7 +108,7 @@ def resumed_at(told: list[Count]) -> int:
 
 
 def test_the_charts_rights_are_enough_for_a_move(world: World, helm: Path, tmp_path: Path) -> None:
-    """With a token of the account of the chart: nodes/checkpoint, and no nodes/proxy."""
+    """With a token of the account of the chart: nodes/checkpoint, and no nodes/proxy; and under its admission policies."""
     values = {
         "config": {
             "cluster": "trial",
@@ -113,7 +121,7 @@ def test_the_charts_rights_are_enough_for_a_move(world: World, helm: Path, tmp_p
     before = last(world.cluster, pods_of(world.cluster, "train")[0]["metadata"]["name"])
     own(world, namespace=SPACE)
     try:
-        with applied_rights(world.cluster, rendered(helm, values)):
+        with applied_rights(world.cluster, rendered(helm, values)), applied_policies(world, rendered(helm, values)):
             assert not can(world.cluster, "create nodes/proxy", "default")
             assert can(world.cluster, "create nodes/checkpoint", "default")
             kubeconfig = account_kubeconfig(world.cluster, tmp_path)
@@ -128,6 +136,21 @@ def test_the_charts_rights_are_enough_for_a_move(world: World, helm: Path, tmp_p
     (twin,) = pods_of(world.cluster, "train")
     assert twin["spec"]["nodeName"] == "real-b"
     assert last(world.cluster, twin["metadata"]["name"]).process == before.process
+
+
+@contextmanager
+def applied_policies(world: World, items: list[Json]) -> Iterator[None]:
+    """The chart's admission policies for as long as the context lasts, once they are in force."""
+    policies = yaml.safe_dump_all([item for item in items if "AdmissionPolicy" in item["kind"]])
+    world.cluster.kubectl("apply", "-f", "-", input=policies)
+    forged = a_pod("forged")
+    forged["spec"]["containers"][0]["image"] = "localhost/htas-checkpoint/x"
+    command = ("create", "-f", "-", "--dry-run=server")
+    try:
+        eventually(lambda: "HTAS restores" in refused(world.cluster, *command, given=forged), 30, "in force")
+        yield
+    finally:
+        world.cluster.kubectl("delete", "-f", "-", input=policies)
 
 
 def node(world: World, name: str) -> Json:

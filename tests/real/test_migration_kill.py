@@ -40,6 +40,7 @@ def test_after_a_kill_one_copy_runs_and_counts_on(point: str, world: World, tmp_
     with Htas(tmp_path / "htas.yaml", tmp_path / "again.log") as daemon:
         eventually(lambda: daemon.said("move", state="Done") or is_settled(world), 90, "the move ends")
         eventually(lambda: is_settled(world), 60, "one pod is left, and nothing moves")
+        eventually(lambda: not world.nodes.checkpoint_images("real-b"), 60, "no image is left where it runs")
         daemon.stop()
     (only,) = pods_of(world.cluster, "train")
     told = last(world.cluster, only["metadata"]["name"])

@@ -70,6 +70,8 @@ def test_work_arrives_machines_come_work_ends_machines_go(
         total = daemon.metric("htas_nodes_bought_total")
         assert daemon.stop() == 0
         assert len(set(kubelets.tokens)) == len(kubelets.tokens) == total
+        secrets = cluster.items("/api/v1/namespaces/kube-system/secrets")
+        assert not [each for each in secrets if each["type"] == "bootstrap.kubernetes.io/token"], "all have ended"
     tell(
         f"40 Jobs and a service: Jobs done after {done_s:.0f} s; {total:g} servers bought and returned, at the end {bought}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tools.testenv.cluster import Cluster, eventually, run_script
+from tools.testenv.cluster import ROOT, Cluster, eventually, run_script
 
 NAMES = ("real-a", "real-b")
 IMAGE = "localhost/htas/busybox:1"
 """Is on each node; its pods need `imagePullPolicy: Never`."""
 REGISTRY = "10.94.0.1:26790"
 """Where nodes of that network may pull from without TLS; `registry` starts one there."""
+PROVIDER = ROOT / "deploy" / "nodes" / "credential-providers.yaml"
 ARCHIVES = "/var/lib/kubelet/checkpoints"
 
 
@@ -38,7 +40,22 @@ class RealNodes:
 
     def start(self) -> None:
         """Start the nodes that do not run; returns when all are Ready."""
+        self._install_credential_provider()
         run_script("nodes-up.sh", env=self._env, timeout_s=120)
+
+    def _install_credential_provider(self) -> None:
+        """The one that docs/migration.md describes, which finds nothing before a test writes the credentials."""
+        programs = self.directory / "providers"
+        programs.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROVIDER.with_name("htas-registry-credentials"), programs)
+        said = PROVIDER.read_text().replace("registry.example:5000", REGISTRY)
+        said = said.replace("/etc/htas/registry-credentials", str(self.credentials_file))
+        (self.directory / "credential-providers.yaml").write_text(said)
+
+    @property
+    def credentials_file(self) -> Path:
+        """What kubelets pull checkpoints with."""
+        return self.directory / "registry-credentials"
 
     def purge(self) -> None:
         run_script("nodes-down.sh", "--purge", env=self._env, timeout_s=60)
@@ -62,13 +79,18 @@ class RealNodes:
         return f"{self._net}.0.1"
 
     @contextmanager
-    def registry(self) -> Iterator[str]:
-        """An OCI registry for as long as the context lasts; its url."""
+    def registry(self, users: str = "") -> Iterator[str]:
+        """An OCI registry for as long as the context lasts; its url. With lines of htpasswd it is for these alone."""
         env = {
             "REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY": str(self.directory / "registry"),
             "REGISTRY_STORAGE_DELETE_ENABLED": "true",
             "REGISTRY_HTTP_ADDR": REGISTRY,
         }
+        if users:
+            known = self.directory / "htpasswd"
+            known.write_text(users)
+            env |= {"REGISTRY_AUTH": "htpasswd", "REGISTRY_AUTH_HTPASSWD_REALM": "r"}
+            env |= {"REGISTRY_AUTH_HTPASSWD_PATH": str(known)}
         settings = self.directory / "registry.yaml"
         settings.write_text("version: 0.1\nstorage: {filesystem: {}}\nhttp: {addr: x}\n")
         command = [f"{self._prefix}/bin/docker-registry", "serve", settings]
@@ -82,10 +104,10 @@ class RealNodes:
             process.wait(10)
 
     @contextmanager
-    def agents(self, token_file: Path, url: str) -> Iterator[None]:
+    def agents(self, token_file: Path, url: str, *more: str) -> Iterator[None]:
         """`htas agent` on each node, as its DaemonSet would run it."""
         htas = Path(sys.executable).with_name("htas")
-        options = ["agent", "--registry", url, "--token-file", token_file]
+        options = ["agent", "--registry", url, "--token-file", token_file, *more]
         processes = []
         try:
             for node in NAMES:

@@ -62,6 +62,9 @@ class CommandMethod:
             raise StepFailedError(Failure.COMMAND_FAILED, f"transfer: {shortened(size)!r} is no size in bytes")
         return Delivered(images, size=int(size or 0))
 
+    def discard(self, record: MigrationRecord) -> None:
+        """Nothing: `abort` is told that the move is done, and knows what the twin needs."""
+
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         """The command creates the twin, of which it is given the manifest. One that is there already is taken."""
         own = [container["image"] for container in source["spec"]["containers"]]

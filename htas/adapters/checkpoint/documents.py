@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
-from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState
+from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState, is_checkpoint
 from htas.model.pods import MOVING, TWIN_OF
 from htas.model.policy import MigrationMethod
 
@@ -32,6 +32,8 @@ FIRST_TO_GO = "-2147483647"
 Json = dict[str, Any]
 IDS = re.compile(r"[0-9a-f]{12}")
 """Ids of moves: they are part of commands that nodes run, and of patterns."""
+KEYS = re.compile(r"[0-9a-f]{32}")
+"""What is random of the names of images: 128 bits."""
 _SPOILED = (KeyError, TypeError, msgspec.DecodeError, msgspec.ValidationError)
 
 
@@ -73,6 +75,8 @@ def is_its_own(pod: Json, record: MigrationRecord) -> bool:
         return False
     if record.containers not in ((), tuple(containers_of(pod))):
         return False
+    if record.image_key and not KEYS.fullmatch(record.image_key):
+        return False
     meta, node = pod["metadata"], pod["spec"].get("nodeName")
     if meta["uid"] == record.uid:
         return f"{meta['namespace']}/{meta['name']}" == record.pod and node == record.source
@@ -82,6 +86,20 @@ def is_its_own(pod: Json, record: MigrationRecord) -> bool:
 def twin_name_of(record: MigrationRecord) -> str:
     """Each attempt's twin has a name of its own."""
     return twin_name(record.pod.partition("/")[2], f"{record.uid}/{record.id}/{record.attempt}")
+
+
+def base_images_of(pod: Json) -> tuple[str, ...]:
+    """What a pod's containers start from: of one that was restored, what was journalled, since that checkpoint is gone.
+
+    Where that is not known, as of a pod that was restored by an earlier HTAS, the checkpoint's own name stays.
+    """
+    images = tuple(container.get("image", "") for container in pod["spec"]["containers"])
+    record = record_in(pod)
+    if record is None or len(record.base_images) != len(images) or not is_its_own(pod, record):
+        return images
+    return tuple(
+        base if is_checkpoint(image) else image for image, base in zip(images, record.base_images, strict=True)
+    )
 
 
 def starts_afresh(record: MigrationRecord) -> bool:
@@ -143,10 +161,11 @@ def origin(source: Json, record: MigrationRecord) -> Origin:
     return Origin(meta["name"], meta["uid"], record.source, record.started_at, labels, owners, finalizers)
 
 
-def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_policy: str, secret: str = "") -> Json:
+def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_policy: str) -> Json:
     """The pod that is restored: the source's spec on the target, each container from its checkpoint.
 
-    Init containers have done their work already.
+    Init containers have done their work already. Its pull secrets are the source's own: kubelets alone know what a
+    checkpoint's image is pulled with.
     """
     spec = source["spec"]
     kept = {key: value for key, value in spec.items() if key != "initContainers"}
@@ -154,8 +173,6 @@ def twin_of(source: Json, record: MigrationRecord, images: Sequence[str], pull_p
         {**container, "image": image, "imagePullPolicy": pull_policy}
         for container, image in zip(spec["containers"], images, strict=True)
     ]
-    if secret:
-        kept["imagePullSecrets"] = [*(spec.get("imagePullSecrets") or []), {"name": secret}]
     return _twin(source, record, {**kept, "containers": containers})
 
 

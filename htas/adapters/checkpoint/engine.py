@@ -10,15 +10,24 @@ has left behind are found in the cluster and carried on, or taken back.
 from __future__ import annotations
 
 import hashlib
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, RLock, Semaphore, Thread
+from typing import Any
 
 import structlog
 
 from htas.adapters.checkpoint import refusals
-from htas.adapters.checkpoint.documents import Json, containers_of, found_in, is_its_own, record_in
+from htas.adapters.checkpoint.documents import (
+    Json,
+    base_images_of,
+    containers_of,
+    found_in,
+    is_its_own,
+    record_in,
+)
 from htas.adapters.checkpoint.fencing import fenced
 from htas.adapters.checkpoint.journal import Journal, TakenOverError
 from htas.adapters.checkpoint.leftovers import Leftovers
@@ -109,6 +118,7 @@ class CheckpointMigration:
             reached={MigrationState.PREPARED.value: now},
             memory_bytes=pod.requests.memory_bytes,
             containers=tuple(containers_of(source)),
+            **self._names(source),
         )
         with self._lock:  # before it is written: a look in between must not take it for another process's
             self._under_way[record.id] = record
@@ -130,7 +140,11 @@ class CheckpointMigration:
 
     def records(self) -> Sequence[MigrationRecord]:
         with self._lock:
-            return (*self._under_way.values(), *self._ended)
+            return [each.shown() for each in (*self._under_way.values(), *self._ended)]
+
+    def _carried(self) -> Sequence[MigrationRecord]:
+        with self._lock:
+            return tuple(self._under_way.values())
 
     def _is_begun(self, before: MigrationRecord, target: str) -> bool:
         """Raises ConflictError for a pod that is on its way elsewhere, or whose last move was taken back just now."""
@@ -140,8 +154,16 @@ class CheckpointMigration:
             return True
         is_fresh = before.ended_at is not None and self._clock() - before.ended_at < REST_S
         if before.state is MigrationState.ROLLED_BACK and before.target == target and is_fresh:
-            raise ConflictError(f"pod {before.pod} could not be moved to {target}: {before.reason}: {before.detail}")
+            raise ConflictError(
+                f"pod {before.pod} could not be moved to {target}: {before.reason}: {before.shown().detail}"
+            )
         return False
+
+    def _names(self, source: Json) -> dict[str, Any]:
+        """What is journalled before any image of the move is made: its key, and what it takes the place of."""
+        if self._method.name is not MigrationMethod.KUBELET_CHECKPOINT:
+            return {}
+        return {"image_key": secrets.token_hex(16), "base_images": base_images_of(source)}
 
     def _check(self, source: Json, target: str) -> None:
         refusals.check_pod(source, self._settings, self._method.name)
@@ -161,7 +183,7 @@ class CheckpointMigration:
 
     def _look(self) -> None:
         self._take_up()
-        self._leftovers.look(lambda: [record for record in self.records() if not record.is_over])
+        self._leftovers.look(self._carried)
 
     def _rest(self) -> None:
         self._closing.wait(LOOK_S)
@@ -218,7 +240,7 @@ class CheckpointMigration:
         return record
 
     def _note(self, record: MigrationRecord) -> None:
-        facts = {"reason": record.reason, "detail": record.detail} if record.reason else {}
+        facts = {"reason": record.reason, "detail": record.shown().detail} if record.reason else {}
         log.info("move", move=record.id, pod=record.pod, to=record.target, state=record.state, **facts)
 
 

@@ -55,3 +55,6 @@ class FencedCheckpointing(FencedMethod[Checkpointing]):
 
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
         return self._method("deliver").deliver(record, source, within_s)
+
+    def discard(self, record: MigrationRecord) -> None:
+        self._method("discard").discard(record)

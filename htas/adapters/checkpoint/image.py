@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from htas.model.migrations import MigrationRecord
+
 USUAL = "amd64"
 """The architecture of most nodes; as `status.nodeInfo.architecture` has it. An importer takes no image for another."""
 CONTAINER = "org.criu.checkpoint.container.name"
@@ -20,6 +22,14 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 BLOCK = tarfile.BLOCKSIZE
+
+
+def tag_of(record: MigrationRecord) -> str:
+    """What a move's images are tagged with: nobody knows it beforehand, though move and attempt can be read in it.
+
+    A move that an earlier HTAS began has no key, and goes on with the names that it has.
+    """
+    return "-".join(filter(None, (record.id, str(record.attempt), record.image_key)))
 
 
 class Blob(msgspec.Struct, frozen=True):

@@ -21,7 +21,6 @@ class Copies(Protocol):
     """A transfer: how an archive on the source's node becomes an image that the target can restore."""
 
     pull_policy: str
-    pull_secret: str
     archives: str
     """The directory that kubelets write archives to."""
 
@@ -89,25 +88,28 @@ class KubeletCheckpoint:
         images = tuple(self._copies.image_of(record, container) for container in containers)
         return Delivered(images, tuple(digest for digest, _ in sent), sum(size for _, size in sent))
 
+    def discard(self, record: MigrationRecord) -> None:
+        self._copies.clean_target(record)
+
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         images = record.image.split()
         own = [self._copies.image_of(record, container) for container in containers_of(source)]
         if images != own:
-            what = f"the journal names {record.image!r}, where {' '.join(own)} was delivered"
+            what = f"the journal names other images than were delivered for containers {' '.join(record.containers)}"
             raise StepFailedError(Failure.REFUSED, what, is_final=True)
-        twin = twin_of(source, record, images, self._copies.pull_policy, self._copies.pull_secret)
+        twin = twin_of(source, record, images, self._copies.pull_policy)
         self._objects.create(twin)
         name: str = twin["metadata"]["name"]
         return name
 
     def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
-        """Both nodes are tried, whichever of them is away."""
+        """Both nodes are tried, whichever of them is away. The twin lives without its image, once it runs."""
         failed: StepFailedError | None = None
         try:
             self._copies.clean_source(record)
         except StepFailedError as error:
             failed = error
-        if not keep_image:
+        if not keep_image or not record.needs_image:
             self._copies.clean_target(record)
         if failed is not None:
             raise failed

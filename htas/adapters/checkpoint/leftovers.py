@@ -1,4 +1,4 @@
-"""What moves leave on nodes: images of pods that run no more, and whatever a node kept that could not be reached."""
+"""What moves leave on nodes: images that nobody needs any more, and whatever a node kept that could not be reached."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from htas.adapters.checkpoint.documents import (
+    Json,
     is_its_own,
     is_ready,
     journalled,
@@ -17,17 +18,19 @@ from htas.adapters.checkpoint.documents import (
     restored_image_labels,
     twin_name_of,
 )
-from htas.adapters.checkpoint.methods import Method
+from htas.adapters.checkpoint.failures import StepFailedError
+from htas.adapters.checkpoint.methods import Checkpointing, Method
 from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.checkpoint.starting_over import starting_over
 from htas.adapters.twins import has_ended
 from htas.model.migrations import MigrationRecord, MigrationState
-from htas.ports import HTASError, NotFoundError
+from htas.ports import HTASError, NotFoundError, PermanentError
 
 log = structlog.get_logger()
 
 
 class Leftovers:
-    """Removes them, sooner or later. A restored pod's image stays while the pod lives: it restarts from it."""
+    """Removes them, sooner or later. By the method command, a restored pod's image stays while the pod lives."""
 
     def __init__(self, objects: Objects, method: Method, sweepable: Callable[[], Sequence[str]]) -> None:
         self._objects = objects
@@ -43,7 +46,17 @@ class Leftovers:
         """Clean up after an attempt once its nodes can be reached, and its pod is not on its way."""
         with self._lock:
             self._owed[record.id, record.attempt] = record, keep_image
-        if not keep_image:
+        if not keep_image or not record.needs_image:
+            self.defer(record.target)
+
+    def discard(self, record: MigrationRecord) -> None:
+        """Remove what a twin that runs was restored from: now, or once its node can be reached."""
+        if not isinstance(self._method, Checkpointing):
+            return
+        try:
+            self._method.discard(record)
+        except (StepFailedError, PermanentError) as error:
+            log.info("a restored pod's image stays for now", move=record.id, error=record.without_names(str(error)))
             self.defer(record.target)
 
     def defer(self, node: str) -> None:
@@ -92,13 +105,16 @@ class Leftovers:
                 self._objects.patch(pod, journalled(msgspec.structs.replace(told, left_behind=False)))
 
     def _forget(self, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
-        """The images of pods that run no more."""
+        """The images of pods that run no more. Pods that live without theirs start over where they end."""
         with self._lock:
             before = set(self._living)
+        restored = self._objects.restored()
+        for pod in restored:
+            self._start_over(pod)
         living = {
             (pod["spec"]["nodeName"], move)
-            for pod in self._objects.restored()
-            if (move := restored_image_labels(pod)) and not has_ended(pod) and pod["spec"].get("nodeName")
+            for pod in restored
+            if (move := restored_image_labels(pod)) and pod["spec"].get("nodeName") and _needs_image(pod)
         }
         gone = before - living
         with self._lock:  # what was restored while the pods were listed stays known
@@ -106,12 +122,23 @@ class Leftovers:
         for node, move in gone - {(each.target, each.id) for each in under_way()}:
             self._try(node, partial(self._method.forget, node, move), partial(self.defer, node))
 
+    def _start_over(self, pod: Json) -> None:
+        patch = starting_over(pod)
+        if patch is None:
+            return
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        try:
+            self._objects.patch(pod, patch)
+            log.info("a restored container ended, and begins anew from its own image", pod=name)
+        except HTASError as error:  # met again by the next look, if it is still so
+            log.warning("a restored container cannot begin anew", pod=name, error=str(error))
+
     def _sweep(self, node: str, under_way: Callable[[], Sequence[MigrationRecord]]) -> None:
         """What is needed is asked just now: a sweep of another node takes long enough for a move to be restored here.
 
         Those under way first: a move that ends in between is known as living before it is not under way any more.
         """
-        keep = {each.id for each in under_way()}
+        keep = {each.id for each in under_way() if each.needs_image}
         with self._lock:
             keep |= {move for place, move in self._living if place == node}
         self._method.sweep(node, sorted(keep))
@@ -133,3 +160,9 @@ class Leftovers:
             again()
         except Exception:
             log.exception("what moves left cannot be removed, for a reason that nobody foresaw", node=node)
+
+
+def _needs_image(pod: Json) -> bool:
+    """Whether a restored pod restarts from what it was restored from."""
+    record = record_in(pod)
+    return not has_ended(pod) and (record is None or record.needs_image or not is_its_own(pod, record))

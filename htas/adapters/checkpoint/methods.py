@@ -67,3 +67,7 @@ class Checkpointing(Method, Protocol):
     def deliver(self, record: MigrationRecord, source: Json, within_s: float) -> Delivered:
         """Bring the checkpoint to where the target can restore it."""
         ...
+
+    def discard(self, record: MigrationRecord) -> None:
+        """Remove what the twin was restored from, unless it is needed later: it runs."""
+        ...

@@ -19,6 +19,7 @@ from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
 CONNECT_S = 10.0
 SILENT_S = 60.0
 """Between two bytes of an answer."""
+_TAGGED = re.compile(r"/manifests/.*")
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 
 
@@ -115,7 +116,8 @@ class OciRegistry:
 
 def _refused(method: str, path: str, answer: urllib3.BaseHTTPResponse) -> HTASError:
     told = shortened(answer.data.decode("utf-8", "replace")) or answer.reason or ""
-    message = f"registry: {method} {path}: {told} ({answer.status})"
+    where = _TAGGED.sub("/manifests/…", path)  # this is logged: who knows a tag can pull what a process had in memory
+    message = f"registry: {method} {where}: {told} ({answer.status})"
     if answer.status == 404:
         return NotFoundError(message)
     if answer.status == 429 or answer.status >= 500:

@@ -1,7 +1,7 @@
 """The transfer registry: the agent on the source's node pushes an archive as an image, the target's kubelet pulls it.
 
-What is pulled stays on the target until its kubelet collects unused images; in the registry it is removed as soon as
-the pod that was restored from it runs no more.
+In the registry an image is removed as soon as the container runs that was restored from it; what was pulled stays on
+the target until its kubelet collects unused images.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import urllib3
 from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
 from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
-from htas.adapters.checkpoint.image import USUAL
+from htas.adapters.checkpoint.image import USUAL, tag_of
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
@@ -45,7 +45,6 @@ class RegistryCopies:
         self._address_of = address_of
         self._registry = registry_of(setting)
         self._pool = urllib3.PoolManager(retries=False)
-        self.pull_secret = setting.pull_secret
         self.agent_port = setting.agent_port
 
     def complaint(self, node: str, words: str) -> str:
@@ -111,7 +110,7 @@ def registry_of(setting: ImageRegistry) -> OciRegistry:
 
 
 def _tag(record: MigrationRecord, container: str) -> str:
-    return f"{_place(record.target)}-{record.id}-{record.attempt}-{container}"
+    return f"{_place(record.target)}-{tag_of(record)}-{container}"
 
 
 def _place(node: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
 from htas.adapters.checkpoint.documents import IDS
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
-from htas.adapters.checkpoint.image import USUAL, checkpoint_image, head, tail
+from htas.adapters.checkpoint.image import USUAL, checkpoint_image, head, tag_of, tail
 from htas.adapters.checkpoint.shell import CommandFailedError, Shell
 from htas.model.migrations import Failure, MigrationRecord
 
@@ -35,7 +35,7 @@ PINNED = "io.cri-containerd.pinned=pinned"
 class SecureCopies:
     """Moves archives by ssh. `address_of(node)` may raise what the API server answers."""
 
-    pull_policy, pull_secret = "Never", ""
+    pull_policy = "Never"
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SecureCopies:
         return log or words
 
     def image_of(self, record: MigrationRecord, container: str) -> str:
-        return f"{REPOSITORY}/{container.lower()}:{record.id}-{record.attempt}"
+        return f"{REPOSITORY}/{container.lower()}:{tag_of(record)}"
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL

@@ -190,6 +190,7 @@ class Steps:
                 raise StepFailedError(Failure.RESTORE_FAILED, f"pod {name} went before it ran")
             is_up = has_come_up(record, twin, self._present.running_source(record))
             if is_up and is_available(twin, min_ready_s, self._clock()):
+                self._leftovers.discard(record)
                 return self._write(record, MigrationState.RESTORED, twin=name)
             if time.monotonic() > began + within_s:
                 self._present.check_target(record)
@@ -220,7 +221,8 @@ class Steps:
                 return record
         self._remove_source(record, within_s)
         self._reached("move.source-deleted")
-        self._leftovers.restored(record.target, record.id)
+        if record.needs_image:
+            self._leftovers.restored(record.target, record.id)
         is_clean = self._clean(record, source, keep_image=True)
         done = record.advanced(MigrationState.DONE, self._clock(), reason="", detail="")
         with suppress(StepFailedError, TakenOverError):  # a finalizer holds its object: it would be found as Restored
@@ -270,7 +272,7 @@ class Steps:
     def _give_back(self, record: MigrationRecord, failure: StepFailedError) -> MigrationRecord:
         """Undo a switch: the twin died, and its source goes on as what it was. There is no other attempt."""
         self._present.twin_of_the_move(record)
-        log.info("a switch is undone", move=record.id, pod=record.pod, error=str(failure))
+        log.info("a switch is undone", move=record.id, pod=record.pod, error=record.without_names(str(failure)))
         self._switching.take_from(record)
         self._switching.undo(record)
         has_gone = self._removal.remove(
@@ -292,7 +294,13 @@ class Steps:
         if ahead is not None:
             return ahead
         failure = self._explained(record, failure)
-        log.info("attempt to move failed", move=record.id, pod=record.pod, attempt=record.attempt, error=str(failure))
+        log.info(
+            "attempt to move failed",
+            move=record.id,
+            pod=record.pod,
+            attempt=record.attempt,
+            error=record.without_names(str(failure)),
+        )
         source = self._present.source_or_none(record)
         has_gone = self._take_back(record)
         is_clean = self._clean(record, source)
@@ -379,7 +387,7 @@ class Steps:
         except TransientError:
             raise
         except (StepFailedError, PermanentError) as error:
-            log.info("a move left something behind for now", move=record.id, error=str(error))
+            log.info("a move left something behind for now", move=record.id, error=record.without_names(str(error)))
         except Exception:
             log.exception("a move met something unforeseen and left something behind", move=record.id)
         self._leftovers.owe(record, keep_image=keep_image)

@@ -1,4 +1,7 @@
-"""Bootstrap tokens: what a machine joins with by kubeadm, one for each machine and soon worthless.
+"""Bootstrap tokens: what a machine joins with by kubeadm, one for each machine, ended when it has joined.
+
+A token's id, which is no secret, follows from its claim: so HTAS finds the token of a machine again after a crash, and
+needs no right to read Secrets for that.
 
 Source: Kubernetes, "Authenticating with Bootstrap Tokens" (the Secret's form), "kubeadm join"
 (`--discovery-token-ca-cert-hash`: SHA-256 of the CA's public key, SubjectPublicKeyInfo in DER).
@@ -11,6 +14,7 @@ import secrets
 import string
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,22 +22,36 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from htas.adapters.kubernetes.api import ApiServer
+from htas.model.claims import NodeClaim
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL
-from htas.ports import PermanentError, RefusedError
+from htas.ports import ConflictError, NotFoundError, PermanentError, RefusedError
 
 NAMESPACE = "kube-system"
 GROUPS = "system:bootstrappers:kubeadm:default-node-token"
 """The group that kubeadm's own roles let join."""
+_SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 _LETTERS = string.ascii_lowercase + string.digits
 
 
 class BootstrapTokens:
-    """Makes tokens. The token cleaner of the controller manager deletes them when they have expired."""
+    """Implements JoinPort. A token that nobody revokes ends after `valid_s`, by the controller manager's token cleaner.
 
-    def __init__(self, api: ApiServer, cluster: str, valid_s: float, *, clock: Callable[[], float] = time.time) -> None:
+    `asked_for_s`: how long after a claim was made its machine may still be ordered, and a token be made for it.
+    """
+
+    def __init__(
+        self,
+        api: ApiServer,
+        cluster: str,
+        valid_s: float,
+        *,
+        asked_for_s: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._api = api
         self._cluster = cluster
         self._valid_s = valid_s
+        self._asked_for_s = asked_for_s
         self._clock = clock
         self._made: dict[str, tuple[float, str]] = {}
 
@@ -54,21 +72,39 @@ class BootstrapTokens:
         self._made[claim] = now, token
         return token
 
+    def ends_at(self, claim: NodeClaim) -> float:
+        return claim.created_at + self._asked_for_s + self._valid_s
+
+    def revoke(self, claim: NodeClaim) -> None:
+        """Delete the token of a claim's machine, which has joined or is not to. Raises what the API server answers."""
+        self._made.pop(claim.id, None)
+        self._delete(token_id(self._cluster, claim.id))
+
     def _new(self, claim: str) -> str:
-        token_id, secret = _random(6), _random(16)
+        known = token_id(self._cluster, claim)
+        secret = "".join(secrets.choice(_LETTERS) for _ in range(16))
+        manifest = self._manifest(claim, known, secret)
+        try:
+            self._api.post(_SECRETS, manifest)
+        except ConflictError:  # made by a daemon that died before the cloud was asked: its secret died with it
+            self._delete(known)
+            self._api.post(_SECRETS, manifest)
+        return f"{known}.{secret}"
+
+    def _manifest(self, claim: str, known: str, secret: str) -> dict[str, object]:
         until = datetime.fromtimestamp(self._clock() + self._valid_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        manifest = {
+        return {
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "bootstrap.kubernetes.io/token",
             "metadata": {
-                "name": f"bootstrap-token-{token_id}",
+                "name": f"bootstrap-token-{known}",
                 "namespace": NAMESPACE,
                 "labels": {CLUSTER_LABEL: self._cluster, CLAIM_LABEL: claim},
             },
             "stringData": {
                 "description": f"htas: for {claim} to join",
-                "token-id": token_id,
+                "token-id": known,
                 "token-secret": secret,
                 "expiration": until,
                 "usage-bootstrap-authentication": "true",
@@ -76,12 +112,16 @@ class BootstrapTokens:
                 "auth-extra-groups": GROUPS,
             },
         }
-        self._api.post(f"/api/v1/namespaces/{NAMESPACE}/secrets", manifest)
-        return f"{token_id}.{secret}"
+
+    def _delete(self, known: str) -> None:
+        with suppress(NotFoundError):
+            self._api.delete(f"{_SECRETS}/bootstrap-token-{known}")
 
 
-def _random(length: int) -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(length))
+def token_id(cluster: str, claim: str) -> str:
+    """The id of a claim's token: six letters and digits, as bootstrap tokens have them, of a digest of both names."""
+    number = int.from_bytes(hashlib.sha256(f"{cluster}/{claim}".encode()).digest())
+    return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(6))
 
 
 def ca_cert_hash(ca_file: Path | None) -> str:

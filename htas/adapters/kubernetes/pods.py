@@ -18,7 +18,7 @@ from htas.adapters.kubernetes.obstacles import obstacles, only_read
 from htas.adapters.kubernetes.requests import pod_needs
 from htas.adapters.kubernetes.templates import template_of
 from htas.model.edge import DEFAULT_TARGET, QOS
-from htas.model.migrations import MIGRATION
+from htas.model.migrations import MIGRATION, is_checkpoint
 from htas.model.pods import (
     DISRUPTION_ANNOTATIONS,
     MAY_MIGRATE,
@@ -45,6 +45,12 @@ _SHARE = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
 """0.5, 1, and also .5 and 1. as YAML takes them for numbers."""
 _YES_OR_NO = (MAY_MIGRATE, SHARED_VOLUMES)
 """Marks that mean nothing but "true" and "false"."""
+
+
+class _Journal(msgspec.Struct):
+    """What matters here of a restored pod's move."""
+
+    base_images: tuple[str, ...] = ()
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
@@ -135,7 +141,7 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         scoring_memory_bytes=needs.scoring_memory_bytes,
         disruption=_disruption(labels, annotations, doubts),
         template=template_of(meta, owner),
-        image=spec.containers[0].image if spec.containers else "",
+        image=_image(spec, annotations),
         twin_of=labels.get(TWIN_OF, ""),
         is_moved=MIGRATION in annotations,
         containers=len(spec.containers) or 1,
@@ -144,6 +150,22 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         qos=_target(labels, annotations, doubts),
         ready_since=_ready_since(raw),
     )
+
+
+def _image(spec: wire.PodSpec, annotations: Mapping[str, str]) -> str:
+    """Of the first container; of one that was restored, what it starts from otherwise.
+
+    A checkpoint's name is known to nobody else (everybody who may ask for a snapshot would know it), and tells nothing
+    of how long its work runs.
+    """
+    image = spec.containers[0].image if spec.containers else ""
+    if not is_checkpoint(image):
+        return image
+    try:
+        journal = msgspec.json.decode(annotations.get(MIGRATION, ""), type=_Journal)
+    except msgspec.DecodeError:
+        return ""
+    return journal.base_images[0] if journal.base_images else ""
 
 
 def _ready_since(raw: wire.Pod) -> float | None:

@@ -20,6 +20,12 @@ KEYS = [
         f"{GROUP}.cleaning.utilisationThreshold: unknown key; did you mean utilizationThreshold?",
         id="a key misspelt in a group",
     ),
+    pytest.param(
+        GOOD + "migration: {registry: {pullSecret: pull}}",
+        "htas.yaml:6 migration.registry.pullSecret: is no key any more; remove it, and give the registry's credentials to "
+        "kubelets (docs/migration.md)",
+        id="a key of before",
+    ),
     pytest.param(GOOD + "zebra: {}", "htas.yaml:6 zebra: unknown key; remove it", id="a key like no other"),
     pytest.param(
         GOOD + "scheduler_name: x",

@@ -76,6 +76,8 @@ done >"$dir/log/containerd.log" 2>&1 &
 sshd -D -e -f "$dir/sshd_config" >"$dir/log/sshd.log" 2>&1 &
 until ctr version >/dev/null 2>&1; do sleep 0.1; done
 for image in "$dir"/../images/*.tar; do ctr -n k8s.io images import --local "$image" >>"$dir/log/images.log" 2>&1; done
-"$kubelet" --config="$dir/kubelet.yaml" --kubeconfig="$dir/kubeconfig" --hostname-override="$name" --node-ip="$address" --node-labels="${HTAS_NODES_LABELS:-}" \
+providers=() # who tells the kubelet what it may pull with
+[[ ! -f $dir/../credential-providers.yaml ]] || providers=(--image-credential-provider-config="$dir/../credential-providers.yaml" --image-credential-provider-bin-dir="$dir/../providers")
+"$kubelet" "${providers[@]}" --config="$dir/kubelet.yaml" --kubeconfig="$dir/kubeconfig" --hostname-override="$name" --node-ip="$address" --node-labels="${HTAS_NODES_LABELS:-}" \
   --v="${HTAS_NODES_VERBOSE:-2}" >"$dir/log/kubelet.log" 2>&1 &
 wait

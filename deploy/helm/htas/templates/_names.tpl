@@ -43,6 +43,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- dict "kubelet" $kubelet "any" (or $kubelet (not (empty $command)) (has "replace" $methods) (has "checkpoint" $methods)) "asked" $asked "keys" (not (empty $keys)) | toJson }}
 {{- end }}
 
+{{/* What names of images HTAS's checkpoints may go by, as an expression (RE2) for names in small letters: by their repository
+     on a node and in the registry, by their tag wherever else a registry may be reached, and by an id, which names whatever
+     is on a node: containerd takes the first digits of one for the whole. */}}
+{{- define "htas.checkpoints" -}}
+{{- $names := list "localhost/htas-checkpoint/.*" ".*:([0-9a-f]{8}-)?[0-9a-f]{12}-[0-9]+-[0-9a-f]{32}(-[a-z0-9-]+)?(@.*)?" "sha(256|384|512):.*" }}
+{{- $registry := (.Values.config.migration).registry | default dict }}
+{{- $from := $registry.pullFrom }}
+{{- if and (not $from) $registry.url }}{{ $from = printf "%s/htas" ($registry.url | splitList "://" | last | trimAll "/") }}{{ end }}
+{{- if $from }}
+{{- $host := $from | lower | splitList "/" | first }}
+{{- $path := $from | lower | splitList "/" | rest | join "/" }}
+{{- $hosts := printf "%s(:443|:80)?/" ($host | trimSuffix ":443" | trimSuffix ":80" | regexQuoteMeta) }}
+{{- if eq $host "docker.io" }}{{ $hosts = `((index\.)?docker\.io/)?` }}{{ end }}
+{{- $names = append $names (printf "%s%s([:@].*)?" $hosts ($path | regexQuoteMeta)) }}
+{{- end }}
+{{- printf "^(%s)$" (join "|" $names) }}
+{{- end }}
+
+{{/* Who may make twins: HTAS's account, and those of the operator's own. */}}
+{{- define "htas.makers" -}}
+{{- $own := printf "system:serviceaccount:%s:%s" .Release.Namespace (include "htas.account" .) }}
+{{- concat (list $own) .Values.moves.marksAllowedTo | toJson | replace "\"" "'" }}
+{{- end }}
+
 {{/* The configuration as given, and where the chart puts the keys of moves that come from a Secret. */}}
 {{- define "htas.config" -}}
 {{- $config := deepCopy (omit .Values.config "logging") }}

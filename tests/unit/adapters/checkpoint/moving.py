@@ -25,7 +25,8 @@ from tests.unit.adapters.checkpoint.cluster import Cluster, Json, merge
 from tests.waiting import until
 
 ID = "abcdef012345"
-IMAGE = "checkpoint:1"
+KEY = "0123456789abcdef" * 2
+IMAGE = f"localhost/htas-checkpoint/main:{ID}-1-{KEY}"
 QUICK = Deadlines(checkpoint_s=5.0, transfer_s=5.0, restore_s=5.0, switch_s=5.0)
 
 
@@ -55,13 +56,18 @@ class Disks:
         self.images[record.target].add(record.id)
         return Delivered((IMAGE,), ("d",), 5)
 
+    def discard(self, record: MigrationRecord) -> None:
+        self._reach(record.target)
+        self.images[record.target].discard(record.id)
+
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         assert self.objects is not None
         self.objects.create(twin_of(source, record, [IMAGE], "Never"))
         return twin_name_of(record)
 
     def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
-        if not keep_image:
+        if not keep_image or not record.needs_image:
+            self._reach(record.target)
             self.images[record.target].discard(record.id)
         self.clean_again(record, keep_image=keep_image)
 
@@ -110,6 +116,8 @@ class World:
             "dumped_at": at,
             "image": IMAGE,
             "containers": ("main",),
+            "image_key": KEY,
+            "base_images": ("busybox:1.36",),
         }
         record = MigrationRecord(state=MigrationState.TRANSFERRED, **(facts | changes))
         if state is MigrationState.RESTORED:

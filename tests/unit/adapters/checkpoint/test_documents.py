@@ -39,10 +39,10 @@ def test_each_attempt_has_a_twin_of_its_own_name() -> None:
     assert len(names) == 2
 
 
-def test_a_pull_secret_is_added_to_those_that_are_there() -> None:
+def test_a_twin_pulls_with_its_sources_secrets_and_no_others() -> None:
     source = a_pod(imagePullSecrets=[{"name": "own"}])
-    twin = twin_of(source, a_record(), ["ck"], "IfNotPresent", "pull")
-    assert twin["spec"]["imagePullSecrets"] == [{"name": "own"}, {"name": "pull"}]
+    twin = twin_of(source, a_record(), ["ck"], "IfNotPresent")
+    assert twin["spec"]["imagePullSecrets"] == [{"name": "own"}]
 
 
 def test_a_twin_that_takes_over_has_what_the_source_had_and_not_the_marks_of_moves() -> None:

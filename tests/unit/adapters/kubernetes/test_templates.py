@@ -37,3 +37,22 @@ def test_the_image_is_that_of_the_first_container() -> None:
         == "example.com/a:1"
     )
     assert read_pod(pod()).image == ""
+
+
+TAG = "abcdef012345-1-" + "0123456789abcdef" * 2
+JOURNALS = [
+    pytest.param('{"base_images": ["train:1"]}', "train:1", id="what it starts from otherwise"),
+    pytest.param('{"id": "abcdef012345"}', "", id="that was not written down"),
+    pytest.param("{", "", id="a journal that was spoiled"),
+    pytest.param("", "", id="no journal"),
+]
+
+
+@pytest.mark.parametrize(("journal", "image"), JOURNALS)
+@pytest.mark.parametrize("name", [f"localhost/htas-checkpoint/a:{TAG}", f"registry:5000/htas:01234567-{TAG}-a"])
+def test_the_name_of_a_checkpoint_is_no_part_of_the_model(name: str, journal: str, image: str) -> None:
+    """Whoever may ask for the snapshot could run it, and read another pod's memory."""
+    restored = pod(
+        "train-m1", {"annotations": {"htas.io/migration": journal}}, containers=[{"name": "a", "image": name}]
+    )
+    assert read_pod(restored).image == image
