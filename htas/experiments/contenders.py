@@ -14,16 +14,11 @@ from htas.model.flavours import Catalogue
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.stages import EVENT_STAGES, Stage
 from htas.planning.planner import Planner, plan
-from htas.ports import HTASError
 
 ACQUISITION_LAG_S = 120.0
 """From asking for a machine to a Ready node: "a few minutes" (HTAS paper 3.1.2 (2))."""
 AT_ONCE = frozenset({Stage.SCHEDULING})
 """Pods are placed as they come; buying keeps its cycle."""
-
-
-class ContenderError(HTASError):
-    """A contender that there is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +72,6 @@ def with_cheapest_mix(policy: Policy) -> Policy:
         for group in policy.groups
     )
     return msgspec.structs.replace(policy, groups=groups)
-
-
-def contender(name: str) -> Contender:
-    """One of them; raises ContenderError with their names."""
-    there = contenders()
-    if name not in there:
-        raise ContenderError(f"no policy {name!r}; there are {', '.join(there)}")
-    return there[name]
 
 
 def _default_kubernetes(catalogue: Catalogue) -> Contender:

@@ -142,9 +142,9 @@ def contender_of(design_name: str, name: str, prices: Path | None = None) -> Con
 
 def ablations(catalogue: Catalogue | None = None) -> dict[str, Contender]:
     """HTAS in the paper's cycles and by default, as it is and with one part switched at a time."""
-    made = {}
+    made, there = {}, contenders(catalogue)
     for base in (HTAS, HTAS_DEFAULT):
-        whole = contenders(catalogue)[base]
+        whole = there[base]
         made[base] = whole
         for name, (title, change) in _SWITCHES.items():
             changed = change(whole.policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -13,7 +12,7 @@ import pytest
 from htas.adapters.kubernetes.dump import read_dump
 from htas.config.loader import load_configuration
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import Charge, charges
+from htas.planning.namespaces.charges import Charge, by_namespace, charges
 from tests.real.conftest import Tell
 from tests.real.harness import APPS, BATCH, CORE, Cluster, Htas, Json, configuration, eventually
 from tests.real.work import deployment, job, pod
@@ -116,7 +115,4 @@ def _waits(cluster: Cluster, name: str) -> list[float]:
 
 def _charged(cluster: Cluster, config: Path) -> dict[str, Charge]:
     view = read_dump(cluster.kubectl("get", "nodes,pods", "-A", "-o", "json").encode(), "cluster")
-    sums: dict[str, Charge] = defaultdict(Charge)
-    for key, charge in charges(ClusterSnapshot(0.0, view), load_configuration(config).policy).items():
-        sums[key.partition("/")[0]] += charge
-    return sums
+    return by_namespace(charges(ClusterSnapshot(0.0, view), load_configuration(config).policy).items())

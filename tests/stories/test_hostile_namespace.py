@@ -13,7 +13,7 @@ from htas.model.policy import Limits, NamespaceLimit, NodeGroup
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import Charge, charges
+from htas.planning.namespaces.charges import Charge, by_namespace, charges
 from htas.sandbox.workload import Arrival, ControllerKind
 from tests.builders import labels_are, make_policy
 from tests.stories.play import GIB, Story, job, service
@@ -61,10 +61,8 @@ def played(*arrivals: Arrival) -> Told:
     for instant in range(int(STEP_S), int(UNTIL_S) + 1, int(STEP_S)):
         story.play(float(instant))
         view, now = story.world.cluster.observe(), story.world.clock.now()
-        sums = defaultdict[str, Charge](Charge)
-        for key, charge in charges(ClusterSnapshot(now, view, claims=tuple(story.store.claims())), policy).items():
-            sums[key.partition("/")[0]] += charge
-        for name, charge in sums.items():
+        snapshot = ClusterSnapshot(now, view, claims=tuple(story.store.claims()))
+        for name, charge in by_namespace(charges(snapshot, policy).items()).items():
             most[name] = Charge(max(most[name].cpu_m, charge.cpu_m), max(most[name].nanos, charge.nanos))
     story.assert_whole()
     waits = {

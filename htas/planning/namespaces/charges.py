@@ -1,6 +1,6 @@
 """Who is charged for a bought machine: the pods on it, each by its share of what is used.
 
-A machine of 0.40 an hour that holds pods of 3 and 1 cores, half and an eighth of it: they are charged 0.32 and 0.08.
+A machine of 8 cores and 0.40 an hour that holds pods of 4 cores and of 1: they are charged 0.32 and 0.08.
 Nothing is left over, so that a pod of a millicore that keeps all others off its machine is charged the whole of it; a
 share of what it asks for would be a thousandth, and a hundred such pods would cost others a hundred machines.
 """
@@ -84,6 +84,18 @@ def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None)
         for pod, charge in machine.charges():
             found[pod.key] += charge  # a pod that is preempted for may have two nodes in sight
     return dict(found)
+
+
+def by_namespace(found: Iterable[tuple[str, Charge]]) -> dict[str, Charge]:
+    """The sums of pods' charges (by key) over their namespaces; nothing for those that have none."""
+    sums: dict[str, Charge] = defaultdict(Charge)
+    for key, charge in found:
+        sums[namespace_of(key)] += charge
+    return sums
+
+
+def namespace_of(key: str) -> str:
+    return key.partition("/")[0]
 
 
 def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, Machine]:

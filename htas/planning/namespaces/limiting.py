@@ -20,9 +20,18 @@ from htas.model.pods import Pod
 from htas.model.policy import NamespaceLimit, Policy
 from htas.model.rearrangement import Rearrangement
 from htas.model.reasons import Unplaced
+from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import MILLION, Charge, charges, is_charged, share
+from htas.planning.namespaces.charges import (
+    MILLION,
+    Charge,
+    by_namespace,
+    charges,
+    is_charged,
+    namespace_of,
+    share,
+)
 
 MOST_TURNS = 8
 """So often a plan is made anew. With fewer pods smaller machines are bought, which those pods fill less: each may be
@@ -49,10 +58,10 @@ def within_limits(planned: Planned, snapshot: ClusterSnapshot, policy: Policy) -
             break
         held |= beyond
         if turn:
-            held |= _halves(queues, held, {key.partition("/")[0] for key in beyond})
+            held |= _halves(queues, held, {namespace_of(key) for key in beyond})
         made = planned(fenced(snapshot, policy, held))
     else:
-        still = {key.partition("/")[0] for key in _beyond(queues, held, made, snapshot, policy)}
+        still = {namespace_of(key) for key in _beyond(queues, held, made, snapshot, policy)}
         if still:
             held |= {pod.key for namespace in still for pod in queues[namespace]}
             made = planned(fenced(snapshot, policy, held))
@@ -80,12 +89,14 @@ def exceeds(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy) -> 
     seated = {seat.pod for seat in found.seats}
     queues = {name: [pod for pod in pods if pod.key in seated] for name, pods in _queues(snapshot, policy).items()}
     beyond = _beyond(queues, frozenset(), seats, snapshot, policy)
-    names = sorted({key.partition("/")[0] for key in beyond})
+    names = sorted({namespace_of(key) for key in beyond})
     return f"namespace {names[0]} would have more of the bought machines than its limit" if names else ""
 
 
 def _queues(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, list[Pod]]:
     """Waiting pods of each namespace that has a limit, in the order in which it may use it up."""
+    if not policy.namespaces:  # as in most clusters: 50,000 pods are not looked at for nobody
+        return {}
     queues: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.cluster.pods:
         waits = pod.node is None and not pod.is_terminating and pod.uid not in snapshot.expected_binds
@@ -104,10 +115,12 @@ def _hopeless(queues: Mapping[str, Sequence[Pod]], snapshot: ClusterSnapshot, po
     firm = {namespace: max(pod.priority for pod in pods) for namespace, pods in queues.items()}
     found = charges(snapshot, policy)
     stays = {pod.key for pod in snapshot.cluster.pods if pod.priority >= firm.get(pod.namespace, pod.priority)}
-    standing = _by_namespace((key, charge) for key, charge in found.items() if key in stays)
+    standing = by_namespace((key, charge) for key, charge in found.items() if key in stays)
     held: set[str] = set()
+    asked = {pod.requests for pods in queues.values() for pod in pods}  # of 20,000 pods a few templates
+    of_requests = {requests: _least(requests, policy) for requests in asked}
     for namespace, pods in queues.items():
-        least = {pod.key: _least(pod, policy) for pod in pods}
+        least = {pod.key: of_requests[pod.requests] for pod in pods}
         held |= _cut(pods, least, standing.get(namespace, Charge()), policy.limit_of(namespace))
     return held
 
@@ -122,7 +135,7 @@ def _beyond(
     """Waiting pods that a plan has room for and that take their namespace beyond its limit."""
     found = charges(snapshot, policy, made)
     new = {pod.key for pods in queues.values() for pod in pods}
-    standing = _by_namespace((key, charge) for key, charge in found.items() if key not in new)
+    standing = by_namespace((key, charge) for key, charge in found.items() if key not in new)
     beyond: set[str] = set()
     for namespace, pods in queues.items():
         given = [pod for pod in pods if pod.key in found and pod.key not in held]
@@ -151,21 +164,16 @@ def _cut(pods: Iterable[Pod], costs: Mapping[str, Charge], have: Charge, limit: 
     return beyond
 
 
-def _least(pod: Pod, policy: Policy) -> Charge:
-    """What a pod is charged at least, wherever it is put; nothing where no flavour holds it, since none is bought."""
-    holding = [flavour for flavour in policy.catalogue.flavours if pod.requests.fits_in(flavour.allocatable)]
+def _least(requests: Resources, policy: Policy) -> Charge:
+    """What a pod that asks for so much is charged at least, wherever it is put.
+
+    Nothing where no flavour holds it, since none is bought.
+    """
+    holding = [flavour for flavour in policy.catalogue.flavours if requests.fits_in(flavour.allocatable)]
     prices = [
-        flavour.nanos_per_hour * share(pod.requests, flavour.allocatable) // (LEAST_PART * MILLION)
-        for flavour in holding
+        flavour.nanos_per_hour * share(requests, flavour.allocatable) // (LEAST_PART * MILLION) for flavour in holding
     ]
-    return Charge(pod.requests.cpu_m // LEAST_PART if holding else 0, min(prices, default=0))
-
-
-def _by_namespace(found: Iterable[tuple[str, Charge]]) -> dict[str, Charge]:
-    sums: dict[str, Charge] = defaultdict(Charge)
-    for key, charge in found:
-        sums[key.partition("/")[0]] += charge
-    return sums
+    return Charge(requests.cpu_m // LEAST_PART if holding else 0, min(prices, default=0))
 
 
 def _kept_off(pod: Pod, policy: Policy) -> Pod:
@@ -189,9 +197,9 @@ def _told(made: Plan, held: Collection[str], snapshot: ClusterSnapshot, policy: 
     """The plan with the reason of those held back, for whom nothing is searched either."""
     if not held:
         return made
-    found = _by_namespace(charges(snapshot, policy, made).items())
+    found = by_namespace(charges(snapshot, policy, made).items())
     unplaced = tuple(
-        UnplacedPod(item.pod, Unplaced.NAMESPACE_LIMIT, _why(item.pod.partition("/")[0], found, policy))
+        UnplacedPod(item.pod, Unplaced.NAMESPACE_LIMIT, _why(namespace_of(item.pod), found, policy))
         if item.pod in held and item.reason is not Unplaced.NOMINATED
         else item
         for item in made.unplaced
