@@ -10,12 +10,11 @@ import msgspec
 import numpy as np
 
 from htas.model.nodes import Node
-from htas.model.pods import Phase, Pod, WorkKind
+from htas.model.pods import Pod, WorkKind
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import OpenRearrangement
-from htas.model.resources import Resources
-from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning import daemon_sets
 from htas.planning.class_book import ClassBook
 from htas.planning.classes import Ints, PodClass, ResourceAxis
 from htas.planning.feasibility.world import VolumeIndex, World
@@ -73,14 +72,15 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     tallies.grow(table.free.shape[1])
     world = World(table, tallies, VolumeIndex(snapshot.cluster.volumes), policy)
     book = ClassBook(policy, axis, tallies)
-    sim = Simulation(world, now, _daemon_classes(snapshot.cluster, book))
+    sim = Simulation(world, now)
+    sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming)
     placed, waiting, gated, nominated = _sort_pods(snapshot, policy, table, {each.example.uid for each in held})
     full = _full_controllers(pods)
     surplus = tuple(pod for pod in waiting if pod.owner is not None and pod.owner.uid in full)
     waiting = tuple(pod for pod in waiting if pod not in surplus) if surplus else waiting
     running = _count_running(sim, book, snapshot, policy, placed, now)
-    _count_daemons_to_come(sim, nodes, coming, running)
+    daemon_sets.count_to_come(sim, nodes, coming, running)
     reservations = reserve(sim, book, snapshot, held)
     sim.log.clear()
     withheld = withheld_from(waiting, snapshot, policy)
@@ -198,7 +198,7 @@ def _sort_pods(
     placed: list[tuple[Pod, int]] = []
     waiting, gated, nominated = [], [], []
     view = snapshot.cluster
-    templates = {pod.uid: pod.requests for pod in _daemon_examples(view)} if view.daemons else {}
+    templates = {pod.uid: pod.requests for pod in daemon_sets.examples(view)} if view.daemons else {}
     chosen = _nodes_of_volumes(view)
     for pod in view.pods:
         if chosen and pod.node is None:
@@ -208,9 +208,9 @@ def _sort_pods(
             row = table.row_of.get(node)
             if row is not None:
                 placed.append((pod, row))
-        elif _is_a_daemon_sets(pod) and not pod.is_terminating:
-            pinned = table.row_of.get(_pinned_to(pod) or "")
-            if pinned is not None and _asks_what_its_template_asks(pod, templates):
+        elif daemon_sets.is_of_daemon_set(pod) and not pod.is_terminating:
+            pinned = table.row_of.get(daemon_sets.pinned_to(pod) or "")
+            if pinned is not None and daemon_sets.asks_what_its_template_asks(pod, templates):
                 placed.append((pod, pinned))
         elif pod.is_terminating or pod.is_mirror or (pod.is_daemon and pod.scheduler != policy.scheduler_name):
             continue
@@ -245,11 +245,6 @@ def _nominated_by_volumes(pod: Pod, chosen: Mapping[tuple[str, str], str]) -> Po
         if node is not None and pod.nominated_node is None:
             return msgspec.structs.replace(pod, nominated_node=node)
     return pod
-
-
-def _is_a_daemon_sets(pod: Pod) -> bool:
-    """Whether its controller says where it will run; an annotation that says as much (`is_daemon`) keeps no room."""
-    return pod.owner is not None and pod.owner.kind == "DaemonSet"
 
 
 def _count_running(
@@ -308,81 +303,3 @@ def _count(sim: Simulation, rows_of: Iterable[tuple[PodClass, Sequence[int]]]) -
         sim.place_many(cls, distinct, counts, is_work=False)
     if together:
         np.subtract.at(sim.table.free.T, np.array(rows_together), np.array(together))
-
-
-def _daemon_classes(view: ClusterView, book: ClassBook) -> list[PodClass]:
-    """One class for each DaemonSet, the most important first: what a new node will run of it."""
-    order = sorted(
-        _daemon_examples(view), key=lambda pod: (-pod.priority, pod.namespace, pod.owner.name if pod.owner else "")
-    )
-    return [book.class_of(pod) for pod in order]
-
-
-def _daemon_examples(view: ClusterView) -> list[Pod]:
-    """What a node runs of each DaemonSet: as its template says, but as much as its newest pod that runs asks.
-
-    Admission may have added to the template (a LimitRange's defaults, a sidecar): a machine that is too small by that
-    would be bought again and again. A pod that only waits says nothing: anybody may have made it, and asked for what
-    they like. Where nobody has said which DaemonSets there are (a dump without them) those pods speak alone.
-    """
-    newest: dict[tuple[str, str, str], Pod] = {}
-    for pod in view.pods:
-        if pod.owner is not None and pod.is_daemon and pod.phase is Phase.RUNNING:
-            key = pod.namespace, pod.owner.name, pod.owner.uid
-            if key not in newest or (pod.created_at, pod.name) > (newest[key].created_at, newest[key].name):
-                newest[key] = pod
-    if view.daemons is None:
-        return [_unpinned(pod) for pod in newest.values()]
-    found = []
-    for meant in view.daemons:
-        owner = meant.owner
-        runs = newest.get((meant.namespace, owner.name, owner.uid)) if owner is not None else None
-        requests = meant.requests if runs is None else meant.requests.at_least(runs.requests)
-        found.append(msgspec.structs.replace(meant, requests=requests))
-    return found
-
-
-def _asks_what_its_template_asks(pod: Pod, templates: Mapping[str, Resources]) -> bool:
-    """Whether a pod that waits for a node may be counted there: one that asks for more is not of its DaemonSet."""
-    meant = templates.get(pod.owner.uid) if pod.owner is not None else None
-    return meant is None or pod.requests.fits_in(meant)
-
-
-def _pinned_to(pod: Pod) -> str | None:
-    """The node a DaemonSet's controller made a pod for: it will run there and nowhere else."""
-    for term in pod.constraints.node_affinity or ():
-        for requirement in term.fields:
-            if requirement.key == "metadata.name" and len(requirement.values) == 1:
-                return requirement.values[0]
-    return None
-
-
-def _unpinned(pod: Pod) -> Pod:
-    """A DaemonSet's pod without the node name its controller wrote into its affinity."""
-    terms = pod.constraints.node_affinity
-    if terms is None:
-        return pod
-    free = tuple(
-        msgspec.structs.replace(
-            term,
-            fields=tuple(f for f in term.fields if not (f.key == "metadata.name" and f.operator is Operator.IN)),
-        )
-        for term in terms
-    )
-    kept = tuple(term for term in free if term.expressions or term.fields)
-    affinity = kept if len(kept) == len(terms) else None
-    return msgspec.structs.replace(
-        pod, constraints=msgspec.structs.replace(pod.constraints, node_affinity=affinity), node=None
-    )
-
-
-def _count_daemons_to_come(
-    sim: Simulation, nodes: Sequence[Node], coming: set[str], running: Mapping[int, Sequence[Pod]]
-) -> None:
-    """DaemonSet pods that will start on machines on their way; a node that has registered runs some of them already."""
-    rows = [row for row, node in enumerate(nodes) if node.name in coming]
-    for cls in sim.daemons:
-        owner = cls.example.owner
-        bare = [row for row in rows if all(pod.owner != owner for pod in running.get(row, ()))]
-        if bare:
-            sim.add_daemons(np.array(bare, dtype=np.int64), (cls,))

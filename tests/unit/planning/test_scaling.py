@@ -505,14 +505,32 @@ def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
     assert result.bind == ()
 
 
-def test_the_pods_of_a_custom_daemon_set_take_their_share_of_new_machines_and_are_not_bought_for() -> None:
-    """Half a core of each machine goes to the agent; the agent that waits is its own controller's and scheduler's care."""
-    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner("AdvancedDaemonSet", "agent")}
-    there = running(make_pod("a1", "500m", scheduler="default-scheduler", **mark), "n")
-    waits = make_pod("a2", "1", scheduler="default-scheduler", is_unschedulable=True, **mark)
-    pods = [there, waits, *(make_pod(f"p{i}", "1", "64Mi") for i in range(2))]
-    result = planned(pods, make_policy(flavours=[TWO_CORES]), nodes=[make_node("n", "500m")])
-    assert [len(launch.pods) for launch in result.launch] == [1, 1]
+@pytest.mark.parametrize("is_watched", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "on", "others", "machines"),
+    [
+        pytest.param("AdvancedDaemonSet", ["a", "b", "c"], 0, 2, id="on each node: half a core of a new one"),
+        pytest.param("AdvancedDaemonSet", ["a", "b", "c"], 3, 2, id="on half of the nodes"),
+        pytest.param("AdvancedDaemonSet", ["a", "b", "c"], 4, 1, id="on fewer than half: anybody's pods"),
+        pytest.param("AdvancedDaemonSet", ["a", "b"], 0, 1, id="on two nodes: too few to tell"),
+        pytest.param("AdvancedDaemonSet", ["a", "b", "c", "c"], 0, 1, id="two on one node: no DaemonSet's"),
+        pytest.param("ReplicaSet", ["a", "b", "c"], 0, 1, id="three replicas make no DaemonSet"),
+        pytest.param("DaemonSet that does not exist", ["a", "b", "c"], 0, 1, id="nor does an owner that is made up"),
+    ],
+)
+def test_a_custom_daemon_set_is_known_by_where_its_pods_run(
+    kind: str, on: list[str], others: int, machines: int, is_watched: bool
+) -> None:
+    """Two jobs of a core share a machine of two cores, unless an agent takes half a core of it; none is bought for."""
+    mark = {"disruption": {DAEMONSET_POD: "true"}, "owner": Owner(kind, "agent"), "scheduler": "default-scheduler"}
+    there = [running(make_pod(f"a{i}", "500m", **mark), node) for i, node in enumerate(on)]
+    waits = make_pod("waits", "1", is_unschedulable=True, **mark)
+    nodes = [make_node(name, "1") for name in "abc"] + [make_node(f"other-{i}", "500m") for i in range(others)]
+    jobs = [make_pod(f"p{i}", "1", "64Mi") for i in range(2)]
+    snapshot = make_snapshot(nodes, [*there, waits, *jobs])
+    view = msgspec.structs.replace(snapshot.cluster, daemons=() if is_watched else None)
+    bought = plan(msgspec.structs.replace(snapshot, cluster=view), make_policy(flavours=[TWO_CORES]), NOW).launch
+    assert len(bought) == machines
 
 
 def test_a_custom_daemon_pod_of_our_scheduler_is_bound_like_any_other() -> None:

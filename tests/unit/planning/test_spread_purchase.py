@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from htas.adapters.kubernetes import wire
+from htas.adapters.kubernetes.selectors import spread
 from htas.model.constraints import Constraints, SpreadConstraint
 from htas.model.flavours import Flavour
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
@@ -114,3 +116,56 @@ def test_a_zone_ahead_of_the_others_gets_no_machine() -> None:
     made = plan(make_snapshot(nodes, [*pods, *full, *late]), make_policy(flavours=[flavour]), NOW)
     assert sizes(made) == [2]
     assert Counter(item.zone for item in made.launch)["a"] == 0
+
+
+REVISION = "pod-template-hash"
+
+
+def of_revision(revision: str, count: int, keys: list[str]) -> list[Pod]:
+    """Pods of one Deployment at one of its revisions, as they are read from the API server's objects."""
+    labels = {"app": "web", REVISION: revision}
+    item = wire.SpreadConstraint(
+        topology_key=ZONE_LABEL,
+        max_skew=1,
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=wire.Selector(match_labels={"app": "web"}),
+        match_label_keys=keys,
+    )
+    read, unknown = spread([item], labels, "spread", [])
+    assert unknown == []
+    constraints = Constraints(spread=read)
+    return [make_pod(f"{revision}-{i:03}", "200m", labels=labels, constraints=constraints) for i in range(count)]
+
+
+@pytest.mark.parametrize("algorithm", list(AutoscalingAlgorithm))
+@pytest.mark.parametrize(
+    ("keys", "old", "new", "want"),
+    [
+        pytest.param(
+            [REVISION], 0, 60, {"a": 20, "b": 20, "c": 20}, id="the new one alone: the old one counts nothing"
+        ),
+        pytest.param([], 0, 20, {"b": 10, "c": 10}, id="without the keys: zone a has its share already"),
+        pytest.param([REVISION], 30, 30, {"a": 20, "b": 20, "c": 20}, id="both grow: each revision by itself"),
+    ],
+)
+def test_a_rollout_spreads_each_revision_by_itself(
+    keys: list[str], old: int, new: int, want: dict[str, int], algorithm: AutoscalingAlgorithm
+) -> None:
+    """Ten pods of the old revision fill the only node, in zone a; twenty fill a machine."""
+    nodes = [make_node(f"n-{zone}", "2", labels={ZONE_LABEL: zone}) for zone in ZONES]
+    there = [running(pod, "n-a") for pod in of_revision("r1", 10, keys)]
+    full = [running(make_pod(f"full-{zone}", "2"), f"n-{zone}") for zone in "bc"]
+    if old:  # ten more in each zone, for the old revision to be balanced
+        nodes += [make_node(f"m-{zone}", "2", labels={ZONE_LABEL: zone}) for zone in "bc"]
+        more = of_revision("r1", 30, keys)
+        there += [running(pod, f"m-{'bc'[at // 10]}") for at, pod in enumerate(more[10:])]
+    waiting = [*of_revision("r1", 30 + old, keys)[30 : 30 + old], *of_revision("r2", new, keys)]
+    policy = make_policy(
+        [NodeGroup("any", autoscaling=algorithm)], [make_flavour("four", "4", "16Gi", "0.2", zones=ZONES)]
+    )
+    made = plan(make_snapshot(nodes, [*there, *full, *waiting]), policy, NOW)
+    assert not made.unplaced
+    found: Counter[str] = Counter()
+    for item in made.launch:
+        found[item.zone or ""] += len(item.pods)
+    assert found == want
