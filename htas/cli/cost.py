@@ -15,11 +15,14 @@ from htas.cli.bars import bar
 from htas.cli.console import InputError
 from htas.cli.forms import CostBy
 from htas.cli.tables import table
+from htas.cli.words import age, counted
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import bill_amount, price_text
 from htas.model.record import Bill, Run
+from htas.planning.namespaces import pins
+from htas.planning.namespaces.pins import Pinned
 from htas.ports import StorePort
 from htas.profiler import accounts, shares
 from htas.profiler.accounts import Window
@@ -45,6 +48,8 @@ class Books(msgspec.Struct, frozen=True):
     """Read when somebody asks for whom: a year of them is large."""
     now: float
     window: Window
+    pinned: Mapping[str, Pinned] = {}
+    """What each namespace pinned to machines in the newest recorded cycle."""
 
     def sums(self, by: CostBy) -> Mapping[str, int]:
         """Price × billed seconds by a key; they add up to the total exactly."""
@@ -67,13 +72,16 @@ def books_of(loaded: Loaded, window: Window) -> Books:
     with reading_store(loaded) as store:
         bills = store.bills(window.since - rounding_s)
         present = _present(store, bills) if loaded.sandbox is not None else time.time()
+        newest = store.cycles(limit=1)
+    seen = newest[0].snapshot if newest else None
+    pinned = pins.by_namespace(seen.cluster, loaded.policy, seen.taken_at) if seen is not None else {}
 
     @cache
     def stays() -> Sequence[Run]:
         with reading_store(loaded) as store:
             return _runs(store, window, present)
 
-    return Books(catalogue, bills, stays, present, window)
+    return Books(catalogue, bills, stays, present, window, pinned)
 
 
 def _present(store: StorePort, bills: Sequence[Bill]) -> float:
@@ -113,10 +121,33 @@ def cost_view(books: Books, by: CostBy, against: str | None) -> RenderableType:
     view.add_row("total", str(bill_amount(whole)), "", style="bold")
     count = sum(bill.ended_at is None for bill in books.bills)
     per_hour = price_text(accounts.nanos_per_hour(books.bills))
-    told = f"{count} machines run now, at {per_hour} {catalogue.currency}/h"
+    told = f"{counted(count, 'machine')} {'runs' if count == 1 else 'run'} now, at {per_hour} {catalogue.currency}/h"
     if against is not None:
         told += f"\n{_savings(books, against)}"
-    return Group(view, Text(told, style="dim"))
+    parts: list[RenderableType] = [view, Text(told, style="dim")]
+    if by is CostBy.NAMESPACE and books.pinned:
+        parts.append(_pinned_view(books))
+    elif books.pinned:
+        parts.append(Text(_pinned_line(books), style="dim"))
+    return Group(*parts)
+
+
+def _pinned_line(books: Books) -> str:
+    found = books.pinned.values()
+    who = f"{counted(sum(each.pods for each in found), 'pod')} of {counted(len(found), 'namespace')}"
+    price = f"{price_text(sum(each.nanos for each in found))} {books.catalogue.currency}/h"
+    return f"{who} are pinned, for {price}: see --by namespace"
+
+
+def _pinned_view(books: Books) -> RenderableType:
+    """Who keeps pods where they are, and for how much an hour of the machines they are on."""
+    view = table("pinned by", "pods", f"{books.catalogue.currency}/h", "for", "passed over")
+    for column in view.columns[1:]:
+        column.justify = "right"
+    for name, each in books.pinned.items():
+        since = age(max(0.0, books.now - each.since)) if each.pods else ""
+        view.add_row(name, str(each.pods), price_text(each.nanos), since, str(each.passed_over or ""))
+    return view
 
 
 class CostLine(msgspec.Struct, frozen=True):

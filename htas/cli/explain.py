@@ -123,6 +123,8 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     if pod.is_daemon or pod.is_mirror:
         yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
         return
+    if pod.passed_over:
+        yield f"may be disturbed though it says otherwise: {pod.passed_over}"
     found = of_pods([pod], node, snapshot, policy)
     yield from (f"may not be moved: {rule}: {words}" for _, rule, words in found)
     if not found:

@@ -17,8 +17,10 @@ from htas.daemon.stores import has_store, reading_store
 from htas.daemon.wiring import sandbox_daemon
 from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
+from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
 from htas.planning.edge.present import empty_groups
+from htas.planning.namespaces import pins
 from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
@@ -34,7 +36,15 @@ def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool)
     snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
+    snapshot = _with_pins_that_count(snapshot, loaded.policy)
     return _steady(snapshot) if steady else snapshot
+
+
+def _with_pins_that_count(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnapshot:
+    """As the daemon observes it: pins beyond their namespace's limits are passed over, and told."""
+    view = pins.within_limits(snapshot.cluster, policy, snapshot.taken_at)
+    _warn(view.problems[len(snapshot.cluster.problems) :])
+    return msgspec.structs.replace(snapshot, cluster=view)
 
 
 def _live(loaded: Loaded) -> ClusterSnapshot:

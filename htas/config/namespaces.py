@@ -1,4 +1,4 @@
-"""What namespaces may have of the machines that are bought."""
+"""What namespaces may have of the machines that are bought, and pin on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from htas.config.values import Millicores, Nanos, Section, Text
+from htas.config.values import Count, Millicores, Nanos, Seconds, Section, Text
 from htas.model.policy import NamespaceLimit
 
 _PATTERN = re.compile(r"[a-z0-9*?]([-a-z0-9*?]*[a-z0-9*?])?")
@@ -24,6 +24,18 @@ class NamespaceLimitSetting(Section):
         default=None, description="Price an hour that each may have. null: no bound."
     )
 
+    max_pins: Count | None = Field(
+        default=None,
+        description="Running pods that each may keep where they are by annotations (do-not-disrupt, safe-to-evict, "
+        "migrate), for want of a controller or by data on the node. Beyond it the oldest count. null: any number.",
+    )
+    max_pinned_price_per_hour: Nanos | None = Field(
+        default=None, description="What such pods may be charged of their machines an hour. null: no bound."
+    )
+    pinned_for: Seconds | None = Field(
+        default=None, description="How long after its start a pod may stay so. null: for ever."
+    )
+
     @field_validator("names")
     @classmethod
     def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -34,9 +46,18 @@ class NamespaceLimitSetting(Section):
 
     @model_validator(mode="after")
     def _bounds_something(self) -> Self:
-        if self.max_cpu is None and self.max_price_per_hour is None:
-            raise ValueError("bounds nothing; write maxCpu or maxPricePerHour")
+        limit = self.model()
+        if not limit.limits_machines and not limit.limits_pins:
+            keys = "maxCpu, maxPricePerHour, maxPins, maxPinnedPricePerHour or pinnedFor"
+            raise ValueError(f"bounds nothing; write {keys}")
         return self
 
     def model(self) -> NamespaceLimit:
-        return NamespaceLimit(self.names, self.max_cpu, self.max_price_per_hour)
+        return NamespaceLimit(
+            self.names,
+            self.max_cpu,
+            self.max_price_per_hour,
+            self.max_pins,
+            self.max_pinned_price_per_hour,
+            self.pinned_for,
+        )

@@ -113,7 +113,7 @@ class Configuration(Section):
     limits: LimitsSetting = Field(default=LimitsSetting(), description="Over all groups.")
     namespaces: tuple[NamespaceLimitSetting, ...] = Field(
         default=(),
-        description="What namespaces may have of the machines that are bought; others have no bound of theirs.",
+        description="What namespaces may have of the machines that are bought, and pin on them; others have no bound.",
     )
     scheduling: SchedulingSetting = Field(
         default=SchedulingSetting(),

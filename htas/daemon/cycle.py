@@ -36,8 +36,9 @@ from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Outcome, Run
-from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
 from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError, TransientError
@@ -254,9 +255,13 @@ class Daemon:
             except HTASError:
                 self._is_overtaken.set()  # in the next cycle, then
                 raise
-        view, cloud = self.ports.cluster.observe(), self._look_at_the_cloud()
+        view, cloud = self._look_at_the_cluster(), self._look_at_the_cloud()
         outcomes = overtaken + (self._machines.reconcile(view, cloud.instances) if not cloud.problem else [])
         return outcomes + self._draining.advance(view, cloud.instances, can_release=not cloud.problem)
+
+    def _look_at_the_cluster(self) -> ClusterView:
+        """What the cluster shows, with the pins that count: those within the limits of their namespaces."""
+        return pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
 
     def _look_at_the_cloud(self) -> Cloud:
         """What the cloud shows; while it does not answer, what it showed last: work is placed all the same."""
@@ -275,7 +280,7 @@ class Daemon:
         self._generation += 1
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
-        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), ports.cluster.observe()
+        business, cloud, view = self._journal.business(), self._look_at_the_cloud(), self._look_at_the_cluster()
         view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
         claims = business.claims
         if self._journal.problem:

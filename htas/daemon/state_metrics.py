@@ -16,6 +16,7 @@ from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
 from htas.model.policy import Limits, Policy
+from htas.planning.namespaces import pins
 from htas.ports import HTASError
 
 NO_GROUP = "none"
@@ -45,6 +46,7 @@ class StateCollector(Collector):
         if self.policy is not None:
             yield from _limits(self.policy())
             yield from edge_metrics(result.snapshot.cluster, self.policy())
+            yield from _pinned(result, self.policy())
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
 
@@ -87,6 +89,19 @@ def _work(result: CycleResult) -> Iterator[Metric]:
         [],
         [((), problems)],
     )
+
+
+def _pinned(result: CycleResult, policy: Policy) -> Iterator[Metric]:
+    snapshot = result.snapshot
+    found = pins.by_namespace(snapshot.cluster, policy, snapshot.taken_at)
+    labels = ["namespace"]
+    pods = [((name,), float(each.pods)) for name, each in found.items()]
+    yield _gauge("htas_pinned_pods", "Running pods that stay where they are by what they say.", labels, pods)
+    prices = [((name,), each.nanos / NANOS) for name, each in found.items()]
+    what = "What such pods are charged of bought machines an hour, in the currency of htas_cost_total."
+    yield _gauge("htas_pinned_price_per_hour", what, labels, prices)
+    over = [((name,), float(each.passed_over)) for name, each in found.items()]
+    yield _gauge("htas_passed_over_pins", "Such pods beyond their namespace's limits.", labels, over)
 
 
 def _machines(result: CycleResult) -> Iterator[Metric]:

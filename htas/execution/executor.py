@@ -17,6 +17,7 @@ from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotYetError
 
 
@@ -72,7 +73,7 @@ class Executor:
 
     def _drain(self, plan: Plan) -> list[Outcome]:
         try:
-            view = self._ports.cluster.observe()
+            view = pins.within_limits(self._ports.cluster.observe(), self._draining.policy, self._ports.clock.now())
         except HTASError as error:
             return [Outcome("drain", item.node, OutcomeStatus.DROPPED, str(error)) for item in plan.remove]
         return [

@@ -24,6 +24,7 @@ from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.disturbing import Disturbing
+from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotFoundError
 
 PATIENCE_S = 30.0
@@ -46,7 +47,7 @@ class Preempting:
         if not plan.preempt:
             return []
         try:
-            view = self.ports.cluster.observe()
+            view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
         except HTASError as error:
             return [Outcome("preempt", item.pod, OutcomeStatus.DROPPED, str(error)) for item in plan.preempt]
         round_ = _Round(view, snapshot, self.policy, self.ports.clock.now(), plan)

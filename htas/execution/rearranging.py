@@ -30,6 +30,7 @@ from htas.model.rearrangement import OpenRearrangement, Rearrangement, Rearrange
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.namespaces import pins
 from htas.planning.rearrangement.carrying import begun, carried_on, detoured
 from htas.planning.rearrangement.slots import progress
 from htas.planning.rearrangement.validity import LOST, Refusal
@@ -77,7 +78,7 @@ class Rearranging:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = self.ports.cluster.observe()
+            view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
             return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
@@ -98,7 +99,7 @@ class Rearranging:
         if opened is None:
             return [outcome]
         try:
-            view = self.ports.cluster.observe()
+            view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]

@@ -15,6 +15,7 @@ from htas.model.policy import NamespaceLimit, Policy
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.namespaces import pins
 from htas.planning.planner import plan
 from tests.builders import NOW
 from tests.laws.strategies import policies, snapshots
@@ -73,3 +74,22 @@ def test_no_plan_gives_a_namespace_more_than_its_limit(snapshot: ClusterSnapshot
 def test_a_limit_that_nobody_reaches_changes_nothing(snapshot: ClusterSnapshot, policy: Policy) -> None:
     limited = msgspec.structs.replace(policy, namespaces=(NamespaceLimit(("*",), 10**9, 10**18),))
     assert plan(snapshot, limited, NOW) == plan(snapshot, policy, NOW)
+
+
+@Law
+@given(snapshots(), policies(), st.integers(0, 3), st.integers(0, 4000))
+def test_pins_are_passed_over_once_and_never_those_of_others(
+    snapshot: ClusterSnapshot, policy: Policy, most: int, pinned_for: int
+) -> None:
+    """Judged on the pods themselves: as many of the oldest as allowed are left as they are, others' all."""
+    limit = NamespaceLimit(("default",), max_pins=most, pinned_for_s=float(pinned_for))
+    limited = msgspec.structs.replace(policy, namespaces=(limit,))
+    before = pins.pins(snapshot.cluster, limited, NOW)
+    seen = pins.within_limits(snapshot.cluster, limited, NOW)
+    after = {pin.pod.uid for pin in pins.pins(seen, limited, NOW)}
+    mine = [pin for pin in before if pin.pod.namespace == "default" and NOW - pin.since <= pinned_for]
+    assert {pin.pod.uid for pin in mine[:most]} == {uid for uid in after if uid in {p.pod.uid for p in mine}}
+    assert {pin.pod.uid for pin in before if pin.pod.namespace != "default"} <= after
+    assert pins.within_limits(seen, limited, NOW) == seen
+    unlimited = msgspec.structs.replace(policy, namespaces=(NamespaceLimit(("*",), 1000),))
+    assert pins.within_limits(snapshot.cluster, unlimited, NOW) is snapshot.cluster

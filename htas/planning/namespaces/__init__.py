@@ -1,1 +1,1 @@
-"""What each namespace may take of the machines that are bought: who is charged what, and whom a limit holds back."""
+"""What each namespace may take of the machines that are bought and pin on them: who is charged, whom a limit holds."""

@@ -95,13 +95,15 @@ def exceeds(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy) -> 
 
 def _queues(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, list[Pod]]:
     """Waiting pods of each namespace that has a limit, in the order in which it may use it up."""
-    if not policy.namespaces:  # as in most clusters: 50,000 pods are not looked at for nobody
-        return {}
+    if not any(limit.limits_machines for limit in policy.namespaces):
+        return {}  # as in most clusters: 50,000 pods are not looked at for nobody
     queues: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.cluster.pods:
         waits = pod.node is None and not pod.is_terminating and pod.uid not in snapshot.expected_binds
-        if waits and is_charged(pod) and not pod.gates and policy.limit_of(pod.namespace) is not None:
-            queues[pod.namespace].append(pod)
+        if waits and is_charged(pod) and not pod.gates:
+            limit = policy.limit_of(pod.namespace)
+            if limit is not None and limit.limits_machines:
+                queues[pod.namespace].append(pod)
     for pods in queues.values():
         pods.sort(key=lambda pod: (-pod.priority, pod.created_at, pod.key))
     return dict(queues)

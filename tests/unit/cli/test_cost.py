@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from io import StringIO
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.cli.cost import _runs
+from htas.cli.cost import Books, _runs, cost_view
+from htas.cli.forms import CostBy
 from htas.model.nodes import CLAIM_LABEL
 from htas.model.plan import Plan
-from htas.model.record import CycleRecord
+from htas.model.record import Bill, CycleRecord
+from htas.planning.namespaces.pins import Pinned
 from htas.profiler.accounts import ALWAYS, Window
 from htas.profiler.stays import stay_of
-from tests.builders import NOW, make_job, make_node, make_snapshot, running
+from tests.builders import NOW, make_flavour, make_job, make_node, make_policy, make_snapshot, running
 
 NODE = make_node("a", labels={CLAIM_LABEL: "a"})
 JOB, OTHER = running(make_job("j", 100), "a", 30), running(make_job("other", 100), "a", 10)
@@ -39,3 +43,39 @@ def test_stays_within_a_window(window: Window, ended: float | None, want: list[t
     found = sorted(_runs(store, window, NOW + 500), key=lambda run: run.pod)
     assert [(run.pod, run.came_at - NOW, run.ended_at - NOW) for run in found] == want
     store.close()
+
+
+def books(pinned: dict[str, Pinned]) -> Books:
+    flavour = make_flavour("big", "8", "32Gi", "0.40")
+    bill = Bill("c", "any", "big", flavour.nanos_per_hour, NOW - 3600)
+    run = msgspec.structs.replace(stay_of(JOB, NODE, NOW), came_at=NOW - 3600, ended_at=NOW, claim="c")
+    return Books(make_policy(flavours=[flavour]).catalogue, [bill], lambda: [run], NOW, ALWAYS, pinned)
+
+
+def told(pinned: dict[str, Pinned], by: CostBy) -> list[str]:
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(cost_view(books(pinned), by, None))
+    return console.export_text().splitlines()
+
+
+def test_who_pins_pods_and_for_how_much_is_told() -> None:
+    pinned = {
+        "ml": Pinned(3, 250_000_000, NOW - 7200, 2),
+        "shop": Pinned(1, 0, NOW - 60, 0),
+        "web": Pinned(0, 0, NOW, 4),
+    }
+    lines = told(pinned, CostBy.NAMESPACE)
+    rows = [line.split() for line in lines[-3:]]
+    assert rows == [
+        ["ml", "3", "0.25", "2h", "2"],
+        [
+            "shop",
+            "1",
+            "0.00",
+            "60s",
+        ],
+        ["web", "0", "0.00", "4"],
+    ]
+    (short,) = told(pinned, CostBy.FLAVOUR)[-1:]
+    assert short == "4 pods of 3 namespaces are pinned, for 0.25 USD/h: see --by namespace"
+    assert not [line for line in told({}, CostBy.NAMESPACE) if "pinned" in line]
