@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from htas.model.constraints import HostPort, PodAffinityTerm, SpreadConstraint
+from htas.model.constraints import PodAffinityTerm, SpreadConstraint
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator
 from htas.planning.classes import PodClass
+from htas.planning.namespace_index import NamespaceIndex
+from htas.planning.ports_taken import PortsTaken
 
 Counts = NDArray[np.int64]
 Ids = tuple[int, ...]
@@ -86,7 +88,7 @@ class Tallies:
     """Counts by node row; rows grow with the node table. Watches are registered first, then pods are counted."""
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
-        self._namespaces = namespaces
+        self._namespaces = NamespaceIndex(namespaces)
         self.watches: dict[Watch, int] = {}
         self.repulsions: dict[Repulsion, int] = {}
         self._watches: list[Watch] = []
@@ -99,7 +101,7 @@ class Tallies:
         """Carriers of many repulsions of one topology key."""
         self._sums_of: dict[Ids, tuple[tuple[str, int], ...]] = {}
         self._sums_with: dict[int, list[int]] = {}
-        self.ports: dict[HostPort, Counts] = {}
+        self.ports = PortsTaken()
         self.claims_on: dict[int, Counter[str]] = {}
         """Users by claim on rows that have any; entries that fall to zero go away."""
         self.claims_per_row: Counts = np.zeros(0, dtype=np.int64)
@@ -140,8 +142,8 @@ class Tallies:
             return Scope(frozenset(term.namespaces), term.selector)
         if not term.namespace_selector.requirements:
             return Scope(EVERY_NAMESPACE, term.selector)
-        selected = {name for name, labels in self._namespaces.items() if term.namespace_selector.matches(labels)}
-        return Scope(frozenset(selected.union(term.namespaces)), term.selector)
+        chosen = self._namespaces.chosen(term.namespace_selector)
+        return Scope(chosen.union(term.namespaces) if term.namespaces else chosen, term.selector)
 
     def spread_watch(self, namespace: str, spread: SpreadConstraint) -> Watch:
         return Watch((Scope(frozenset({namespace}), spread.selector),), counts_terminating=False)
@@ -214,7 +216,7 @@ class Tallies:
         self.watched = [_grown(counts, rows) for counts in self.watched]
         self.held = [_grown(counts, rows) for counts in self.held]
         self._sums = [_grown(counts, rows) for counts in self._sums]
-        self.ports = {port: _grown(counts, rows) for port, counts in self.ports.items()}
+        self.ports.grow(rows)
         self.claims_per_row = _grown(self.claims_per_row, rows)
         self._rows = rows
 
@@ -228,10 +230,7 @@ class Tallies:
                 self._sums[number][row] += count
         constraints = cls.constraints
         for port in constraints.host_ports:
-            taken = self.ports.get(port)
-            if taken is None:
-                taken = self.ports[port] = np.zeros(self._rows, dtype=np.int64)
-            taken[row] += count
+            self.ports.add(port, row, count)
         if constraints.claims:
             self._use_claims([f"{cls.namespace}/{name}" for name in constraints.claims], row, count)
 

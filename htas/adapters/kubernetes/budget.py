@@ -18,7 +18,7 @@ MOST = {
     "tolerations": 500,
     "topology spread constraints": 20,
     "terms of pod affinity and anti-affinity": 100,
-    "requirements of node selector and affinity": 500,
+    "requirements of node selector and affinity": 200,
     "values in affinity and selectors": 10_000,
     "volume claims": 500,
 }

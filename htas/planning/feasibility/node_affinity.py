@@ -69,7 +69,9 @@ def any_term(table: NodeTable, terms: Iterable[NodeSelectorTerm], rows: slice) -
     """Rows that some term accepts; an empty term accepts none, nor one with an expression that cannot be read."""
     ok = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for term in terms:
-        if not (term.expressions or term.fields) or not all(each.is_valid for each in term.expressions):
+        if not (term.expressions or term.fields) or _is_dead(table, term):
+            continue
+        if not all(each.is_valid for each in term.expressions):
             continue
         met = np.ones_like(ok)
         for requirement in term.expressions:
@@ -78,6 +80,19 @@ def any_term(table: NodeTable, terms: Iterable[NodeSelectorTerm], rows: slice) -
             met &= _field_meets(table, requirement, rows)
         ok |= met
     return ok
+
+
+def _is_dead(table: NodeTable, term: NodeSelectorTerm) -> bool:
+    """Whether no node has one of the values that a term asks for: of 500 such terms none is worth an array."""
+    for requirement in term.expressions:
+        if requirement.operator is Operator.IN:
+            there = table.label(requirement.key).index
+            for value in requirement.values:
+                if value in there:
+                    break
+            else:
+                return True
+    return False
 
 
 def label_meets(table: NodeTable, requirement: Requirement, rows: slice) -> Bools:

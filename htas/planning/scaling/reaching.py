@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from htas.model.constraints import NodeSelectorTerm
 from htas.model.nodes import HOSTNAME_LABEL
+from htas.model.selectors import Operator
 from htas.planning.classes import PodClass
 from htas.planning.feasibility.volumes import Reach, reaches
 from htas.planning.feasibility.world import VolumeIndex
@@ -16,10 +17,21 @@ MOST_TOLD = 4
 
 def out_of_reach(volumes: VolumeIndex, cls: PodClass, machines: Sequence[Mapping[str, str]]) -> str | None:
     """The first of a class's volumes that none of the machines (by their labels) would reach; None: all are."""
+    borne: dict[str, set[str]] = {}
+    for labels in machines:
+        for key, value in labels.items():
+            borne.setdefault(key, set()).add(value)
     for reach in reaches(volumes, cls.namespace, cls.constraints.claims):
-        if not any(_holds(term, labels) for term in reach.terms for labels in machines):
+        terms = [term for term in reach.terms if _may_hold(term, borne)]
+        if not any(_holds(term, labels) for term in terms for labels in machines):
             return _told(reach, machines)
     return None
+
+
+def _may_hold(term: NodeSelectorTerm, borne: Mapping[str, set[str]]) -> bool:
+    """Whether every value that a term asks for is borne by some machine, if not by the same: mostly none is."""
+    asked = (each for each in term.expressions if each.operator is Operator.IN)
+    return all(any(value in borne.get(each.key, ()) for value in each.values) for each in asked)
 
 
 def _holds(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:

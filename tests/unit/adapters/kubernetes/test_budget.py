@@ -76,7 +76,7 @@ def test_a_node_named_in_a_pod_is_no_way_around_the_bounds(what: str) -> None:
 def test_node_selectors_alone_are_counted() -> None:
     selecting = Constraints(node_selector=tuple((f"k{i}", "v") for i in range(501)))
     refused = within_budget(selecting, is_placed=False, has_started=False).unsupported
-    assert refused == ("501 requirements of node selector and affinity, more than 500",)
+    assert refused == ("501 requirements of node selector and affinity, more than 200",)
 
 
 @pytest.mark.parametrize("started", [True, False])
