@@ -101,7 +101,10 @@ def optimize(
     config: Config = None,
     dump: Dump = None,
     budget: Annotated[str | None, typer.Option("--budget", help="Time for the search, such as 10s.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", help="Threads of the search.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="decomposition, cp-sat or portfolio; else that of the configuration.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="Threads of the constraint solver.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="Another order of search.")] = 0,
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print what was found.")] = Form.TABLE,
     at: At = None,
@@ -113,7 +116,7 @@ def optimize(
     with told():
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
-        found, took_s = optimum.search(loaded, snapshot, budget, workers, seed)
+        found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
     match form:
         case Form.TABLE:
             stdout.print(optimum.optimum_view(found, took_s, snapshot))

@@ -16,6 +16,7 @@ from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
 from htas.model.plan_document import API_VERSION, instant_text
+from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.snapshot import ClusterSnapshot
@@ -30,12 +31,14 @@ SAID = {
 
 
 def search(
-    loaded: Loaded, snapshot: ClusterSnapshot, budget: str | None, workers: int | None, seed: int
+    loaded: Loaded, snapshot: ClusterSnapshot, budget: str | None, engine: str | None, workers: int | None, seed: int
 ) -> tuple[Rearrangement, float]:
     """What the optimiser finds, and how long it took, in seconds; raises InputError where an option makes no sense."""
     allowed = budget_of(loaded.policy, seed)
     if budget is not None:
         allowed = msgspec.structs.replace(allowed, seconds=_seconds(budget))
+    if engine is not None:
+        allowed = msgspec.structs.replace(allowed, engine=_engine(engine))
     if workers is not None:
         allowed = msgspec.structs.replace(allowed, workers=_workers(workers))
     from htas.planning.priority import optimise  # the solver takes a second to load
@@ -53,6 +56,12 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= LONGEST_S:
         raise InputError(f"--budget: {text} is not above 0s and at most {LONGEST_S / 60:g}m; write one such as 10s")
     return seconds
+
+
+def _engine(name: str) -> Engine:
+    if name not in tuple(Engine):
+        raise InputError(f"--engine: {name!r} is none; write {', '.join(Engine)}")
+    return Engine(name)
 
 
 def _workers(workers: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, ValidationInfo, field_validator
 
 from htas.config.values import Count, Real, Seconds, Section
-from htas.model.policy import Fallback, FallbackMode, NewPods, Promises
+from htas.model.policy import Engine, Fallback, FallbackMode, NewPods, Promises
 
 MOST_WORKERS = 64
 
@@ -35,7 +35,14 @@ class FallbackSetting(Section):
         le=1,
         description="The part of the budget divided among priorities; 0.8. The rest goes to those that need it.",
     )
-    workers: Count = Field(default=2, ge=1, le=MOST_WORKERS, description="Threads of a search; 2, as many as cores.")
+    engine: Engine = Field(
+        default=Engine.DECOMPOSITION,
+        description="How is searched. decomposition: exchanges of pods and node patterns; cp-sat: a constraint solver; "
+        "portfolio: the first, and what it does not prove by the second.",
+    )
+    workers: Count = Field(
+        default=2, ge=1, le=MOST_WORKERS, description="Threads of the constraint solver; 2, as many as cores."
+    )
     pause: Seconds = Field(default=60.0, description="Between two searches; 60s. 0s: one follows the other.")
     new_pods: NewPods = Field(
         default=NewPods.PLAN_AROUND,
@@ -61,6 +68,7 @@ class FallbackSetting(Section):
             after_s=self.after,
             budget_s=self.budget,
             share=self.share,
+            engine=self.engine,
             workers=self.workers,
             pause_s=self.pause,
             new_pods=self.new_pods,

@@ -52,7 +52,7 @@ def budget_of(policy: Policy, seed: int = 0) -> Budget:
     from htas.planning.priority.budget import Budget
 
     fallback = policy.fallback
-    return Budget(fallback.budget_s, fallback.workers, seed, fallback.share)
+    return Budget(fallback.budget_s, fallback.workers, seed, fallback.share, fallback.engine)
 
 
 class Optimizer(Protocol):

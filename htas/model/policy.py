@@ -286,6 +286,14 @@ class NewPods(StrEnum):
     WAIT = "wait"
 
 
+class Engine(StrEnum):
+    """How the optimiser searches."""
+
+    CP_SAT = "cp-sat"
+    DECOMPOSITION = "decomposition"
+    PORTFOLIO = "portfolio"
+
+
 class Fallback(msgspec.Struct, frozen=True):
     """When nothing can be bought: preemption for one pod, the optimiser for the set."""
 
@@ -298,11 +306,13 @@ class Fallback(msgspec.Struct, frozen=True):
     share: float = 0.8
     """α: the part of the budget divided among the tiers; what is left over goes to those that need it."""
     workers: int = 2
+    """Threads of CP-SAT; the decomposition has one."""
     pause_s: float = 60.0
     """Between the ends of one search and the beginning of the next."""
     new_pods: NewPods = NewPods.PLAN_AROUND
     patience_s: float = 300.0
     """How long a pod waits for a cloud that is away or backed off from, before anything is done at others' cost."""
+    engine: Engine = Engine.DECOMPOSITION
 
 
 def grace_of(pod: Pod, group: NodeGroup | None) -> float:

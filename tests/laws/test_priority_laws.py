@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
+from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.opening import open_simulation
@@ -35,6 +36,7 @@ from tests.unit.planning.feasibility import reference
 LAWS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 POLICY = make_policy()
 DETERMINISTIC = Budget(seconds=2.0, workers=1, is_deterministic=True)
+ENGINES = st.sampled_from([msgspec.structs.replace(DETERMINISTIC, engine=engine) for engine in Engine])
 
 
 def optimised(snapshot: ClusterSnapshot, policy: Any = POLICY, search: Budget = DETERMINISTIC) -> Rearrangement:
@@ -89,12 +91,12 @@ def best_by_trying_all(problem: Problem) -> tuple[int, ...]:
 
 
 @LAWS
-@given(tiny())
+@given(tiny(), ENGINES)
 def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_staying(
-    snapshot: ClusterSnapshot,
+    snapshot: ClusterSnapshot, search: Budget
 ) -> None:
     problem = problem_of(snapshot)
-    found = optimised(snapshot)
+    found = optimised(snapshot, search=search)
     best = best_by_trying_all(problem)
     settled = np.cumsum([placed for _, placed in problem.settled])
     placed = np.cumsum([tier.placed_after for tier in found.tiers]) - settled
@@ -104,9 +106,11 @@ def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_
 
 
 @LAWS
-@given(snapshots(), policies())
-def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(snapshot: ClusterSnapshot, policy: Any) -> None:
-    found = optimised(snapshot, policy)
+@given(snapshots(), policies(), ENGINES)
+def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(
+    snapshot: ClusterSnapshot, policy: Any, search: Budget
+) -> None:
+    found = optimised(snapshot, policy, search)
     before = [tier.placed_before for tier in found.tiers]
     after = [tier.placed_after for tier in found.tiers]
     assert after >= before
@@ -115,10 +119,10 @@ def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(snapshot: Cl
 
 
 @LAWS
-@given(snapshots(), policies())
-def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: Any) -> None:
+@given(snapshots(), policies(), ENGINES)
+def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
     placed = 0
-    for tier in optimised(snapshot, policy).tiers:
+    for tier in optimised(snapshot, policy, search).tiers:
         placed += tier.placed_after
         assert placed <= tier.placed_bound
         assert tier.stays <= tier.stays_bound
@@ -126,9 +130,9 @@ def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: 
 
 
 @LAWS
-@given(snapshots(), policies())
-def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot, policy: Any) -> None:
-    found = optimised(snapshot, policy)
+@given(snapshots(), policies(), ENGINES)
+def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
+    found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     gone = {shift.pod for shift in found.shifts}
     placed = [pod for pod in snapshot.cluster.pods if pod.node is not None and pod.key not in gone]
@@ -151,9 +155,9 @@ def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot
 
 
 @LAWS
-@given(snapshots(), policies())
-def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any) -> None:
-    found = optimised(snapshot, policy)
+@given(snapshots(), policies(), ENGINES)
+def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
+    found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     for disruption_budget in snapshot.cluster.budgets:
         disrupted = [shift for shift in found.shifts if disruption_budget.covers(pods[shift.pod])]
@@ -161,16 +165,18 @@ def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any) -> None:
 
 
 @LAWS
-@given(snapshots(), policies(), st.integers(0, 3))
-def test_the_same_seed_gives_the_same_answer(snapshot: ClusterSnapshot, policy: Any, seed: int) -> None:
-    search = msgspec.structs.replace(DETERMINISTIC, seed=seed)
+@given(snapshots(), policies(), ENGINES, st.integers(0, 3))
+def test_the_same_seed_gives_the_same_answer(snapshot: ClusterSnapshot, policy: Any, search: Budget, seed: int) -> None:
+    search = msgspec.structs.replace(search, seed=seed)
     assert optimised(snapshot, policy, search) == optimised(snapshot, policy, search)
 
 
 @LAWS
-@given(tiny())
-def test_a_service_that_has_not_opted_in_leaves_only_for_more_important_work(snapshot: ClusterSnapshot) -> None:
-    found = optimised(snapshot)
+@given(tiny(), ENGINES)
+def test_a_service_that_has_not_opted_in_leaves_only_for_more_important_work(
+    snapshot: ClusterSnapshot, search: Budget
+) -> None:
+    found = optimised(snapshot, search=search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     arrivals = [(seat.node, pods[seat.pod].priority) for seat in found.seats]
     arrivals += [(shift.target, pods[shift.pod].priority) for shift in found.shifts if shift.target is not None]

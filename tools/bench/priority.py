@@ -1,4 +1,4 @@
-"""The document's evaluation of its optimiser, by its formulation and ours in the same run, and cases of scale.
+"""The document's evaluation of its optimiser, by its formulation and our engines in the same run, and cases of scale.
 
 The grid: 4, 8, 16, 32 identical nodes × 4, 8 pods a node × 1, 2, 4 priorities × 90, 95, 100, 105 % usage; instances
 in which the default scheduler leaves pods unplaced; 1, 10 and 20 s of wall clock, building included, two workers. An
@@ -24,7 +24,7 @@ from time import perf_counter, process_time
 from rich.progress import track
 
 from htas.model.flavours import Catalogue
-from htas.model.policy import NodeGroup, Policy
+from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
 from htas.planning.priority import Budget, optimise
 from tools.bench.priority_document import Document
@@ -33,12 +33,13 @@ from tools.bench.priority_report import report
 
 POLICY = Policy("bench", Catalogue(()), (NodeGroup("any"),))
 WORKERS = 2
-FORMULATIONS = "document", "htas"
+FORMULATIONS = "document", *Engine
+"""The document's model as it states it, and the three engines of `fallback.engine`."""
 SCALE = [Cell(nodes, 8, 4, usage) for nodes in (200, 500, 1000) for usage in (0.95, 1.00, 1.05)]
 
 
 def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wall") -> dict[str, object]:
-    """One answer, as it is written to the file. By `clock` cpu ours may use so many seconds of processor time."""
+    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time."""
     before = by_tier(instance, instance.node_of)
     began, began_cpu = perf_counter(), process_time()
     if formulation == "document":
@@ -48,7 +49,7 @@ def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wa
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
     else:
         elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
-        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, WORKERS), elapsed)
+        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, WORKERS, engine=Engine(formulation)), elapsed)
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
         placed = tuple(tier.placed_after for tier in found.tiers)
         placing = all(tier.is_placing_proven for tier in found.tiers)
@@ -155,10 +156,10 @@ def read(path: Path) -> Iterator[dict[str, object]]:
         yield from (json.loads(text) for text in path.read_text().splitlines() if text)
 
 
-def scale_case(nodes: int, usage: float, seconds: float) -> None:
+def scale_case(nodes: int, usage: float, seconds: float, engine: str) -> None:
     """One large cluster, in this process: its memory is the process's peak."""
     instance = generate(Cell(nodes, 8, 4, usage), 1)
-    answer = solve("htas", instance, seconds)
+    answer = solve(engine, instance, seconds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{nodes:>6} {usage:>6.0%} {answer['seconds']:>8} {answer['cpu_seconds']:>8} {peak:>8.0f} "
@@ -175,7 +176,7 @@ def scale(arguments: Namespace) -> None:
     sys.stdout.flush()
     for cell in SCALE:
         command = [sys.executable, "-m", "tools.bench.priority", "scale-case", str(cell.nodes), str(cell.usage)]
-        subprocess.run([*command, str(arguments.seconds)], check=True)
+        subprocess.run([*command, str(arguments.seconds), arguments.engine], check=True)
 
 
 def numbers(text: str) -> list[float]:
@@ -196,11 +197,14 @@ def main() -> None:
     command.add_argument("--usages", type=numbers, default=[0.90, 0.95, 1.00, 1.05])
     command.add_argument("--formulations", type=lambda text: text.split(","), default=list(FORMULATIONS))
     command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
-    commands.add_parser("scale").add_argument("--seconds", type=float, default=9.0)
+    command = commands.add_parser("scale")
+    command.add_argument("--seconds", type=float, default=9.0)
+    command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
     case = commands.add_parser("scale-case")
     case.add_argument("nodes", type=int)
     case.add_argument("usage", type=float)
     case.add_argument("seconds", type=float)
+    case.add_argument("engine")
     arguments = parser.parse_args()
     match arguments.command:
         case "run":
@@ -210,7 +214,7 @@ def main() -> None:
         case "scale":
             scale(arguments)
         case _:
-            scale_case(arguments.nodes, arguments.usage, arguments.seconds)
+            scale_case(arguments.nodes, arguments.usage, arguments.seconds, arguments.engine)
 
 
 if __name__ == "__main__":

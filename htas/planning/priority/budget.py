@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from htas.model.policy import Engine
+
 
 class Budget(msgspec.Struct, frozen=True):
     """What one search may use. `seconds` is T and `share` is α of the document's get_timeout.
@@ -18,6 +20,7 @@ class Budget(msgspec.Struct, frozen=True):
     workers: int = 2
     seed: int = 0
     share: float = 0.8
+    engine: Engine = Engine.DECOMPOSITION
     is_deterministic: bool = False
 
     def __post_init__(self) -> None:
@@ -54,23 +57,19 @@ class Clock:
         return None if self.budget.is_deterministic else self.left(deadline)
 
 
-_STAYING = 0.25
-"""Of a tier's share, what its second stage has: what is not placed is worse than what moves."""
-
-
 class Shares:
-    """get_timeout of the document: α·T/tiers for each tier, and what is unused. Of a tier's share placing has 3/4.
+    """get_timeout of the document: α·T/tiers for each tier, and what is unused. `staying` is the second stage's part.
 
     A stage that ends early leaves its rest to those after it; the last one may use all that is left.
     """
 
-    def __init__(self, clock: Clock, tiers: int) -> None:
+    def __init__(self, clock: Clock, tiers: int, staying: float) -> None:
         budget = clock.budget
         self._clock = clock
         # What building the problem took, replaying the answer will take again: 1 s each on 1,000 nodes.
         self._end = max(0.0, budget.seconds - clock.now())
         share = budget.share * budget.seconds / max(tiers, 1)
-        self._reserved = [share * part for _ in range(tiers) for part in (_STAYING, 1 - _STAYING)]
+        self._reserved = [share * part for _ in range(tiers) for part in (staying, 1 - staying)]
 
     def deadline(self) -> float:
         """When the stage that begins now must end: what is reserved for the stages after it stays theirs."""

@@ -12,8 +12,9 @@ from htas.planning.opening import open_simulation
 from htas.planning.priority.budget import Budget, Clock
 from htas.planning.priority.build import build
 from htas.planning.priority.decode import Step, seats_after, steps_of, verified, written
+from htas.planning.priority.engines import ENGINES
 from htas.planning.priority.problem import Problem
-from htas.planning.priority.search import Reached, Search
+from htas.planning.priority.search import Reached
 
 
 def optimise(
@@ -26,7 +27,7 @@ def optimise(
     """
     opening = open_simulation(snapshot, policy, now)
     problem = build(opening, snapshot, policy, now)
-    search = Search(problem, Clock(budget, elapsed))
+    search = ENGINES[budget.engine](problem, Clock(budget, elapsed))
     search.run()
     wanted = steps_of(problem, opening, search.x)
     leaving = Leaving(snapshot.cluster, policy)

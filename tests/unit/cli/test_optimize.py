@@ -71,6 +71,13 @@ def test_what_is_gained_and_who_moves_is_told(config: Path, figure_1: Path) -> N
     assert lines[head + 1].split() == ["0", "3", "2", "3", "(+1)", "proven", "1", "1", "proven"]
 
 
+@pytest.mark.parametrize("engine", ["cp-sat", "decomposition", "portfolio"])
+def test_each_engine_finds_the_one_move(config: Path, figure_1: Path, engine: str) -> None:
+    result = htas_says("optimize", "--config", config, "--from", figure_1, "--engine", engine)
+    assert result.exit_code == 0, result.stderr
+    assert "1 waiting pod placed by moving 1 and evicting 0" in result.stdout
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_scripts_have_it_as_data(config: Path, figure_1: Path, form: str) -> None:
     result = htas_says("optimize", "--config", config, "--from", figure_1, "-o", form, "--budget", "5s", "--seed", 3)
@@ -90,6 +97,7 @@ def test_scripts_have_it_as_data(config: Path, figure_1: Path, form: str) -> Non
         ("--budget", "0", "--budget: '0' has no unit; write it with ms, s, m, h or d, such as 0s"),
         ("--budget", "soon", "--budget: 'soon' is not a duration"),
         ("--budget", "2h", "--budget: 2h is not above 0s and at most 60m"),
+        ("--engine", "luck", "--engine: 'luck' is none; write cp-sat, decomposition, portfolio"),
         ("--workers", "0", "--workers: 0 is not from 1 to 64; write one for each core it may use"),
         ("--workers", "65", "--workers: 65 is not from 1 to 64"),
         ("--seed", "-1", "--seed"),

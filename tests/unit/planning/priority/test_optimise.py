@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
-from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup
+from htas.model.policy import CleaningRules, Engine, MigrationMethod, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.planning.priority import Budget, optimise
 from tests.builders import (
@@ -27,8 +29,19 @@ from tests.builders import (
 OPTED_IN = {MAY_MIGRATE: "true"}
 
 
+CHOSEN = [Engine.DECOMPOSITION]
+"""The engine under test: each has to give every answer of this module."""
+
+
+@pytest.fixture(params=list(Engine), autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    CHOSEN.append(request.param)
+    yield request.param
+    CHOSEN.pop()
+
+
 def optimised(nodes: list[Node], pods: list[Pod], seconds: float = 5.0, **view: object) -> Rearrangement:
-    search = Budget(seconds, 1, is_deterministic=True)
+    search = Budget(seconds, 1, engine=CHOSEN[-1], is_deterministic=True)
     return optimise(make_snapshot(nodes, pods, **view), make_policy(), NOW, search, lambda: 0.0)
 
 

@@ -1,0 +1,68 @@
+"""Document 000's Figure 1 on the real API server: two nodes of 4 GB, 2 GB running on each, 3 GB wait, nothing to buy.
+
+One move makes room; `htas optimize` says so without touching anything, and the daemon then does it, by each engine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from htas.cli.main import app
+from htas.model.policy import Engine
+from tests.real.conftest import Tell
+from tests.real.harness import Cluster, Htas, Json, configuration, eventually
+from tests.real.test_rearranging import bind, ready_nodes
+from tests.real.work import deployment, node
+
+pytestmark = pytest.mark.timeout(120)
+
+NODES = ("left", "right")
+
+
+def where(cluster: Cluster) -> dict[str, str]:
+    """The node of each app's pod that runs and is not on its way out."""
+    found = {}
+    for item in cluster.pods():
+        is_up = any(c["type"] == "Ready" and c["status"] == "True" for c in item["status"].get("conditions", []))
+        if is_up and "deletionTimestamp" not in item["metadata"]:
+            found[item["metadata"]["labels"]["app"]] = item["spec"]["nodeName"]
+    return found
+
+
+def arranged_as_in_the_figure(cluster: Cluster) -> None:
+    for name in NODES:
+        cluster.create(node(name, "4", "4Gi"))
+    eventually(lambda: len(ready_nodes(cluster)) == len(NODES), 30, "the nodes are Ready")
+    for name, there in zip(("one", "two"), NODES, strict=True):
+        cluster.create(deployment(name, cpu="100m", memory="2Gi"))
+        (item,) = eventually(lambda name=name: cluster.pods(labelSelector=f"app={name}"), 30, f"{name} has its pod")
+        bind(cluster, item["metadata"]["name"], there)
+    eventually(lambda: len(where(cluster)) == len(NODES), 30, "both run")
+    cluster.create(deployment("three", cpu="100m", memory="3Gi"))
+    eventually(lambda: cluster.pods(labelSelector="app=three"), 30, "the third waits")
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+def test_one_move_places_all_three(engine: Engine, cluster: Cluster, tmp_path: Path, tell: Tell) -> None:
+    arranged_as_in_the_figure(cluster)
+    before = where(cluster)
+    settings = {"after": "1s", "budget": "5s", "pause": "5s", "engine": engine.value}
+    config = configuration(tmp_path, cluster.kubeconfig, limits={"maxNodes": 0}, fallback=settings)
+    said = CliRunner().invoke(app, ["optimize", "--config", str(config), "-o", "json"])
+    assert said.exit_code == 0, said.stderr
+    found: Json = msgspec.json.decode(said.stdout)
+    assert (found["status"], len(found["leave"]), len(found["place"])) == ("ProvenOptimal", 1, 1)
+    assert where(cluster) == before, "it was only said"
+    with Htas(config, tmp_path / "log") as daemon:
+        daemon.says("leads")
+        after = eventually(lambda: len(now := where(cluster)) == 3 and now, 60, "all three run")
+        moved = [app for app in ("one", "two") if after[app] != before[app]]
+        assert len(moved) == 1
+        assert after["three"] == before[moved[0]]
+        eventually(lambda: daemon.metric("htas_rearrangements_total", result="Completed") == 1, 20, "it is complete")
+        tell(f"{engine}: {moved[0]} moved, all three run; optimize took {found['tookSeconds']:.2f} s")
+        assert daemon.stop() == 0
