@@ -15,13 +15,18 @@ from htas.planning.run_length import remaining_s
 
 
 def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy: Policy) -> list[ProfileRow]:
-    """One row for each event and node between two snapshots (before None: everything there is new)."""
+    """One row for each event and node between two snapshots (before None: everything there is new).
+
+    A twin, the pod that will take the place of one that is moved, is no event before it has that place; then it was
+    rescheduled, not deployed. A move that is taken back leaves no row.
+    """
     lived_on = _places(before.cluster.pods) if before is not None else {}
     live_on = _places(after.cluster.pods)
-    come: dict[str, list[str]] = {}
+    moved = _moved_here(before, after)
+    deployed, rescheduled = set[str](), set[str]()
     for uid, name in live_on.items():
         if lived_on.get(uid) != name:
-            come.setdefault(name, []).append(uid)
+            (rescheduled if uid in lived_on or uid in moved else deployed).add(name)
     left = {name for uid, name in lived_on.items() if live_on.get(uid) != name}
     old_nodes = {node.name: node for node in before.cluster.nodes} if before is not None else {}
     nodes = {node.name: node for node in after.cluster.nodes}
@@ -29,9 +34,9 @@ def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy:
     for name, node in nodes.items():
         if node.is_ready and (name not in old_nodes or not old_nodes[name].is_ready):
             events.append((ProfileEvent.PROVISIONING, node))
-        if any(uid not in lived_on for uid in come.get(name, ())):
+        if name in deployed:
             events.append((ProfileEvent.DEPLOYMENT, node))
-        if any(uid in lived_on for uid in come.get(name, ())):
+        if name in rescheduled:
             events.append((ProfileEvent.RESCHEDULING, node))
         if name in left:
             events.append((ProfileEvent.TERMINATION, node))
@@ -44,8 +49,20 @@ def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy:
 
 
 def _places(pods: Iterable[Pod]) -> dict[str, str]:
-    """The node of each pod that has one, by its uid."""
-    return {pod.uid: pod.node for pod in pods if pod.node is not None}
+    """The node of each pod that has one, by its uid; of one that is being moved, the source's alone."""
+    return {pod.uid: pod.node for pod in pods if pod.node is not None and not pod.twin_of}
+
+
+def _moved_here(before: ClusterSnapshot | None, after: ClusterSnapshot) -> set[str]:
+    """The uids of pods that have come to their nodes by a move: twins when they were seen last, or annotated so since.
+
+    The annotation is on a source, too, while its move is under way: that one has come as any pod comes.
+    """
+    if before is None:
+        return set()
+    twins = {pod.uid for pod in before.cluster.pods if pod.twin_of}
+    leaving = {move.pod for move in after.moves}
+    return {pod.uid for pod in after.cluster.pods if pod.uid in twins or (pod.is_moved and pod.key not in leaving)}
 
 
 def _row(event: ProfileEvent, node: Node, pods: list[Pod], at: float, policy: Policy) -> ProfileRow:

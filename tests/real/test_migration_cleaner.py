@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
+from htas.adapters.sqlite.store import SqliteStore
 from htas.model.migrations import is_checkpoint
+from htas.model.record import ProfileEvent
 from tests.real.conftest import Tell
 from tests.real.counting import STEP_S, Count, container, counts, goes_on, job, job_status, last, pods_of
 from tests.real.harness import Htas, Json, eventually
@@ -39,6 +41,7 @@ def test_an_underutilised_node_is_emptied_and_released_and_its_job_completes_onc
         (twin,) = pods_of(world.cluster, "train")
         assert twin["spec"]["nodeName"] == "real-b"
         assert is_checkpoint(twin["spec"]["containers"][0]["image"])
+        assert events_of_the_move(tmp_path) == [("termination", "real-a"), ("rescheduling", "real-b")]
         shown = [daemon.get(path)[1] for path in ("/planz", "/snapshotz")] + [str(daemon.lines)]
         assert twin["metadata"]["name"] in shown[1]
         assert not [each for each in shown if "htas-checkpoint" in each], "names of images are told to nobody"
@@ -151,6 +154,14 @@ def applied_policies(world: World, items: list[Json]) -> Iterator[None]:
         yield
     finally:
         world.cluster.kubectl("delete", "-f", "-", input=policies)
+
+
+def events_of_the_move(directory: Path) -> list[tuple[str, str]]:
+    """What the profiler has written since the daemon found what was there: Table 3's rows but for the node's end."""
+    with closing(SqliteStore(str(directory / "htas.db"), only_reads=True)) as store:
+        rows = store.profile()
+    since = [row for row in rows if row.event_time > rows[0].event_time]
+    return [(row.event.value, row.instance_name) for row in since if row.event is not ProfileEvent.DEPROVISIONING]
 
 
 def node(world: World, name: str) -> Json:

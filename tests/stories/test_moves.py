@@ -22,6 +22,7 @@ from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationS
 from htas.model.pods import SAFE_TO_EVICT
 from htas.model.policy import Cycles, MigrationMethod, Policy
 from htas.model.reasons import Kept
+from htas.model.record import ProfileEvent
 from htas.ports import MoveRefusedError, PermanentError, TransientError
 from htas.profiler.history import entries
 from htas.sandbox.migration import Rates
@@ -43,6 +44,17 @@ def play_until_moved(story: Story, count: int = 1) -> Story:
         if len(moved(story)) >= count:
             return story
     raise AssertionError(f"fewer than {count} moves ended; {story.messages[-5:]}")
+
+
+def test_the_profiler_writes_a_move_as_one_end_and_one_rescheduling() -> None:
+    """Table 3's events (HTAS paper 4.1): by no means is the pod deployed a second time."""
+    story = play_until_moved(Story(BY_CHECKPOINT, *stragglers()))
+    (move,) = moved(story)
+    begun = [row for row in story.store.profile(since=move.started_at)]
+    assert [(row.event, row.instance_name) for row in begun] == [
+        (ProfileEvent.RESCHEDULING, move.target),
+        (ProfileEvent.TERMINATION, move.source),
+    ]
 
 
 def test_a_move_is_told_once_with_its_times_and_stands_in_the_history() -> None:

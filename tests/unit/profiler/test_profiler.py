@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount
 from htas.model.plan import Bind, Cost, Launch, Plan, Removing, UnplacedPod
+from htas.model.pods import Pod
 from htas.model.reasons import Removal, Unplaced
 from htas.model.record import Bill, CycleRecord, Outcome, OutcomeStatus, ProfileEvent
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Move
 from htas.profiler import accounts
 from htas.profiler.compare import differences
 from htas.profiler.history import entries
@@ -46,6 +47,47 @@ JOB = running(make_job("j", 100), "a", 30)
 )
 def test_the_five_events(before: tuple, after: tuple, want: list[tuple[str, str]]) -> None:  # type: ignore[type-arg]
     assert rows(make_snapshot(*before), make_snapshot(*after)) == want
+
+
+TWIN = running(make_job("j-m0", 100, uid="twin", twin_of=JOB.uid, is_moved=True), "b", 1)
+UNDER_WAY = msgspec.structs.replace(JOB, is_moved=True)
+SETTLED = msgspec.structs.replace(TWIN, twin_of="")
+UNTOLD = msgspec.structs.replace(SETTLED, is_moved=False)
+"""Settled by a process that knew nothing of the move: no annotation tells of it."""
+DEPLOYED = [("provisioning", "a"), ("deployment", "a"), ("provisioning", "b")]
+MOVED = [("termination", "a"), ("rescheduling", "b")]
+
+
+@pytest.mark.parametrize(
+    ("seen", "want"),
+    [
+        pytest.param([[JOB], [UNDER_WAY, TWIN], [TWIN], [SETTLED]], [DEPLOYED, [], MOVED[:1], MOVED[1:]], id="step by step: the source goes, then its twin has the place"),
+        pytest.param([[JOB], [UNDER_WAY, TWIN], [SETTLED]], [DEPLOYED, [], MOVED], id="both at once"),
+        pytest.param([[JOB], [SETTLED]], [DEPLOYED, MOVED], id="all of it between two cycles"),
+        pytest.param([[UNDER_WAY, TWIN], [UNTOLD]], [DEPLOYED, MOVED], id="seen as a twin, then without any mark"),
+        pytest.param([[JOB], [UNDER_WAY, TWIN], [JOB]], [DEPLOYED, [], []], id="taken back: there is no event"),
+        pytest.param([[JOB], [UNDER_WAY, TWIN], [TWIN], []], [DEPLOYED, [], MOVED[:1], []], id="its source ends, and the twin goes without having had the place"),
+        pytest.param([[SETTLED]], [[("provisioning", "a"), ("provisioning", "b"), ("deployment", "b")]], id="nothing is known of before: all is new"),
+    ],
+)  # fmt: skip
+def test_the_events_of_a_move_by_a_twin(seen: list[list[Pod]], want: list[list[tuple[str, str]]]) -> None:
+    before, told = None, []
+    for pods in seen:
+        after = make_snapshot([A, B], pods)
+        told.append(rows(before, after))
+        before = after
+    assert told == want
+
+
+def test_a_pod_whose_move_begins_in_the_cycle_that_sees_it_first_was_deployed() -> None:
+    leaving = (Move(JOB.key, "a", "b", "kubelet-checkpoint", NOW),)
+    after = msgspec.structs.replace(make_snapshot([A, B], [UNDER_WAY]), moves=leaving)
+    assert rows(make_snapshot([A, B], []), after) == [("deployment", "a")]
+
+
+def test_a_twin_takes_room_before_it_is_an_event() -> None:
+    (row,) = profile_rows(make_snapshot([A], []), make_snapshot([A, B], [TWIN]), POLICY)
+    assert (row.event, row.instance_name, row.cpuavailable) == (ProfileEvent.PROVISIONING, "b", 3900)
 
 
 def test_a_row_is_the_papers_table_3() -> None:
