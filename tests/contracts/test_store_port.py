@@ -159,7 +159,8 @@ def test_bills_are_opened_and_closed(store: StorePort) -> None:
 
 def test_profile_rows_come_back_in_order(store: StorePort) -> None:
     rows = [
-        ProfileRow(NOW + i, event, f"n{i % 2}", "f", i, 2**34, 8000, 2**33, 4000) for i, event in enumerate(ProfileEvent)
+        ProfileRow(NOW + i, event, f"n{i % 2}", "f", i, 2**34, 8000, 2**33, 4000)
+        for i, event in enumerate(ProfileEvent)
     ]
     store.add_profile(rows)
     assert list(store.profile()) == rows

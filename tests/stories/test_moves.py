@@ -50,7 +50,7 @@ def test_the_profiler_writes_a_move_as_one_end_and_one_rescheduling() -> None:
     """Table 3's events (HTAS paper 4.1): by no means is the pod deployed a second time."""
     story = play_until_moved(Story(BY_CHECKPOINT, *stragglers()))
     (move,) = moved(story)
-    begun = [row for row in story.store.profile(since=move.started_at)]
+    begun = story.store.profile(since=move.started_at)
     assert [(row.event, row.instance_name) for row in begun] == [
         (ProfileEvent.RESCHEDULING, move.target),
         (ProfileEvent.TERMINATION, move.source),
