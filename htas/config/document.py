@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,6 +33,7 @@ class Document:
         self.file = file
         self.raw = raw
         self._root = root
+        self._keys: dict[int, dict[str, tuple[int, yaml.Node]]] = {}
 
     def place(self, steps: Steps = ()) -> str:
         """`file:line key`; the line of the nearest key there is, where the key itself is missing."""
@@ -55,11 +56,29 @@ class Document:
         node: yaml.Node = self._root
         line = node.start_mark.line
         for step in steps:
-            entry = _entry(node, step)
+            entry = self._entry(node, step)
             if entry is None:
                 break
             line, node = entry
         return line + 1
+
+    def _entry(self, node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
+        """The line (from 0) and the node of one step."""
+        if isinstance(node, yaml.MappingNode):
+            return self._entries(node).get(step) if isinstance(step, str) else None
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            return node.value[step].start_mark.line, node.value[step]
+        return None
+
+    def _entries(self, node: yaml.MappingNode) -> Mapping[str, tuple[int, yaml.Node]]:
+        """A mapping's entries by key, walked through once: 16,000 wrong keys took 15 s to be placed one by one."""
+        if id(node) not in self._keys:
+            self._keys[id(node)] = {
+                key.value: (key.start_mark.line, value)  # a merged-in key stands before the mapping's own, which wins
+                for key, value in node.value
+                if isinstance(key, yaml.ScalarNode)
+            }
+        return self._keys[id(node)]
 
 
 def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
@@ -142,17 +161,6 @@ def key_text(steps: Steps) -> str:
         else:
             text += f".{step}" if step.replace("_", "").replace("-", "").isalnum() else f'["{step}"]'
     return text.removeprefix(".")
-
-
-def _entry(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
-    """The line (from 0) and the node of one step."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in reversed(node.value):  # a merged-in key stands before the mapping's own, which wins
-            if key.value == step:
-                return key.start_mark.line, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step].start_mark.line, node.value[step]
-    return None
 
 
 def _doubles(root: yaml.Node, file: str) -> Iterator[Problem]:

@@ -50,11 +50,15 @@ class Connection:
             except (OSError, ValueError) as error:
                 self.close()
                 raise TransientError(f"the sandbox at {self._address} cannot be reached: {error}") from error
-        reply = msgspec.json.decode(line, type=Answer)
-        if reply.error is not None:
-            raise raised(reply.error)
         kind = CALLS[name][2]
-        return msgspec.json.decode(reply.ok, type=kind) if kind is not None else None
+        try:
+            reply = msgspec.json.decode(line, type=Answer)
+            if reply.error is None:
+                return msgspec.json.decode(reply.ok, type=kind) if kind is not None else None
+        except (msgspec.MsgspecError, ValueError) as error:  # ValueError: what is no UTF-8
+            what = f"the sandbox at {self._address} answered {name} with what makes no sense"
+            raise TransientError(f"{what}: {error}") from error
+        raise raised(reply.error)
 
     def _exchange_again(self, request: bytes) -> bytes:
         was_kept = self._file is not None

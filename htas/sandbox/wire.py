@@ -118,8 +118,8 @@ def _failure(error: HTASError) -> Failure:
 
 
 def raised(failure: Failure) -> HTASError:
-    """The error an answer stands for."""
-    kind = ERRORS.get(failure.kind, PermanentError)
+    """The error an answer stands for; one of an unknown kind does not tell whether the call was carried out."""
+    kind = ERRORS.get(failure.kind, TransientError)
     if failure.refusal is not None:
         return MoveRefusedError(failure.refusal, failure.message)
     if kind is TransientError:

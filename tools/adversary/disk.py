@@ -19,8 +19,16 @@ STRUCK_S, MENDED_S = 600.0, 600.0 + HOUR_S
 FILES = ("", "-wal", "-shm")
 
 
-def _with_trigger(path: Path, is_there: bool) -> None:
+def refuse_writes(path: Path) -> None:
     """Have every write of a claim or drain refused, as a full disk refuses it: by another connection to the file."""
+    _with_trigger(path, is_there=True)
+
+
+def allow_writes(path: Path) -> None:
+    _with_trigger(path, is_there=False)
+
+
+def _with_trigger(path: Path, is_there: bool) -> None:
     with closing(sqlite3.connect(path)) as other:
         for table in ("claims", "drains"):
             for verb in ("INSERT", "UPDATE"):
@@ -39,11 +47,11 @@ def cannot_be_written(folder: Path) -> Verdict:
     path = folder / "htas.db"
     with closing(SqliteStore(str(path))) as store:
         scene = Scene(jobs(12), store=store).play(STRUCK_S)
-        _with_trigger(path, is_there=True)
+        refuse_writes(path)
         bought = len(scene.world.ledger.rentals)
         scene.play(MENDED_S)
         more = len(scene.world.ledger.rentals) - bought
-        _with_trigger(path, is_there=False)
+        allow_writes(path)
         scene.play_to_its_end(DAY_S)
         return verdict(
             f"{more} machines bought meanwhile; {scene.told()}",

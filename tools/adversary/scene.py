@@ -17,6 +17,7 @@ from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.profiler.accounts import nano_seconds
+from htas.sandbox.ledger import Ledger
 from htas.sandbox.workload import Arrival, Task, Workload
 from htas.sandbox.world import World
 
@@ -110,28 +111,11 @@ class Scene:
 
     def unfinished(self) -> dict[str, bool]:
         """What is not over yet, in words: those that are true."""
-        ledger, store = self.world.ledger, self.store
-        left = {
-            f"{self._arrivals - ledger.finished} of {self._arrivals} tasks did not end": ledger.finished
-            != self._arrivals,
-            f"{ledger.running_machines()} machines are billed without work": ledger.running_machines() > 0,
-            "machines are left in the cloud": len(self.world.cloud.instances()) > 0,
-            "nodes are left": len(self.world.cluster.observe().nodes) > 0,
-            "claims are left in the journal": len(store.claims()) > 0,
-            "drains are left in the journal": len(store.drains()) > 0,
-        }
-        return {words: True for words, is_left in left.items() if is_left}
+        return unfinished(self.world.ledger, self._arrivals, self.world, self.store)
 
     def broken(self) -> dict[str, bool]:
         """What must never be, in words: those that are true."""
-        ledger = self.world.ledger
-        wrong = {
-            f"{ledger.lost} tasks were lost": ledger.lost > 0,
-            f"{ledger.overcommitted} pods were bound without room": ledger.overcommitted > 0,
-            f"{ledger.killed_by_release} pods were killed by a release": ledger.killed_by_release > 0,
-            "a task ended twice": len(set(ledger.finished_tasks)) != len(ledger.finished_tasks),
-        }
-        return {words: True for words, is_so in wrong.items() if is_so}
+        return broken(self.world.ledger)
 
     def bills_off_by(self) -> float:
         """By what share our bills differ from the cloud's invoice: 0.1 is ten per cent too much."""
@@ -146,3 +130,27 @@ class Scene:
             f"{ledger.finished}/{ledger.arrived} tasks in {self.at_s / HOUR_S:.0f} h, {len(ledger.rentals)} machines, "
             f"bills {self.bills_off_by():+.1%}"
         )
+
+
+def unfinished(ledger: Ledger, arrivals: int, world: Any, store: Any) -> dict[str, bool]:
+    """What is not over yet of a world, within this process or remote, of which `arrivals` tasks are expected."""
+    left = {
+        f"{arrivals - ledger.finished} of {arrivals} tasks did not end": ledger.finished != arrivals,
+        f"{ledger.running_machines()} machines are billed without work": ledger.running_machines() > 0,
+        "machines are left in the cloud": len(world.cloud.instances()) > 0,
+        "nodes are left": len(world.cluster.observe().nodes) > 0,
+        "claims are left in the journal": len(store.claims()) > 0,
+        "drains are left in the journal": len(store.drains()) > 0,
+    }
+    return {words: True for words, is_left in left.items() if is_left}
+
+
+def broken(ledger: Ledger) -> dict[str, bool]:
+    """What must never be, whatever was attacked."""
+    wrong = {
+        f"{ledger.lost} tasks were lost": ledger.lost > 0,
+        f"{ledger.overcommitted} pods were bound without room": ledger.overcommitted > 0,
+        f"{ledger.killed_by_release} pods were killed by a release": ledger.killed_by_release > 0,
+        "a task ended twice": len(set(ledger.finished_tasks)) != len(ledger.finished_tasks),
+    }
+    return {words: True for words, is_so in wrong.items() if is_so}

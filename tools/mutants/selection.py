@@ -27,6 +27,9 @@ SUITE = (
 WITHOUT = ("tests/laws/test_fuzz.py", "tests/stories/test_adversary.py")
 """They run every line and compare few results: no test of theirs would be chosen."""
 
+COVERED_S = 900
+"""For one test, where every line it runs is noted: laws and stories take some ten times as long as the suite allows."""
+
 
 class Selection:
     """The tests that run a line, those first that run least beside it: they fail soonest, and say most."""
@@ -72,6 +75,7 @@ def measured(root: Path, folder: Path, packages: tuple[str, ...], workers: int) 
         f"--cov-config={rc}",
         "--cov-context=test",
         "--cov-report=",
+        f"--timeout={COVERED_S}",
         *(f"--ignore={each}" for each in WITHOUT),
     ]
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), *options, *SUITE]

@@ -17,6 +17,9 @@ COPIED = ("htas", "tests", "tools", "config", "deploy", "docs", "pyproject.toml"
 HANGS_S = 120.0
 """A mutant that makes something loop is noticed, too. The tests chosen for one take some seconds."""
 
+NO_SUCH_TEST = 4
+"""pytest's exit status for a name that it cannot find (ExitCode.USAGE_ERROR): that is nobody's catch."""
+
 
 class Found(msgspec.Struct, frozen=True):
     """What became of a mutant: caught by a test, by time, or by none of `tests` tests."""
@@ -63,6 +66,8 @@ class Workshop:
     def _failing(self, tests: list[str]) -> str:
         """The first test that fails; empty: none does."""
         status, said = self._run(tests)
+        if status == NO_SUCH_TEST:
+            raise RuntimeError(f"a test that was measured is not there any more: {said[-300:]}")
         if status in (0, None):
             return "" if status == 0 else "it does not end"
         failed = max(

@@ -122,7 +122,7 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
         "provider": {"kwok": {"startupDelay": "2s"}},
         "kubernetes": {"kubeconfig": str(kubeconfig)},
         "leaderElection": {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "500ms"},
-        "http": {"listen": f"127.0.0.1:{_free_port()}", "tokenFile": "token"},
+        "http": {"listen": f"127.0.0.1:{free_port()}", "tokenFile": "token"},
         "logging": {"format": "json"},
         "store": {"sqlite": {"path": f"{name}.db"}},
         "cycles": {
@@ -148,8 +148,8 @@ def configuration(directory: Path, kubeconfig: Path, name: str = "htas", **chang
     return path
 
 
-def _free_port() -> int:
-
+def free_port() -> int:
+    """One of loopback that nobody listened at a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -31,3 +31,17 @@ def test_a_drain_is_forgotten_unless_its_machine_goes(
     take_over(story.ports, story.daemon._machines)
     assert [known.state for known in story.store.claims()] == [state]
     assert [drain.node for drain in story.store.drains()] == drains
+
+
+def test_one_that_goes_does_not_keep_the_others_from_being_opened_again() -> None:
+    story = Story(make_policy())
+    for name, leaving_since in (("n1", NOW), ("n2", None)):
+        claim = ready_claim(owned_node(name))
+        story.store.put_claim(msgspec.structs.replace(claim, state=ClaimState.DRAINING, leaving_since=leaving_since))
+        story.store.put_drain(Drain(name, name, "Empty", NOW))
+    take_over(story.ports, story.daemon._machines)
+    assert {claim.id: claim.state for claim in story.store.claims()} == {
+        "n1": ClaimState.DRAINING,
+        "n2": ClaimState.READY,
+    }
+    assert [drain.node for drain in story.store.drains()] == ["n1"]

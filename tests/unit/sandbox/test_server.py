@@ -237,3 +237,32 @@ def test_moves_travel(tmp_path: Path) -> None:
         assert tuple(remote.migration.moving()) == tuple(world.migration.moving())
         with pytest.raises(NotFoundError):
             remote.migration.start(make_pod("nobody"), "b")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b'{"ok": [{"id', id="half a line"),
+        pytest.param(b'{"ok": null}', id="nothing, where machines are asked for"),
+        pytest.param(b'{"ok": [{"id": 7}]}', id="a machine whose id is a number"),
+        pytest.param(b"[]", id="no answer at all"),
+        pytest.param(b"\xff\xfe", id="no text"),
+        pytest.param(b'{"ok": [{"id": "\xff"}]}', id="a name that is no text"),
+        pytest.param(b'{"error": {"kind": "Gone", "message": "?"}}', id="an error of a kind that is not known"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_may_be_asked_for_again(said: bytes, tmp_path: Path) -> None:
+    class Babbling(WorldServer):
+        def answer(self, line: bytes) -> bytes:
+            return said if b"cloud.instances" in line else super().answer(line)
+
+    server = Babbling(World(), tmp_path / "w.sock", None)
+    server.start()
+    remote = RemoteWorld(tmp_path / "w.sock")
+    try:
+        with pytest.raises(TransientError):
+            remote.cloud.instances()
+        assert remote.clock.now() > 0  # the connection is as good as before
+    finally:
+        remote.close()
+        server.stop()
