@@ -107,8 +107,8 @@ def _as_printed(catalogue: Catalogue) -> Contender:
 
 def _printed_otherwise(catalogue: Catalogue) -> list[Contender]:
     return [
-        Contender(f"{AS_PRINTED}/{name}", f"the paper as printed, but {title}", settings(catalogue), planner)
-        for name, (title, settings, planner) in readings().items()
+        Contender(f"{AS_PRINTED}/{name}", f"the paper as printed, but {title}", policy, planner)
+        for name, (title, policy, planner) in readings(catalogue).items()
     ]
 
 

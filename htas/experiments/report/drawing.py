@@ -53,7 +53,7 @@ LOOKS: Mapping[str, Look] = {
     "coca": Look(GREEN, (0, (6.0, 1.5, 1.5, 1.5)), "xxxx"),
     "stratus": Look(PURPLE, (0, (1.2, 1.2)), "----"),
     "karpenter": Look(GREY, (0, (9.0, 2.0, 2.0, 2.0, 2.0, 2.0)), "||||"),
-    "paper-as-printed": Look(BROWN, (0, (5.0, 1.0, 1.0, 1.0)), "**"),
+    "paper-as-printed": Look(BROWN, (0, (5.0, 1.0, 1.0, 1.0)), "//.."),
 }
 OTHERS = tuple(
     Look(colour, dashes, hatch)

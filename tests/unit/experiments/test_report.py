@@ -55,7 +55,7 @@ def test_a_saving_is_the_mean_of_shares_seed_by_seed() -> None:
 
 
 def test_the_paper_as_printed_is_compared_with_baselines_and_ours_with_it() -> None:
-    policies = "htas", "default-kubernetes", "paper-as-printed", "paper-as-printed/one-unit"
+    policies = "htas", "default-kubernetes", "paper-as-printed", "paper-as-printed/cores-and-gib"
     runs = tuple(
         with_bill(policy, 1, cents * 36 * 10**12) for policy, cents in zip(policies, (60, 100, 90, 80), strict=True)
     )

@@ -24,7 +24,7 @@ from htas.model.flavours import Catalogue
 from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import CleaningRules, Cycles, EmptyRelease, MigrationMethod, NodeGroup, Policy, Workload
+from htas.model.policy import CleaningRules, Cycles, MigrationMethod, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.classes import Bools, PodClass
@@ -61,17 +61,16 @@ class Reading:
     score: Score = own_share
     scale_services: Scaling = scaled_services
     scale_batch: Scaling = scaled_batch
+    first_workers: Callable[[Catalogue], str] = flavour_of
+    """The flavour of the two workers at the start (Table 5)."""
 
 
 AS_PRINTED = Reading()
 
 
-def settings(
-    catalogue: Catalogue, queue_empty_for_s: float = 0.0, empty_release: EmptyRelease = EmptyRelease.BEFORE_BILLING
-) -> Policy:
+def settings(catalogue: Catalogue, queue_empty_for_s: float = 0.0) -> Policy:
     """Table 6. The queue is empty when no batch job remains in it (4.4); 4 (5) says "a configurable period"."""
     cleaning = CleaningRules(
-        empty_release=empty_release,
         utilization_threshold=THRESHOLD,
         underutilized_for_s=SCHEDULING_CYCLE_S,
         queue_empty_for_s=queue_empty_for_s,
@@ -93,7 +92,8 @@ def plan(
     waiting_services = scheduled(draft, services, SERVICES, bfd)
     waiting_jobs = scheduled(draft, jobs, BATCH, time_bin_bfd)
     if draft.is_first:
-        buy(draft, [offer for offer in draft.offers if offer.flavour.name == flavour_of(policy.catalogue)])
+        first = reading.first_workers(policy.catalogue)
+        buy(draft, [offer for offer in draft.offers if offer.flavour.name == first])
     elif Stage.AUTOSCALING in stages:
         for group, pods, scale in (
             (SERVICES, waiting_services, reading.scale_services),

@@ -5,7 +5,8 @@ docs/paper/as-printed.md has what each came to. They play only where they are na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from htas.experiments.baselines.as_printed import cycle
@@ -16,7 +17,7 @@ from htas.experiments.baselines.draft import Draft, fits_together
 from htas.model.flavours import Catalogue
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import EmptyRelease, Policy
+from htas.model.policy import Policy
 from htas.planning.planner import Planner
 from htas.planning.scaling.offers import Offer
 
@@ -24,8 +25,8 @@ FIVE_MINUTES_S = 300.0
 """Section 4 (5): "a configurable period (e.g., 5 minutes)"."""
 
 
-def one_unit(flavour: Offer, left: Volume) -> float:
-    """The score with usages in one unit for all flavours, cores and GiB: 3.1.2's "cost per resource used"."""
+def cores_and_gib(flavour: Offer, left: Volume) -> float:
+    """The score with usages in one unit for all flavours, which is 3.1.2's "cost per resource used"."""
     capacity = flavour.allocatable
     cores = min(max(left.cpu_m, 0), capacity.cpu_m) / 1000
     gib = min(max(left.memory_bytes, 0), capacity.memory_bytes) / 2**30
@@ -69,34 +70,28 @@ def _beyond(draft: Draft, pods: Sequence[Pod], zero_bin: Sequence[Node]) -> list
     return left
 
 
-_READINGS: Mapping[str, tuple[str, Reading]] = {
-    "one-unit": ("usages of the score in one unit", Reading(score=one_unit)),
-    "no-zero-bin": ("nothing waits for bin 0", Reading(scale_batch=scaled_services)),
-    "pod-by-pod": (
-        "bought for pods",
-        Reading(scale_services=bought_pod_by_pod, scale_batch=bought_beyond_zero_bin),
-    ),
-    "pod-by-pod-one-unit": (
-        "bought for pods, usages in one unit",
-        Reading(one_unit, bought_pod_by_pod, bought_beyond_zero_bin),
-    ),
-    "pod-by-pod-one-unit-no-zero-bin": (
-        "bought for pods, usages in one unit, nothing waits for bin 0",
-        Reading(one_unit, bought_pod_by_pod, bought_pod_by_pod),
-    ),
-}
-
-
-def readings() -> Mapping[str, tuple[str, Callable[[Catalogue], Policy], Planner]]:
+def readings(catalogue: Catalogue) -> Mapping[str, tuple[str, Policy, Planner]]:
     """Each reading by name: its title, its policy for a price list, and what plans by it."""
-    read: dict[str, tuple[str, Callable[[Catalogue], Policy], Planner]] = {
-        name: (title, cycle.settings, partial(cycle.plan, reading=reading))
-        for name, (title, reading) in _READINGS.items()
+    by_pods = Reading(scale_services=bought_pod_by_pod, scale_batch=bought_beyond_zero_bin)
+    both = replace(by_pods, score=cores_and_gib)
+    read = {
+        "cores-and-gib": ("usages in cores and GiB", Reading(score=cores_and_gib)),
+        "no-zero-bin": ("nothing waits for bin 0", Reading(scale_batch=scaled_services)),
+        "pod-by-pod": ("bought for pods", by_pods),
+        "small-workers": ("the first workers are of the cheapest flavour", Reading(first_workers=cheapest)),
+        "pod-by-pod-cores-and-gib": ("bought for pods, usages in cores and GiB", both),
+        "pod-by-pod-cores-and-gib-small-workers": (
+            "bought for pods, usages in cores and GiB, the first workers of the cheapest flavour",
+            replace(both, first_workers=cheapest),
+        ),
     }
-    patient = partial(cycle.settings, queue_empty_for_s=FIVE_MINUTES_S)
-    read["five-minutes"] = "cleaned once the queue has been empty for five minutes", patient, cycle.plan
-    at_once = partial(cycle.settings, empty_release=EmptyRelease.AT_ONCE)
-    title, _, planner = read["pod-by-pod-one-unit"]
-    read["pod-by-pod-one-unit-idle-at-once"] = f"{title}, idle nodes go while work waits", at_once, planner
-    read["idle-at-once"] = "idle nodes go while work waits", at_once, cycle.plan
-    return read
+    settings = cycle.settings(catalogue)
+    made: dict[str, tuple[str, Policy, Planner]] = {
+        name: (title, settings, partial(cycle.plan, reading=reading)) for name, (title, reading) in read.items()
+    }
+    patient = cycle.settings(catalogue, queue_empty_for_s=FIVE_MINUTES_S)
+    return {**made, "five-minutes": ("cleaned once the queue has been empty for five minutes", patient, cycle.plan)}
+
+
+def cheapest(catalogue: Catalogue) -> str:
+    return min(catalogue.flavours, key=lambda flavour: (flavour.nanos_per_hour, flavour.name)).name

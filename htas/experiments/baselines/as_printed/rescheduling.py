@@ -14,16 +14,13 @@ from htas.experiments.baselines.as_printed.time_bin_bfd import time_bin_bfd
 from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.emptying import Emptying, Occupied
 from htas.model.plan import Migration
-from htas.model.policy import EmptyRelease, NodeGroup
+from htas.model.policy import NodeGroup
 from htas.model.snapshot import Memory
 from htas.planning.classes import Bools
 
 
 def clean(draft: Draft, group: NodeGroup, rows: Bools, *, is_queue_empty: bool, queue_empty_since: float) -> Memory:
-    """Reschedule what is under-used, if the queue is empty; returns since when nodes are under-used.
-
-    Where the group releases idle nodes at once (no reading of print, `readings`), these do not wait for the queue.
-    """
+    """Reschedule what is under-used, if the queue is empty; returns since when nodes are under-used."""
     emptying, rules, now = Emptying(draft), group.cleaning, draft.now
     low = [
         node
@@ -32,12 +29,11 @@ def clean(draft: Draft, group: NodeGroup, rows: Bools, *, is_queue_empty: bool, 
     ]
     before = draft.snapshot.memory.underutilized_since
     since = {each.node.name: before.get(each.node.name, now) for each in low}
-    may_move = is_queue_empty and now - queue_empty_since >= rules.queue_empty_for_s
-    for each in sorted(low, key=lambda each: (each.utilization, each.node.name)):
-        may_go = may_move or (each.is_empty and rules.empty_release is EmptyRelease.AT_ONCE)
-        is_continuously = now - since[each.node.name] >= rules.underutilized_for_s
-        if may_go and is_continuously and each.node.name not in emptying.receiving:
-            reschedule(draft, emptying, each, rows)
+    if is_queue_empty and now - queue_empty_since >= rules.queue_empty_for_s:
+        for each in sorted(low, key=lambda each: (each.utilization, each.node.name)):
+            is_continuously = now - since[each.node.name] >= rules.underutilized_for_s
+            if is_continuously and each.node.name not in emptying.receiving:
+                reschedule(draft, emptying, each, rows)
     return Memory(underutilized_since=since, queue_empty_since=queue_empty_since)
 
 

@@ -50,8 +50,7 @@ def planned(
     plan: Planner = cycle.plan
     policy = POLICY
     if reading:
-        _, settings, plan = readings()[reading]
-        policy = settings(CATALOGUE)
+        _, policy, plan = readings(CATALOGUE)[reading]
     return plan(snapshot, policy, NOW, stages)
 
 
@@ -201,11 +200,22 @@ def test_pod_by_pod_each_pod_has_room_on_what_is_bought() -> None:
     assert bought(plan) == {(cycle.BATCH, "t3.xsmall"): 3}
 
 
-def test_in_one_unit_a_flavour_is_worth_what_it_gives_for_its_price() -> None:
+def test_in_cores_and_gib_a_flavour_is_worth_what_it_gives_for_its_price() -> None:
     """Sixty jobs of 300m and 0.9 GiB: 18 cores by the cheapest of them, and the 36 GiB still left by large machines."""
     pods = [job(f"j{i}", 12, 0.9, "300m") for i in range(60)]
     want = {(cycle.BATCH, "t3.xsmall"): 18, (cycle.BATCH, "m1.xlarge"): 1, (cycle.BATCH, "m3.small"): 1}
-    assert bought(planned((), pods, reading="one-unit")) == want
+    assert bought(planned((), pods, reading="cores-and-gib")) == want
+
+
+def test_pod_by_pod_in_cores_and_gib_the_flavour_is_bought_that_the_pods_fill_best() -> None:
+    """docs/algorithms.md's example: of twenty large jobs an m3.small holds four, a t3.xsmall one."""
+    pods = [job(f"j{i}", 12, 0.9, "300m") for i in range(20)]
+    assert bought(planned((), pods, reading="pod-by-pod-cores-and-gib")) == {(cycle.BATCH, "m3.small"): 5}
+
+
+def test_the_first_workers_may_be_small() -> None:
+    want = {(cycle.SERVICES, "t3.xsmall"): 1, (cycle.BATCH, "t3.xsmall"): 1}
+    assert bought(planned((), generation=1, reading="small-workers")) == want
 
 
 def test_without_the_zero_bin_nothing_is_deducted() -> None:
@@ -234,18 +244,4 @@ def test_the_cleaner_may_wait_for_a_queue_that_stays_empty(queue_empty_since_s: 
         stages=CLEANING,
         reading="five-minutes",
     )
-    assert removed(plan) == want
-
-
-@pytest.mark.parametrize(
-    ("reading", "want"),
-    [
-        pytest.param("", [], id="as printed an idle node waits for an empty queue, too"),
-        pytest.param("idle-at-once", ["b"], id="here it goes"),
-    ],
-)
-def test_idle_nodes_while_work_waits(reading: str, want: list[str]) -> None:
-    """What waits is too large for either node."""
-    pods = [running(job("a", 12, 5.0), "a"), job("waits", 12, 9.0)]
-    plan = planned([node("a"), node("b")], pods, low_since_s=600, stages=CLEANING, reading=reading)
     assert removed(plan) == want
