@@ -10,6 +10,8 @@ import msgspec
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.experiments.baselines import cluster_autoscaler, coca, default_kubernetes, karpenter, stratus
+from htas.experiments.baselines.as_printed import cycle as as_printed
+from htas.experiments.baselines.as_printed.readings import readings
 from htas.model.flavours import Catalogue
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.stages import EVENT_STAGES, Stage
@@ -35,6 +37,7 @@ class Contender:
 
 HTAS, HTAS_DEFAULT = "htas", "htas-default"
 HTAS_MIX, HTAS_DEFAULT_MIX = "htas-mix", "htas-default-mix"
+AS_PRINTED = "paper-as-printed"
 MIX_BUDGET_S = 0.2
 """Searched about so long for each purchase: those of the paper's patterns are of some twenty pods."""
 
@@ -52,7 +55,8 @@ def contenders(catalogue: Catalogue | None = None) -> dict[str, Contender]:
         Contender(HTAS_MIX, "HTAS, paper's cycles, cheapest mix", with_cheapest_mix(paper), plan),
         Contender(HTAS_DEFAULT_MIX, "HTAS, cheapest mix", with_cheapest_mix(default), plan),
     )
-    return {each.name: each for each in (*ours, *(make(catalogue) for make in _BASELINES.values()))}
+    baselines = (make(catalogue) for make in _BASELINES.values())
+    return {each.name: each for each in (*ours, *baselines, *_printed_otherwise(catalogue))}
 
 
 def _with_workers(policy: Policy) -> Policy:
@@ -97,10 +101,22 @@ def _karpenter(catalogue: Catalogue) -> Contender:
     return Contender("karpenter", title, settings, karpenter.plan, EVENT_STAGES, evicts_services=True)
 
 
+def _as_printed(catalogue: Catalogue) -> Contender:
+    return Contender(AS_PRINTED, "the paper as printed", as_printed.settings(catalogue), as_printed.plan)
+
+
+def _printed_otherwise(catalogue: Catalogue) -> list[Contender]:
+    return [
+        Contender(f"{AS_PRINTED}/{name}", f"the paper as printed, but {title}", policy, planner)
+        for name, (title, policy, planner) in readings(catalogue).items()
+    ]
+
+
 _BASELINES: Mapping[str, Callable[[Catalogue], Contender]] = {
     "default-kubernetes": _default_kubernetes,
     "cluster-autoscaler": _cluster_autoscaler,
     "coca": _coca,
     "stratus": _stratus,
     "karpenter": _karpenter,
+    AS_PRINTED: _as_printed,
 }

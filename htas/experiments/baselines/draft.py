@@ -93,6 +93,10 @@ class Draft:
 
     def put(self, pod: Pod, row: int) -> None:
         self.sim.place(self.book.class_of(pod), row)
+        self.placed(pod, row)
+
+    def placed(self, pod: Pod, row: int) -> None:
+        """Note a pod that has been placed in the simulation."""
         self._placed.append((pod, row))
 
     @property

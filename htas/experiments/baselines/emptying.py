@@ -107,12 +107,17 @@ class Emptying:
             if moves is None:
                 return False
             branch.commit()
+        self.give_back(source, moves)
+        return True
+
+    def give_back(self, source: Occupied, moves: Sequence[Migration]) -> None:
+        """Note that a node is given back once its pods have moved, for which they have been placed."""
+        draft = self.draft
         draft.sim.close(source.row)
         draft.migrate += moves
         reason = Removal.EMPTY if source.is_empty else Removal.UNDERUTILIZED
         draft.remove.append(Removing(source.node.name, source.claim.id, reason, source.price))
         self._receiving |= {move.target for move in moves}
-        return True
 
     @property
     def receiving(self) -> frozenset[str]:
@@ -126,7 +131,7 @@ class Emptying:
             return None
         self._ledger.refund(pods)  # asked for now; the Eviction API has the last word
         for pod in pods:
-            cls = self._moved(pod, source.group.cleaning.migration)
+            cls = self.moved(pod, source.group.cleaning.migration)
             row = draft.best_row(cls, rows, order)
             if row is None:
                 return None
@@ -135,7 +140,7 @@ class Emptying:
             moves.append(Migration(pod.key, source.node.name, target, method))
         return moves
 
-    def _moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
+    def moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
         """The class of a pod where it goes: with what is left of its run, or all of it when it starts again."""
         if pod.kind is WorkKind.BATCH and method is MigrationMethod.CHECKPOINT:
             left = RunLength(remaining_s(pod, self.draft.policy, self.draft.now), RunLengthSource.ANNOTATION)

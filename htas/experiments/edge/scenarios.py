@@ -12,7 +12,7 @@ would keep the most pods of the last four cycles, and no scenario would have the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -79,8 +79,11 @@ def pods_for(load: float) -> dict[str, int]:
     return {name: max(1, int(load * memory / (mib * MIB))) for name, (_, mib) in SERVICES.items()}
 
 
-def workload(scenario: Scenario, seed: int) -> Workload:
-    """One pod of each service from the start, and requests that change with every cycle."""
+def workload(scenario: Scenario, seed: int, division: Callable[[float], Mapping[str, int]] = pods_for) -> Workload:
+    """One pod of each service from the start, and requests that change with every cycle.
+
+    `division` says how many pods of each service a load needs.
+    """
     tasks = [
         Task(name, Resources(1000 * cores, mib * MIB, 0, 1), labels={"app": name}, disruption={MAY_MIGRATE: "true"})
         for name, (cores, mib) in SERVICES.items()
@@ -92,7 +95,7 @@ def workload(scenario: Scenario, seed: int) -> Workload:
     asked = [
         Load(cycle * CYCLE_S, NAMESPACE, name, RATED * TARGET * pods)
         for cycle, load in enumerate(loads(scenario, seed))
-        for name, pods in pods_for(load).items()
+        for name, pods in division(load).items()
     ]
     return Workload(
         f"{scenario.name} (seed {seed})",

@@ -41,6 +41,8 @@ BLUE, SKY, ORANGE, VERMILION, GREEN, PURPLE, GREY = (
 )
 NAVY, PALE = "#00304F", "#A9D6F5"
 """What is HTAS's is blue: these are its purchases by the cheapest mix."""
+BROWN = "#7A4A1E"
+"""HTAS as its paper prints it."""
 LOOKS: Mapping[str, Look] = {
     "htas": Look(BLUE, None, "", 2.4),
     "htas-default": Look(SKY, None, "////", 2.0),
@@ -51,6 +53,7 @@ LOOKS: Mapping[str, Look] = {
     "coca": Look(GREEN, (0, (6.0, 1.5, 1.5, 1.5)), "xxxx"),
     "stratus": Look(PURPLE, (0, (1.2, 1.2)), "----"),
     "karpenter": Look(GREY, (0, (9.0, 2.0, 2.0, 2.0, 2.0, 2.0)), "||||"),
+    "paper-as-printed": Look(BROWN, (0, (5.0, 1.0, 1.0, 1.0)), "//.."),
 }
 OTHERS = tuple(
     Look(colour, dashes, hatch)

@@ -14,6 +14,8 @@ from htas.model.money import bill_amount
 
 OURS = "htas"
 """Policies of this name, or of `htas-` and more, are HTAS; all others are compared with it."""
+PRINTED = "paper-as-printed"
+"""The paper's algorithms without anything of ours: compared with its baselines by itself, and with HTAS as they are."""
 PAPER: Mapping[tuple[str, str], int] = {
     ("default-kubernetes", "stable"): 27,
     ("default-kubernetes", "growing"): 23,
@@ -58,17 +60,29 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def savings(results: Results) -> str:
-    """For each policy of HTAS a table: others down, patterns across."""
+    """For each policy of HTAS, and for the paper as printed, a table: others down, patterns across."""
     parts = []
-    for ours in filter(is_ours, results.policies):
+    for ours in filter(_is_compared, results.policies):
         rows = [
             [f"against {policy_title(other)}", *(_cell(results, ours, other, pattern) for pattern in results.patterns)]
-            for other in results.policies
-            if not is_ours(other)
+            for other in _others(results, ours)
         ]
         if rows:
             parts.append(f"### {policy_title(ours)}\n\n{table(['saves', *_patterns(results)], rows)}")
     return "\n".join(parts)
+
+
+def _is_compared(policy: str) -> bool:
+    return is_ours(policy) or policy == PRINTED
+
+
+def _others(results: Results, ours: str) -> list[str]:
+    """Who a policy is compared with: baselines. Other readings of the paper stand beside it in a table of their own."""
+    return [
+        other
+        for other in results.policies
+        if other != ours and not is_ours(other) and not other.startswith(f"{PRINTED}/")
+    ]
 
 
 def _cell(results: Results, ours: str, other: str, pattern: str) -> str:
@@ -93,9 +107,9 @@ def saving_text(saving: Saving) -> str:
 
 def saving_lines(results: Results) -> list[SavingLine]:
     lines = []
-    for ours in filter(is_ours, results.policies):
-        for other in results.policies:
-            for pattern in results.patterns if not is_ours(other) else ():
+    for ours in filter(_is_compared, results.policies):
+        for other in _others(results, ours):
+            for pattern in results.patterns:
                 found = saving_of(results, ours, other, pattern)
                 if found is None:
                     continue

@@ -14,6 +14,7 @@ POLICIES: Mapping[str, str] = {
     "coca": "COCA",
     "stratus": "Stratus",
     "karpenter": "Karpenter-like",
+    "paper-as-printed": "the paper as printed",
 }
 PATTERNS: Mapping[str, str] = {
     "stable": "Stable",

@@ -38,6 +38,9 @@ PARSED = {
     "htas demo --trace FILE": LONG,
     "htas demo --hours 6 --seconds 10": LONG,
     "htas experiment run paper": LONG,
+    "htas experiment run paper --policy default-kubernetes --policy paper-as-printed"
+    " --policy paper-as-printed/pod-by-pod": LONG,
+    "htas experiment run paper --seeds 11-20 --policy default-kubernetes --policy paper-as-printed": LONG,
     "htas experiment run edge": LONG,
     "htas experiment report results": "needs an experiment's results; tests/unit/experiments/test_report.py runs it",
     "htas plan --config config/kwok.yaml": CLUSTER,

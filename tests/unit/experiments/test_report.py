@@ -54,6 +54,21 @@ def test_a_saving_is_the_mean_of_shares_seed_by_seed() -> None:
     assert saving_text(found) == "25.0 % ± 63.5"
 
 
+def test_the_paper_as_printed_is_compared_with_baselines_and_ours_with_it() -> None:
+    policies = "htas", "default-kubernetes", "paper-as-printed", "paper-as-printed/cores-and-gib"
+    runs = tuple(
+        with_bill(policy, 1, cents * 36 * 10**12) for policy, cents in zip(policies, (60, 100, 90, 80), strict=True)
+    )
+    told = savings(Results("paper", "USD", policies, ("stable",), (1,), runs))
+    assert [line for line in told.splitlines() if line.startswith(("###", "| against"))] == [
+        "### HTAS (paper's cycles)",
+        "| against default Kubernetes | 40.0 %<br>paper 27 %: met |",
+        "| against the paper as printed | 33.3 % |",
+        "### the paper as printed",
+        "| against default Kubernetes | 10.0 %<br>paper 27 %: **not met** |",
+    ]
+
+
 def test_one_seed_has_no_interval_and_none_in_common_no_saving() -> None:
     alone = paired_saving({1: 80}, {1: 100, 2: 50})
     assert alone is not None

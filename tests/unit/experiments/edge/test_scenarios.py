@@ -11,9 +11,11 @@ from htas.experiments.edge.scenarios import (
     CYCLE_S,
     CYCLES,
     MEANS,
+    RATED,
     SCENARIOS,
     SERVICES,
     SWEEPS,
+    TARGET,
     Scenario,
     loads,
     nodes,
@@ -23,6 +25,7 @@ from htas.experiments.edge.scenarios import (
 from htas.model.edge import TIER_LABEL
 from htas.sandbox.world import World
 from tests.builders import make_node
+from tools.bench import edge_division
 
 
 @pytest.mark.parametrize(
@@ -93,3 +96,18 @@ def test_fillings_use_the_edge_up() -> None:
 def test_what_no_scheduler_can_exceed(pods: tuple[int, ...], of_all: float, of_services: float) -> None:
     assert best_ratio(pods) == pytest.approx(of_all)
     assert best_mean_ratio(pods) == pytest.approx(of_services)
+
+
+@pytest.mark.parametrize(
+    ("division", "want"),
+    [
+        pytest.param("same-pods", {"a": 3, "b": 3, "c": 3, "d": 3}, id="as many pods of each service"),
+        pytest.param("same-cores", {"a": 6, "b": 6, "c": 6, "d": 3}, id="as many cores in sum"),
+    ],
+)
+def test_the_load_may_be_divided_otherwise(division: str, want: dict[str, int]) -> None:
+    divided = edge_division.DIVISIONS[division]
+    assert divided(1.5) == want
+    asked = workload(SCENARIOS["1.5_0.1"], 1, divided).loads[: len(want)]
+    first = loads(SCENARIOS["1.5_0.1"], 1)[0]
+    assert [load.requests_per_s / (RATED * TARGET) for load in asked] == list(divided(first).values())

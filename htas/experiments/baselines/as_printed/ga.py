@@ -1,0 +1,35 @@
+"""Algorithm 3, GA: the flavour of the highest score, again and again, until the volume asked for is covered.
+
+The volume alone is covered: whether each pod finds a machine that holds it is never asked. Three jobs of 0.6 GiB are
+1.8 GiB, for which two machines of 1 GiB are bought, and the third job waits for the next scaling cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from htas.experiments.baselines.as_printed.score import Score, Volume
+from htas.planning.classes import CPU_ROW, MEMORY_ROW, PodClass
+from htas.planning.scaling.offers import Offer
+
+
+def ga(pods: Iterable[PodClass], flavours: Sequence[Offer], score: Score) -> list[Offer]:
+    """The machines to buy, in order."""
+    return covering(asked_for(pods), flavours, score)
+
+
+def asked_for(pods: Iterable[PodClass]) -> Volume:
+    """Lines 1 and 2: the sums of CPU and of memory requests."""
+    requests = [pod.requests for pod in pods]
+    return Volume(sum(int(each[CPU_ROW]) for each in requests), sum(int(each[MEMORY_ROW]) for each in requests))
+
+
+def covering(left: Volume, flavours: Sequence[Offer], score: Score) -> list[Offer]:
+    """Lines 3 to 9; nothing where nothing is for sale."""
+    combination: list[Offer] = []
+    while left.is_left and flavours:  # line 3
+        chosen = max(flavours, key=lambda flavour: score(flavour, left))  # line 4
+        capacity = chosen.allocatable
+        left = Volume(left.cpu_m - capacity.cpu_m, left.memory_bytes - capacity.memory_bytes)  # lines 5 and 6
+        combination.append(chosen)  # line 7
+    return combination  # line 9
