@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST_WORKERS ?= 2
+# One more than the two cores that this is meant for: many tests wait, for a server or a deadline of theirs.
+PYTEST_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 
