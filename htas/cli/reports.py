@@ -57,7 +57,7 @@ def empty_groups_of(loaded: Loaded) -> list[str]:
         found = cluster_now(loaded)
     except HTASError as error:
         return [f"whether the groups of tier edge have nodes is not known: {error}"]
-    return empty_groups(found[0].nodes, loaded.policy) if found is not None else []
+    return empty_groups(found.view.nodes, loaded.policy) if found is not None else []
 
 
 def cloud_problems_of(loaded: Loaded, live: bool) -> list[str]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
+import yaml
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -24,6 +28,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
+from htas.model.stages import Stage
 from htas.planning.cleaning.utilization import shares
 
 REFRESH_S = 1.0
@@ -55,6 +60,8 @@ class Present(msgspec.Struct, frozen=True):
     view: ClusterView
     lines: Sequence[NodeLine]
     nanos_per_hour: int
+    upcoming: Mapping[Stage, float] = {}
+    """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
 
 
 ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
@@ -123,7 +130,16 @@ def screen(present: Present, currency: str, width: int, *, is_terminal: bool) ->
     price = f"{price_text(present.nanos_per_hour)} {currency}/h"
     queue = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
     head = f"{absolute(present.now)}  {count}{odd}  {queue}  {price}"
-    return Group(Text(head, style="bold"), view)
+    heads = [Text(head, style="bold")]
+    if present.upcoming:
+        heads.append(Text(f"next by period: {_due(present.upcoming, present.now)}", style="dim"))
+    return Group(*heads, view)
+
+
+def _due(upcoming: Mapping[Stage, float], now: float) -> str:
+    """Such as: scheduling in 12s, cleaning in 4m."""
+    times = sorted(upcoming.items(), key=lambda item: (item[1], item[0]))
+    return ", ".join(f"{stage} in {length(at - now)}" if at > now else f"{stage} now" for stage, at in times)
 
 
 def _share(share: float, has_bar: bool) -> str:
@@ -136,18 +152,28 @@ def _present(loaded: Loaded, sort: Sorted) -> Present | None:
         newest = _newest(loaded)
         if newest is None:
             return None
-        found = newest.snapshot.cluster, newest.at
-    return present_of(*found, loaded.policy, sort)
+        found = ClusterNow(newest.snapshot.cluster, newest.at)
+    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status))
 
 
-def present_of(view: ClusterView, now: float, policy: Policy, sort: Sorted) -> Present:
+def upcoming_of(status: str) -> Mapping[Stage, float]:
+    """Epoch seconds of `next` in a status document; empty where it has none, or is no document of ours."""
+    with suppress(yaml.YAMLError, AttributeError, TypeError, ValueError):
+        told = yaml.safe_load(status).get("next", {})
+        return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
+    return {}
+
+
+def present_of(
+    view: ClusterView, now: float, policy: Policy, sort: Sorted, upcoming: Mapping[Stage, float] | None = None
+) -> Present:
     """What a cluster's nodes come to at an instant."""
     on: dict[str, list[Pod]] = defaultdict(list)
     for pod in view.pods:
         if pod.node is not None:
             on[pod.node].append(pod)
     lines = sorted((_line(node, on[node.name], policy, now) for node in view.nodes), key=ORDER[sort])
-    return Present(now, view, lines, sum(policy.price_of(node) or 0 for node in view.nodes))
+    return Present(now, view, lines, sum(policy.price_of(node) or 0 for node in view.nodes), upcoming or {})
 
 
 def _line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLine:
@@ -168,20 +194,28 @@ def _line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLi
     )
 
 
-def cluster_now(loaded: Loaded) -> tuple[ClusterView, float] | None:
-    """The cluster and the time there; None: it is a sandbox within a daemon."""
+class ClusterNow(NamedTuple):
+    """A cluster, the time there, and the status document of the daemon that leads; "": none."""
+
+    view: ClusterView
+    at: float
+    status: str = ""
+
+
+def cluster_now(loaded: Loaded) -> ClusterNow | None:
+    """The cluster as it is; None: it is a sandbox within a daemon."""
     setting = loaded.sandbox
     if setting is None:
-        from htas.daemon.kubernetes_wiring import live_snapshot
+        from htas.daemon.kubernetes_wiring import live_present
 
-        snapshot = live_snapshot(loaded)
-        return snapshot.cluster, snapshot.taken_at
+        snapshot, status = live_present(loaded)
+        return ClusterNow(snapshot.cluster, snapshot.taken_at, status)
     if setting.address is None:
         return None
     from htas.daemon.sandbox_wiring import opened_world
 
     with opened_world(loaded, setting) as world:
-        return world.cluster.observe(), world.clock.now()
+        return ClusterNow(world.cluster.observe(), world.clock.now(), world.announcer.status)
 
 
 def _newest(loaded: Loaded) -> CycleRecord | None:

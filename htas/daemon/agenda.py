@@ -130,6 +130,11 @@ class Agenda:
         """When the next periodic cycle runs."""
         return max(min(self._next.values()), self._pause_until)
 
+    def upcoming(self) -> dict[Stage, float]:
+        """When each stage runs next, if no news brings it forward; in the order in which they do."""
+        due = {stage: max(at, self._pause_until) for stage, at in self._next.items()}
+        return dict(sorted(due.items(), key=lambda item: (item[1], item[0])))
+
     def next_at(self) -> float:
         """When something is due, as far as is known; it may be past."""
         if self._asked:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+import msgspec
+
 from htas.adapters.kubernetes.access import Access, load_access
 from htas.adapters.kubernetes.announcing import KubernetesAnnouncer
 from htas.adapters.kubernetes.api import ApiServer, OnCall, part
@@ -25,7 +27,7 @@ from htas.daemon.supply import Supply, kwok_supply
 from htas.execution.claims_seen import claims_seen
 from htas.execution.ports import Ports
 from htas.model.snapshot import ClusterSnapshot
-from htas.ports import NotFoundError, StorePort
+from htas.ports import HTASError, NotFoundError, StorePort
 
 LEASE_CALLS = 10.0
 """Calls a second that may go to the lease."""
@@ -118,6 +120,13 @@ class KubernetesWorld:
         with suppress(NotFoundError):
             self.api.delete(f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}")
 
+    def status_document(self) -> str:
+        """What the daemon that leads has published last (`StatusBoard`); "" where nothing is, or we may not read it."""
+        with suppress(HTASError):
+            found = self.api.get(f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}")
+            return msgspec.json.decode(found, type=_StatusMap).data.get("status", "")
+        return ""
+
     @property
     def _status_name(self) -> str:
         return f"htas-{self._loaded.policy.cluster}-status"
@@ -160,10 +169,21 @@ def identity() -> str:
     return os.environ.get("POD_NAME") or socket.gethostname()
 
 
+class _StatusMap(msgspec.Struct):
+    """The ConfigMap `htas-CLUSTER-status`."""
+
+    data: dict[str, str] = {}
+
+
 def live_snapshot(loaded: Loaded) -> ClusterSnapshot:
     """The configured cluster as it is, read once, nothing changed; raises what the API server answers."""
+    return live_present(loaded)[0]
+
+
+def live_present(loaded: Loaded) -> tuple[ClusterSnapshot, str]:
+    """As `live_snapshot`, and what the daemon that leads has published last; "" if that cannot be read."""
     world = KubernetesWorld(loaded)
     try:
-        return world.snapshot()
+        return world.snapshot(), world.status_document()
     finally:
         world.close()

@@ -283,6 +283,7 @@ class Service:
         daemon.searching.on_answer = self._metrics.searches.answered
         self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
+        board.upcoming = triggers.upcoming
         with self._lock:
             self._triggers = triggers
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime

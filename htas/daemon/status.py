@@ -6,7 +6,7 @@ Cluster Autoscaler's users know it as the ConfigMap cluster-autoscaler-status; o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -17,6 +17,7 @@ from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.policy import Policy
 from htas.model.record import OutcomeStatus
+from htas.model.stages import Stage
 from htas.planning.edge.present import empty_groups
 from htas.ports import AnnouncerPort
 
@@ -29,7 +30,12 @@ MOST = 10
 
 
 class StatusBoard:
-    """Writes the status after cycles: at once when it changed, but not too often."""
+    """Writes the status after cycles: at once when it changed, but not too often.
+
+    `upcoming` tells when each stage runs next, which alone is no change: it is another instant after each cycle.
+    """
+
+    upcoming: Callable[[], Mapping[Stage, float]] = dict
 
     def __init__(self, announcer: AnnouncerPort, leader: str, policy: Callable[[], Policy]) -> None:
         self._announcer = announcer
@@ -47,7 +53,8 @@ class StatusBoard:
         if age_s < (SOONEST_S if status != self._written else LATEST_S):
             return
         self._written, self._written_at = status, now
-        head = {"time": instant_text(now), "leader": self._leader}
+        coming = {stage.value: instant_text(at) for stage, at in self.upcoming().items()}
+        head = {"time": instant_text(now), "leader": self._leader, "next": coming}
         self._announcer.publish(yaml.safe_dump(head | status, sort_keys=False, allow_unicode=True))
 
     def _note(self, result: CycleResult) -> None:

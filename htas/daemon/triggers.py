@@ -80,6 +80,11 @@ class Triggers:
             self._stopping.set()
             self._daemon.on_news(lambda: None)
 
+    def upcoming(self) -> dict[Stage, float]:
+        """When each stage runs next by its period, by the world's clock. For the thread that runs cycles."""
+        now, started = self._daemon.ports.clock.now(), monotonic()
+        return {stage: now + (at - started) * self._speed for stage, at in self._agenda.upcoming().items()}
+
     def stop(self) -> None:
         self._stopping.set()
         with self._wake:

@@ -255,6 +255,12 @@ class RemoteAnnouncer:
         with suppress(HTASError):
             self._call("announcer.publish", status)
 
+    @property
+    def status(self) -> str:
+        """The status document as it was published last; raises HTASError."""
+        published: str = self._call("announcer.published")
+        return published
+
     def told(self) -> list[News]:
         told: list[News] = self._call("announcer.told")
         return told

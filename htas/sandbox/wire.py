@@ -49,6 +49,7 @@ CALLS: dict[str, tuple[Callable[[World], Callable[..., Any]], tuple[Any, ...], A
     "announcer.tell": (lambda world: world.announcer.tell, (list[News],), None),
     "announcer.mark_waiting": (lambda world: world.announcer.mark_waiting, (Pod, str), None),
     "announcer.publish": (lambda world: world.announcer.publish, (str,), None),
+    "announcer.published": (lambda world: lambda: world.announcer.status, (), str),
     "announcer.told": (lambda world: world.announcer.told, (), list[News]),
     "cloud.create": (lambda world: world.cloud.create, (NodeClaim, Flavour, Node), Instance),
     "cloud.delete": (lambda world: world.cloud.delete, (str,), None),

@@ -174,6 +174,7 @@ ALWAYS = (
 IN_ITS_SPACE = (
     "create leases.coordination.k8s.io",
     "update leases.coordination.k8s.io/htas-main",
+    "get configmaps/htas-main-status",
     "patch configmaps/htas-main-status",
 )
 WITH_KWOK = ("create nodes",)

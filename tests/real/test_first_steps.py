@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def test_work_gets_machines_and_batch_machines_go_when_it_ends(
         assert daemon.metric("htas_cost_total") > 0
         status = cluster.kubectl("get", "configmap", "htas-trial-status", "-o", "jsonpath={.data.status}")
         assert "leader:" in status
+        seen = htas("top", config=config)
+        assert re.search(r"^next by period: .*scheduling (in \d+s|now)", seen.stdout, re.MULTILINE), seen
         assert daemon.stop() == 0
     assert daemon.said("htas ended")
     lease = cluster.kubectl("get", "lease", "htas-trial", "-o", "jsonpath={.spec.holderIdentity}")

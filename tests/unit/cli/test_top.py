@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from htas.cli.forms import Sorted
 from htas.cli.instants import absolute, ago, length
 from htas.cli.main import app
-from htas.cli.top import Present, present_of, screen
+from htas.cli.top import Present, present_of, screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.model.nodes import Node
@@ -91,6 +92,33 @@ def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str) -
     assert names.split() == columns.split()
     assert [row.split()[0] for row in rows] == ["a", "c", "d", LONG_NAME]
     assert ("█" in "".join(rows)) == (width == 140)
+
+
+def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
+    status = "time: x\nnext:\n  scheduling: '2026-01-01T00:00:12Z'\n  cleaning: '2026-01-01T00:05:00Z'\n  autoscaling: '2025-12-31T23:59:59Z'\n"
+    at = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    told = screen(present_of(VIEW, at, make_policy(), Sorted.NAME, upcoming_of(status)), "USD", 100, is_terminal=True)
+    console = Console(width=100, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(told)
+    assert (
+        captured.get().splitlines()[1].rstrip() == "next by period: autoscaling now, scheduling in 12s, cleaning in 5m"
+    )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param("", id="nothing-published"),
+        pytest.param("time: 2026-01-01T00:00:00Z\n", id="by-an-older-version"),
+        pytest.param("next: soon\n", id="no-times"),
+        pytest.param("next: {sleeping: '2026-01-01T00:00:12Z'}\n", id="no-stage-of-ours"),
+        pytest.param("next: {scheduling: 12}\n", id="no-instant"),
+        pytest.param("{", id="no-document"),
+    ],
+)
+def test_a_status_without_times_tells_none(status: str) -> None:
+    assert upcoming_of(status) == {}
 
 
 def test_nothing_but_text_goes_into_a_pipe() -> None:

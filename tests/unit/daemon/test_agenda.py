@@ -37,6 +37,25 @@ def test_every_periodic_stage_is_due_at_first_and_then_by_its_period() -> None:
     assert agenda.next_at() == 40.5
 
 
+def test_what_comes_next_is_told_by_stage_and_a_failure_puts_it_off() -> None:
+    agenda = idle()
+    assert list(agenda.upcoming().items()) == [
+        (Stage.AUTOSCALING, 20.0),
+        (Stage.SCHEDULING, 20.0),
+        (Stage.CLEANING, 60.0),
+    ]
+    agenda.follow(Stage.EDGE, 30.0, 0.0)
+    agenda.began(PLACE, 19.8)
+    agenda.failed(PLACE, 19.9)
+    assert agenda.upcoming() == {
+        Stage.AUTOSCALING: 20.4,
+        Stage.EDGE: 30.0,
+        Stage.SCHEDULING: 39.8,
+        Stage.CLEANING: 60.0,
+    }
+    assert agenda.next_at() == 20.4, "as is told"
+
+
 def test_the_first_change_after_a_rest_is_acted_on_at_once_and_that_is_all_where_it_has_room() -> None:
     agenda = idle()
     agenda.changed(5.0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from threading import Thread
 
 import msgspec
 import pytest
+import yaml
 
+from htas.daemon.status import StatusBoard
 from htas.daemon.triggers import Triggers
 from htas.model.edge import EdgePolicy
 from htas.model.policy import Cycles
@@ -41,6 +44,18 @@ def test_the_first_cycle_is_of_every_stage_and_comes_at_once(story: Story) -> No
     with running(Triggers(story.daemon)):
         until(lambda: story.seen)
     assert story.seen[0].stages == ALL_STAGES
+
+
+def test_the_status_tells_when_each_stage_runs_next(story: Story) -> None:
+    triggers = Triggers(story.daemon)
+    board = StatusBoard(story.ports.announcer, "me", lambda: story.policy)
+    board.upcoming = triggers.upcoming
+    story.daemon.listeners.insert(0, board.observe)
+    with running(triggers):
+        until(lambda: story.seen)
+    told = yaml.safe_load(story.world.announcer.status)["next"]
+    assert set(told) == {"scheduling", "autoscaling", "cleaning"}
+    assert all(3500 < datetime.fromisoformat(str(at)).timestamp() - story.start <= 3600 for at in told.values())
 
 
 def test_work_that_arrives_brings_a_cycle_forward(story: Story) -> None:
