@@ -14,11 +14,14 @@ PYTEST_WORKERS ?= 3
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
+# The lock is whole, so nothing is resolved (--no-deps), and `pip check` proves that it is: the pip of Python 3.11 else asks an index about
+# `coverage[toml]`, is told of a newer one than the lock's, and refuses it.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("HTAS needs Python 3.11 or newer; set PYTHON=python3.x") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
 .PHONY: setup
