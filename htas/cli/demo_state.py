@@ -64,7 +64,7 @@ class DemoState:
         self.peak_memory_bytes = max(self.peak_memory_bytes, sum(pod.requests.memory_bytes for pod in placed))
         self.peak_nodes = max(self.peak_nodes, len(view.nodes))
         for outcome in result.outcomes:
-            self.verbs[f"{outcome.verb} {outcome.status.value}"] += 1
+            self.verbs[f"{outcome.action} {outcome.status.value}"] += 1
         for item in result.plan.unplaced:
             if item.reason == "NoFlavourFits":
                 self.never_fits[item.pod] = item.message

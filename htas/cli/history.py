@@ -16,7 +16,8 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store, store_path, unshipped
 from htas.model.money import price_text
-from htas.model.record import CycleRecord, OutcomeStatus
+from htas.model.outcomes import OutcomeStatus
+from htas.model.record import CycleRecord
 from htas.model.stages import Stage
 from htas.profiler.compare import differences
 from htas.profiler.history import Entry, entries

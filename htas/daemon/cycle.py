@@ -32,10 +32,11 @@ from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
 from htas.model.edge import Tier
+from htas.model.outcomes import Outcome
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
-from htas.model.record import CycleRecord, Outcome, Run
+from htas.model.record import CycleRecord, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.namespaces import pins

@@ -20,7 +20,7 @@ from htas.execution.cloud_calls import CloudCalls
 from htas.execution.handing_back import HandingBack, Left, forget
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.ports import HTASError, PermanentError, StorePort, TransientError
 
 STEP_S = 1.0
@@ -195,7 +195,9 @@ class Handback:
     def _tell_all(self, outcomes: Sequence[Outcome]) -> None:
         for each in outcomes:
             is_done = each.status is OutcomeStatus.DONE
-            self._tell_once(each.verb if is_done else f"{each.verb} {each.status.value}", each.subject, each.message)
+            self._tell_once(
+                each.action.value if is_done else f"{each.action} {each.status.value}", each.subject, each.message
+            )
 
     def _tell_once(self, what: str, subject: str, why: str) -> None:
         if (what, subject, why) not in self._told:

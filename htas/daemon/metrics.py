@@ -15,9 +15,9 @@ from htas.daemon.state_metrics import StateCollector
 from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Launch
 from htas.model.reasons import Removal
-from htas.model.record import Outcome, OutcomeStatus
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
@@ -112,7 +112,7 @@ class Metrics:
         self._cycle_s.labels("planning").observe(result.planning_s)
         self._cycle_s.labels("all").observe(result.took_s)
         for outcome in result.outcomes:
-            self._actions.labels(outcome.verb, outcome.status.value).inc()
+            self._actions.labels(outcome.action.value, outcome.status.value).inc()
             if outcome.move is not None:
                 self._count_move(outcome.move)
         self._count_machines(result)
@@ -166,11 +166,11 @@ class Metrics:
         for outcome in result.outcomes:
             if outcome.status is not OutcomeStatus.DONE:
                 continue
-            launch = self._asked.pop(outcome.subject, None) if outcome.verb == "launch" else None
+            launch = self._asked.pop(outcome.subject, None) if outcome.action is Action.LAUNCH else None
             if launch is not None:
                 self._awaited.add(launch.claim)
                 self._bought.labels(launch.group, launch.flavour).inc()
-            elif outcome.verb == "release":
+            elif outcome.action is Action.RELEASE:
                 self._released.labels(groups.get(outcome.subject, ""), _why(outcome)).inc()
         planned = {launch.claim for launch in result.plan.launch}
         self._asked = {key: each for key, each in self._asked.items() if key in self._groups or key in planned}
@@ -179,7 +179,7 @@ class Metrics:
                 self._saved.inc(item.savings_nanos_per_hour / 1e9)
 
     def _time_binds(self, result: CycleResult) -> None:
-        bound = {o.subject for o in result.outcomes if o.verb == "bind" and o.status is OutcomeStatus.DONE}
+        bound = {o.subject for o in result.outcomes if o.action is Action.BIND and o.status is OutcomeStatus.DONE}
         if bound:
             for pod in result.snapshot.cluster.pods:
                 if pod.key in bound:
@@ -188,7 +188,7 @@ class Metrics:
     def _time_startups(self, result: CycleResult) -> None:
         """Machines that this daemon bought and that are Ready now."""
         claims = {claim.id: claim for claim in result.snapshot.claims}
-        just_bought = {outcome.subject for outcome in result.outcomes if outcome.verb == "launch"}
+        just_bought = {outcome.subject for outcome in result.outcomes if outcome.action is Action.LAUNCH}
         for claim_id in tuple(self._awaited):
             claim = claims.get(claim_id)
             if claim is not None and claim.state is ClaimState.READY:
@@ -203,4 +203,4 @@ def _why(outcome: Outcome) -> str:
 
 
 def _is_drain_of(outcome: Outcome, node: str) -> bool:
-    return outcome.verb == "drain" and outcome.subject == node and outcome.status is OutcomeStatus.DONE
+    return outcome.action is Action.DRAIN and outcome.subject == node and outcome.status is OutcomeStatus.DONE

@@ -11,11 +11,10 @@ from starlette.responses import PlainTextResponse, Response
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchReport
+from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import API_VERSION, instant_text
 from htas.model.policy import FallbackMode
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
-from htas.model.reasons import Cancelled
-from htas.model.record import OutcomeStatus
 from htas.ports import ConflictError
 
 TOOK = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0, 600.0)
@@ -104,16 +103,16 @@ class SearchMetrics:
         rearrangement = result.snapshot.rearrangement
         self._open.set(len(rearrangement.slots) if rearrangement is not None else 0)
         for outcome in result.outcomes:
-            reason = outcome.message.partition(":")[0]
-            if outcome.verb == "rearrange" and outcome.status is OutcomeStatus.DROPPED:
-                self._ended.labels("Dropped").inc()
-            elif outcome.verb == "suggest" and outcome.status is OutcomeStatus.DROPPED:
-                self._suggested.labels("Dropped").inc()
-            elif outcome.verb == "suggested" and outcome.status is OutcomeStatus.DONE:
-                self._suggested.labels("Completed").inc()
-            elif outcome.verb == "cancel-suggestion" and outcome.status is OutcomeStatus.DONE:
-                self._suggested.labels(reason if reason in set(Cancelled) else "Cancelled").inc()
-            elif outcome.verb == "rearranged" and outcome.status is OutcomeStatus.DONE:
-                self._ended.labels("Completed").inc()
-            elif outcome.verb == "cancel-rearrangement" and outcome.status is OutcomeStatus.DONE:
-                self._ended.labels(reason if reason in set(Cancelled) else "Cancelled").inc()
+            match outcome.action, outcome.status:
+                case Action.REARRANGE, OutcomeStatus.DROPPED:
+                    self._ended.labels("Dropped").inc()
+                case Action.SUGGEST, OutcomeStatus.DROPPED:
+                    self._suggested.labels("Dropped").inc()
+                case Action.REARRANGED, OutcomeStatus.DONE:
+                    self._ended.labels("Completed").inc()
+                case Action.SUGGESTED, OutcomeStatus.DONE:
+                    self._suggested.labels("Completed").inc()
+                case Action.CANCEL_REARRANGEMENT, OutcomeStatus.DONE:
+                    self._ended.labels(outcome.reason or "Cancelled").inc()
+                case Action.CANCEL_SUGGESTION, OutcomeStatus.DONE:
+                    self._suggested.labels(outcome.reason or "Cancelled").inc()

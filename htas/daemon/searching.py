@@ -11,10 +11,10 @@ import msgspec
 from htas.daemon.optimizer import Answer, Optimizer
 from htas.execution.ports import Ports
 from htas.execution.rearranging import SUBJECT, Rearranging
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat, Shift
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.fallback import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
@@ -147,14 +147,14 @@ class Searching:
             return []
         self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
         who = "it was asked for" if is_requested else f"{len(plan.optimize)} pods wait and nothing can be bought"
-        return [Outcome("search", SUBJECT, OutcomeStatus.DONE, who)]
+        return [Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.DONE, who)]
 
     def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:
         """Note what became of the rearrangement under way, by a cycle's outcomes."""
         for outcome in outcomes:
-            if outcome.status is OutcomeStatus.DONE and outcome.verb == "rearranged":
+            if outcome.status is OutcomeStatus.DONE and outcome.action is Action.REARRANGED:
                 self._tell(state=SearchState.DONE, message=outcome.message)
-            elif outcome.status is OutcomeStatus.DONE and outcome.verb == "cancel-rearrangement":
+            elif outcome.status is OutcomeStatus.DONE and outcome.action is Action.CANCEL_REARRANGEMENT:
                 self._dropped(snapshot)
                 self._tell(state=SearchState.DROPPED, message=outcome.message)
 
@@ -220,7 +220,7 @@ def _proven(found: Rearrangement | None) -> set[int]:
 
 def _told(answer: Answer) -> Outcome:
     if answer.found is None:
-        return Outcome("search", SUBJECT, OutcomeStatus.FAILED, answer.problem)
+        return Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.FAILED, answer.problem)
     found = answer.found
     what = f"{found.status} after {answer.took_s:.1f} s"
-    return Outcome("search", SUBJECT, OutcomeStatus.DONE, f"{what}; {found.message}" if found.message else what)
+    return Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.DONE, f"{what}; {found.message}" if found.message else what)

@@ -264,7 +264,10 @@ class Service:
             if last != str(leadership.previous_term):
                 for outcome in daemon.take_over():
                     log.info(
-                        outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message
+                        outcome.action.value,
+                        subject=outcome.subject,
+                        status=outcome.status.value,
+                        message=outcome.message,
                     )
             path.write_text(f"{leadership.term}\n")
         except (HTASError, OSError) as error:  # a full disk, say: work is placed meanwhile

@@ -14,9 +14,9 @@ import yaml
 from htas.daemon.cycle import CycleResult
 from htas.model.claims import COMING
 from htas.model.money import price_text
+from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import instant_text
 from htas.model.policy import Policy
-from htas.model.record import OutcomeStatus
 from htas.model.stages import Stage
 from htas.planning.edge.present import empty_groups
 from htas.ports import AnnouncerPort
@@ -60,11 +60,11 @@ class StatusBoard:
     def _note(self, result: CycleResult) -> None:
         """The last time that something of each kind was done."""
         for outcome in result.outcomes:
-            if outcome.verb in ("launch", "release", "drain", "undo-drain"):
+            if outcome.action in (Action.LAUNCH, Action.RELEASE, Action.DRAIN, Action.UNDO_DRAIN):
                 what = (
                     outcome.message if outcome.status is OutcomeStatus.DONE else f"{outcome.status}: {outcome.message}"
                 )
-                self._last[outcome.verb] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
+                self._last[outcome.action.value] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
 
 
 def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:

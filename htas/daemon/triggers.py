@@ -14,8 +14,8 @@ import structlog
 
 from htas.daemon.agenda import Agenda
 from htas.daemon.cycle import CycleResult, Daemon
+from htas.model.outcomes import OutcomeStatus
 from htas.model.policy import Policy
-from htas.model.record import OutcomeStatus
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import HTASError
 
@@ -175,11 +175,11 @@ def _log(result: CycleResult) -> None:
     """What a cycle did: each outcome that matters by itself, the rest in one line."""
     many: dict[str, int] = {}
     for outcome in result.outcomes:
-        if outcome.verb in OFTEN and outcome.status is OutcomeStatus.DONE:
-            many[outcome.verb] = many.get(outcome.verb, 0) + 1
+        if outcome.action in OFTEN and outcome.status is OutcomeStatus.DONE:
+            many[outcome.action] = many.get(outcome.action, 0) + 1
             continue
         say = log.info if outcome.status is OutcomeStatus.DONE else log.warning
-        say(outcome.verb, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
+        say(outcome.action.value, subject=outcome.subject, status=outcome.status.value, message=outcome.message)
     if many:
         took_ms = round(1000 * result.planning_s)
         log.info("cycle", **many, unplaced=len(result.plan.unplaced), planning_ms=took_ms)

@@ -11,11 +11,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.news import News
 from htas.model.nodes import Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import AnnouncerPort
 
@@ -105,23 +105,23 @@ class Announcing:
         for outcome in outcomes:
             is_done = outcome.status is OutcomeStatus.DONE
             pod, node = pods.get(outcome.subject), nodes.get(outcome.subject)
-            match outcome.verb:
-                case "bind" if is_done:
-                    message = f"Successfully assigned {outcome.subject} to {outcome.message}"
+            match outcome.action:
+                case Action.BIND if is_done:
+                    message = f"Successfully assigned {outcome.subject} to {outcome.target}"
                     yield _of(outcome.subject, pod, "Scheduled", message)
-                case "bind" if pod is not None:
+                case Action.BIND if pod is not None:
                     yield _of_pod(pod, "FailedScheduling", f"bind refused: {outcome.message}", is_warning=True)
-                case "launch" if outcome.status is OutcomeStatus.FAILED:
+                case Action.LAUNCH if outcome.status is OutcomeStatus.FAILED:
                     for key in self._bought_for.get(outcome.subject, (0.0, ()))[1]:
                         if key in pods:
                             yield _of_pod(pods[key], "FailedToScaleUp", outcome.message, is_warning=True)
-                case "evict" | "migrate" if is_done and pod is not None:
+                case Action.EVICT | Action.MIGRATE if is_done and pod is not None:
                     yield _of_leaving(pod, outcome, emptied)
-                case "migrate" if pod is not None:
+                case Action.MIGRATE if pod is not None:
                     yield _of_pod(pod, "MigrationFailed", outcome.message, is_warning=True)
-                case "moved" if outcome.move is not None:
+                case Action.MOVED if outcome.move is not None:
                     yield _of_move(outcome.move, outcome.message)
-                case "drain" | "undo-drain" if node is not None:
+                case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
                     is_near = plan.carry.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
@@ -138,9 +138,9 @@ def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], as
 
 def _of_leaving(pod: Pod, outcome: Outcome, emptied: Container[str | None]) -> News:
     """Only drains evict; a move may be one that an operator asked for, and its node stays."""
-    if outcome.verb == "migrate" and pod.node not in emptied:
+    if outcome.action is Action.MIGRATE and pod.node not in emptied:
         return _of_pod(pod, "Migrating", f"leaves its node {outcome.message}")
-    return _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.verb}")
+    return _of_pod(pod, "ScaleDown", f"leaves its node, which is given back: {outcome.action}")
 
 
 def _of_move(move: MigrationRecord, message: str) -> News:
@@ -152,7 +152,7 @@ def _of_move(move: MigrationRecord, message: str) -> News:
 
 
 def _of_drain(outcome: Outcome, node: Node) -> Iterator[News]:
-    if outcome.verb == "undo-drain":
+    if outcome.action is Action.UNDO_DRAIN:
         yield News("Node", node.name, "ScaleDownFailed", outcome.message, node.uid, is_warning=True)
     elif outcome.status is OutcomeStatus.DONE:
         message = f"is emptied and given back: {outcome.message}"
@@ -169,25 +169,25 @@ def _of_pod(pod: Pod, reason: str, message: str, *, is_warning: bool = False) ->
 
 def _of_suggestion(outcome: Outcome, pod: Pod | None) -> Iterator[News]:
     """What was moved so that services come nearer to their targets."""
-    if outcome.verb == "move" and pod is not None:
+    if outcome.action is Action.MOVE and pod is not None:
         yield _of_pod(pod, "Descheduled", f"for services' share of the edge: {outcome.message}")
 
 
 def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot) -> Iterator[News]:
     """What was done for work that nothing could be bought for."""
-    match outcome.verb:
-        case "preempt" if pod is not None:
+    match outcome.action:
+        case Action.PREEMPT if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
-        case "nominate" if pod is not None and outcome.message:
-            message = f"nominated to {outcome.message}: work of lower priority leaves it"
+        case Action.NOMINATE if pod is not None and outcome.target:
+            message = f"nominated to {outcome.target}: work of lower priority leaves it"
             yield _of_pod(pod, "Nominated", message)
-        case "move" if pod is not None:
+        case Action.MOVE if pod is not None:
             yield _of_pod(pod, "Descheduled", f"makes room for more important work: {outcome.message}")
-        case "displace" if pod is not None:
+        case Action.DISPLACE if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node: {outcome.message}")
-        case "rearrange":
+        case Action.REARRANGE:
             yield from _of_seats(snapshot, "Nominated", "nominated to {}, where others make room for it")
-        case "cancel-rearrangement":
+        case Action.CANCEL_REARRANGEMENT:
             message = f"room is no longer made for it: {outcome.message}"
             yield from _of_seats(snapshot, "RearrangementCancelled", message, is_warning=True)
 

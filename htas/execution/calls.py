@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 
 Call = Callable[[], Outcome]
 """One effect. It turns HTAS's errors into outcomes itself and raises nothing but defects."""
@@ -100,5 +100,5 @@ class ParallelCalls:
 
     def _made(self, call: Call) -> Outcome:
         if not self._may_act():
-            return Outcome("call", "", OutcomeStatus.DROPPED, "leads no more")
+            return Outcome(Action.CALL, "", OutcomeStatus.DROPPED, "leads no more")
         return call()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from htas.model.claims import NodeClaim
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import ConflictError, HTASError, StorePort
 
 
@@ -36,5 +36,5 @@ def put_singly(store: StorePort, wanted: Sequence[NodeClaim]) -> tuple[list[Node
             is_taken = isinstance(error, ConflictError)
             status = OutcomeStatus.DROPPED if is_taken else OutcomeStatus.FAILED
             what = "another writer has this claim already" if is_taken else f"it cannot be journalled: {error}"
-            outcomes.append(Outcome("launch", claim.id, status, what))
+            outcomes.append(Outcome(Action.LAUNCH, claim.id, status, what))
     return written, outcomes

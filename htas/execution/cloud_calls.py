@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from htas.execution.calls import Call, Calls
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 10.0
@@ -36,7 +36,7 @@ def _guarded(subject: str, call: Call) -> Outcome:
     try:
         return call()
     except Exception as error:
-        return Outcome("call", subject, OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
+        return Outcome(Action.CALL, subject, OutcomeStatus.FAILED, f"a defect of htas: {error!r}")
 
 
 class CloudCalls:

@@ -19,11 +19,11 @@ from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.migrations import Refusal
 from htas.model.nodes import Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy, grace_of
-from htas.model.reasons import Blocking
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.reasons import Blocking, Invalid, OutcomeReason
 from htas.model.snapshot import ClusterView, Drain, Move
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import cannot_be_read
@@ -35,6 +35,7 @@ from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError
 
 SYSTEM_CRITICAL = 2_000_000_000
 """Priorities of system-cluster-critical and above: those pods leave a node when the others have left."""
+FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers")
 
 
 @dataclass(slots=True)
@@ -57,11 +58,12 @@ class Draining:
         """Begin to empty a node, if it is still as the plan saw it."""
         changed = self._changed(removing, moves, view)
         if changed is not None:
-            return Outcome("drain", removing.node, OutcomeStatus.DROPPED, changed)
+            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, changed.message, changed.reason)
         now = self.ports.clock.now()
         claim = self._claim(removing.claim)
         if claim is None:
-            return Outcome("drain", removing.node, OutcomeStatus.DROPPED, "its claim is gone")
+            gone = OutcomeReason.CLAIM_GONE
+            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, "its claim is gone", gone)
         drain = Drain(
             removing.node,
             removing.claim,
@@ -77,28 +79,31 @@ class Draining:
             self.ports.cluster.set_draining(removing.node, True)
             reached("drain.tainted")
         except HTASError as error:
-            return Outcome("drain", removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
-        return Outcome("drain", removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
+            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
+        return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
 
-    def _changed(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> str | None:
-        """What makes a planned drain wrong on the present view, in words; None: nothing."""
+    def _changed(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Invalid | None:
+        """What makes a planned drain wrong on the present view; None: nothing."""
         nodes = {node.name: node for node in view.nodes}
         node = nodes.get(removing.node)
         if node is None or node.is_draining or not node.is_ready:
-            return "the node is gone, not Ready or being emptied by somebody else"
+            why = "the node is gone, not Ready or being emptied by somebody else"
+            return Invalid(OutcomeReason.NODE_CLOSED, why)
         planned = {move.pod for move in moves}
         here = {pod.key for pod in self._held(view.pods, removing.node)}
         if here - planned:
-            return f"{', '.join(sorted(here - planned)[:3])} came to the node since"
+            came = ", ".join(sorted(here - planned)[:3])
+            return Invalid(OutcomeReason.POD_CAME, f"{came} came to the node since")
         if node.name in view.unread:
-            return cannot_be_read(view.unread[node.name])
+            return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
         promise = self._promise(node, view)
         if promise is not None:
             return promise
         for move in moves:
             target = nodes.get(move.target)
             if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
-                return f"the target {move.target} of {move.pod} is gone or closed"
+                why = f"the target {move.target} of {move.pod} is gone or closed"
+                return Invalid(OutcomeReason.NODE_CLOSED, why)
         return None
 
     def _held(self, pods: Iterable[Pod], node: str) -> list[Pod]:
@@ -135,7 +140,7 @@ class Draining:
                 calls += begun
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
-                outcomes.append(self._undo(node.name, None, "a drain that nobody remembers"))
+                outcomes.append(self._undo(node.name, None, FORGOTTEN))
         return outcomes + self.calls.all(calls)
 
     def _step(self, drain: Drain, view: ClusterView, can_release: bool) -> tuple[list[Outcome], list[Call]]:
@@ -152,12 +157,13 @@ class Draining:
                 self.machines.release(claim)
             return [], []
         if not node.is_draining or not node.is_unschedulable:
-            return [attempted("drain", drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
+            return [attempted(Action.DRAIN, drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
         held = self._held(view.pods, drain.node)
         if not held and drain.node not in view.unread:
             reached("drain.emptied")
             if node.held_by is not None:
-                return [self._undo(drain.node, claim, f"the node is annotated {node.held_by}")], []
+                held_back = Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
+                return [self._undo(drain.node, claim, held_back)], []
             if can_release:
                 self.machines.release(claim)
             return [], []
@@ -166,22 +172,23 @@ class Draining:
             return [self._undo(drain.node, claim, why)], []
         return [], self._moves_on(drain, node, held)
 
-    def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> str | None:
+    def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> Invalid | None:
         """Why a drain cannot finish, or must not go on."""
         now, timeouts = self.ports.clock.now(), self.policy.timeouts
         strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
         if strangers:
-            return f"{strangers[0]} came to the node since"
+            return Invalid(OutcomeReason.POD_CAME, f"{strangers[0]} came to the node since")
         if now - drain.started_at >= timeouts.drain_s:
             unread = f": {cannot_be_read(view.unread[drain.node])}" if drain.node in view.unread else ""
-            return f"not empty after {timeouts.drain_s:g} s{unread}"
+            return Invalid(OutcomeReason.TIMED_OUT, f"not empty after {timeouts.drain_s:g} s{unread}")
         failed = self._failed_move(drain, held)
         if failed is not None:
             self.moves.leave_alone(drain.node, *failed, now, of_drain=True)
-            return f"{failed[0]} could not be moved: {failed[1]}"
+            return Invalid(OutcomeReason.MOVE_FAILED, f"{failed[0]} could not be moved: {failed[1]}")
         refused_at = self._refused_since.get(drain.node)
         if refused_at is not None and now - refused_at >= timeouts.eviction_s:
-            return f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
+            why = f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
+            return Invalid(OutcomeReason.EVICTION_REFUSED, why)
         return self._promise(node, view)
 
     def _failed_move(self, drain: Drain, held: Sequence[Pod]) -> tuple[str, str] | None:
@@ -192,13 +199,13 @@ class Draining:
                 return pod.key, why
         return self._refused_moves.get(drain.node)
 
-    def _promise(self, node: Node, view: ClusterView) -> str | None:
+    def _promise(self, node: Node, view: ClusterView) -> Invalid | None:
         """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
         group = self.policy.group(node.group)
         if group is None:
-            return "its group is gone"
+            return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone")
         if node.held_by is not None:
-            return f"the node is annotated {node.held_by}"
+            return Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
         now = self.ports.clock.now()
         volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
         context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)
@@ -208,14 +215,14 @@ class Draining:
                 continue
             verdict = drain_rules.judge(pod, context)
             if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
-                return verdict.message
+                return Invalid(OutcomeReason.PROMISED, verdict.message)
         return None
 
     def _resume(self, drain: Drain, claim: NodeClaim) -> Outcome:
         """A crash fell between the drain's journal entry and its claim's."""
         if claim.state is not ClaimState.READY:
-            return self._undo(drain.node, None, f"its machine is {claim.state}")
-        return attempted("drain", drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
+            return self._undo(drain.node, None, Invalid(OutcomeReason.CLAIM_GONE, f"its machine is {claim.state}"))
+        return attempted(Action.DRAIN, drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
     def _moves_on(self, drain: Drain, node: Node, held: Sequence[Pod]) -> list[Call]:
         """Calls that move or evict what is still there, system-critical pods last. All may be repeated."""
@@ -246,11 +253,11 @@ class Draining:
                     self._refused_moves[move.source] = pod.key, str(error)
                 raise
 
-        return attempted("migrate", pod.key, start, f"to {move.target}")
+        return attempted(Action.MIGRATE, pod.key, start, f"to {move.target}", move.target)
 
     def _evict(self, pod: Pod, node: Node) -> Outcome:
         grace_s = grace_of(pod, self.policy.group(node.group))
-        outcome = attempted("evict", pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
+        outcome = attempted(Action.EVICT, pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
         if outcome.status is OutcomeStatus.DONE:
             self._refused_since.pop(node.name, None)
             reached("drain.evicted")
@@ -258,20 +265,20 @@ class Draining:
             self._refused_since.setdefault(node.name, self.ports.clock.now())
         return outcome
 
-    def _undo(self, node: str, claim: NodeClaim | None, why: str) -> Outcome:
+    def _undo(self, node: str, claim: NodeClaim | None, why: Invalid) -> Outcome:
         """Open a node again and forget its drain."""
         try:
             self.ports.cluster.set_draining(node, False)
         except NotFoundError:
             if claim is not None:  # the next step releases the machine that has lost its node
-                return Outcome("undo-drain", node, OutcomeStatus.FAILED, "the node is gone")
+                return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.FAILED, "the node is gone")
         except (TransientError, ConflictError) as error:
-            return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+            return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         try:
             if claim is not None and claim.state is ClaimState.DRAINING:
-                self.machines.put(claim, ClaimState.READY, f"drain given up: {why}")
+                self.machines.put(claim, ClaimState.READY, f"drain given up: {why.message}")
         except (TransientError, ConflictError) as error:
-            return Outcome("undo-drain", node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+            return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached("drain.undone")
         self.ports.store.delete_drain(node)
-        return Outcome("undo-drain", node, OutcomeStatus.DONE, why)
+        return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.DONE, why.message, why.reason)

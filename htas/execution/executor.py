@@ -13,9 +13,9 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.execution.preempting import Preempting
 from htas.execution.rearranging import Rearranging
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotYetError
@@ -67,15 +67,15 @@ class Executor:
         except HTASError as error:
             self._expectations.failed(pod.key, self._ports.clock.now())
             status = OutcomeStatus.DROPPED if isinstance(error, NotYetError) else OutcomeStatus.FAILED
-            return Outcome("bind", pod.key, status, str(error))
+            return Outcome(Action.BIND, pod.key, status, str(error), target=node)
         reached("bind.sent")
-        return Outcome("bind", pod.key, OutcomeStatus.DONE, node)
+        return Outcome(Action.BIND, pod.key, OutcomeStatus.DONE, node, target=node)
 
     def _drain(self, plan: Plan) -> list[Outcome]:
         try:
             view = pins.within_limits(self._ports.cluster.observe(), self._draining.policy, self._ports.clock.now())
         except HTASError as error:
-            return [Outcome("drain", item.node, OutcomeStatus.DROPPED, str(error)) for item in plan.remove]
+            return [Outcome(Action.DRAIN, item.node, OutcomeStatus.DROPPED, str(error)) for item in plan.remove]
         return [
             self._draining.start(item, [move for move in plan.migrate if move.source == item.node], view)
             for item in plan.remove

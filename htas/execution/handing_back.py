@@ -21,10 +21,10 @@ from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.nodes import Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, MigrationMethod, Policy, grace_of
 from htas.model.reasons import Blocking
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.candidates import cannot_be_read
@@ -105,7 +105,7 @@ class HandingBack:
                 continue
             if claim is not None and self._is_leaving(claim):
                 continue
-            outcomes.append(attempted("open", node.name, partial(self._open, node, claim)))
+            outcomes.append(attempted(Action.OPEN, node.name, partial(self._open, node, claim)))
         return outcomes
 
     def _open(self, node: Node, claim: NodeClaim | None) -> None:
@@ -121,7 +121,7 @@ class HandingBack:
         """A machine without a node is not waited for. What it is told as."""
         if claim.state is not ClaimState.WANTED:  # one whose order was lost is ended by the take-over
             ending = partial(self.machines.put, claim, ClaimState.FAILED, HANDED_BACK)
-            outcomes.append(attempted("end", claim.id, ending, "it has no node"))
+            outcomes.append(attempted(Action.END, claim.id, ending, "it has no node"))
         return "it has no node and is being removed"
 
     def _promise(self, node: Node, view: ClusterView) -> Left | None:
@@ -159,7 +159,7 @@ class HandingBack:
         for claim, node in emptying:
             if not node.is_unschedulable:  # somebody else's cordon is closed enough, and stays theirs
                 closing = partial(self.ports.cluster.set_draining, node.name, True)
-                calls.append(partial(attempted, "close", node.name, closing, "takes no pods any more"))
+                calls.append(partial(attempted, Action.CLOSE, node.name, closing, "takes no pods any more"))
             if claim.state in MAY_BE_CLOSED:
                 self.machines.put(claim, ClaimState.DRAINING, HANDED_BACK)
         return self.calls.all(calls)
@@ -194,7 +194,7 @@ class HandingBack:
         group = self.policy.group(node.group)
         evict = self.ports.cluster.evict
         return [
-            partial(attempted, "evict", pod.key, partial(evict, pod, grace_of(pod, group)), f"from {node.name}")
+            partial(attempted, Action.EVICT, pod.key, partial(evict, pod, grace_of(pod, group)), f"from {node.name}")
             for pod in [pod for pod in pods if pod.priority < SYSTEM_CRITICAL] or pods
             if not pod.is_terminating
         ]
@@ -216,7 +216,7 @@ def _without_claim(node: Node, has_machine: bool) -> Left:
 def forget(ports: Ports, policy: Policy) -> list[Outcome]:
     """Let every machine of ours run on as nobody's: its node is opened and bears none of our labels any more."""
     return [
-        attempted("forget", node.name, partial(_forget, ports, node), "it runs on")
+        attempted(Action.FORGET, node.name, partial(_forget, ports, node), "it runs on")
         for node in ports.cluster.observe().nodes
         if node.cluster == policy.cluster
     ]

@@ -8,7 +8,7 @@ from functools import partial
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.ports import HTASError, JoinPort
 
 _MAY_JOIN = frozenset({ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE})
@@ -43,6 +43,6 @@ class Joined:
         try:
             join.revoke(claim)
         except HTASError as error:
-            return Outcome("revoke-token", claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
+            return Outcome(Action.REVOKE_TOKEN, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
         self._revoked.add(claim.id)
-        return Outcome("revoke-token", claim.id, OutcomeStatus.DONE)
+        return Outcome(Action.REVOKE_TOKEN, claim.id, OutcomeStatus.DONE)

@@ -23,9 +23,10 @@ from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Launch
 from htas.model.policy import Policy
-from htas.model.record import Bill, Outcome, OutcomeStatus
+from htas.model.record import Bill
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.planning.scaling.offers import machine_node, offers_what_it_promised
@@ -69,7 +70,7 @@ class Machines:
             together = put_together(store, wanted)
         except HTASError as error:
             what = f"not asked for, since it cannot be journalled: {error}"
-            return [Outcome("launch", claim.id, OutcomeStatus.FAILED, what) for claim in wanted]
+            return [Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, what) for claim in wanted]
         singly, outcomes = put_singly(store, [claim for claim in wanted if claim.id not in together])
         reached("launch.journalled")
         for claim in (*together.values(), *singly):
@@ -166,8 +167,8 @@ class Machines:
         try:
             self._ports.provider.delete(instance.id)
         except HTASError as error:
-            return Outcome("release", instance.id, OutcomeStatus.FAILED, str(error))
-        return Outcome("release", instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
+            return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+        return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def put(self, claim: NodeClaim, state: ClaimState, message: str = "") -> NodeClaim:
         """Journal a claim's new state."""
@@ -188,7 +189,7 @@ class Machines:
         try:
             return self._deleted(claim, ids)
         except HTASError as error:
-            return Outcome("release", claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
+            return Outcome(Action.RELEASE, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
 
     def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
         for instance_id in ids:
@@ -199,26 +200,28 @@ class Machines:
             self._ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self._ports.clock.now()))
         self._close_bill(claim)
         reached("release.recorded")
-        return Outcome("release", claim.id, OutcomeStatus.DONE, claim.message)
+        return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
 
     def _order(self, claim: NodeClaim) -> Outcome:
         try:
             return self._ordered(claim)
         except ConflictError as error:
-            return Outcome("launch", claim.id, OutcomeStatus.DROPPED, str(error))
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, str(error))
         except HTASError as error:
-            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"taken up again soon: {error}")
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"taken up again soon: {error}")
 
     def _ordered(self, claim: NodeClaim) -> Outcome:
         group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
         if group is None or flavour is None:
             self.put(claim, ClaimState.FAILED, "its group or flavour is no longer configured")
-            return Outcome("launch", claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured")
+            return Outcome(
+                Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured"
+            )
         node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
         try:
             instance = self._ports.provider.create(claim, flavour, node)
         except TransientError as error:
-            return Outcome("launch", claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
         except (CapacityError, PermanentError) as error:
             now = self._ports.clock.now()
             if isinstance(error, RefusedError):  # another flavour would fare no better
@@ -226,11 +229,11 @@ class Machines:
             else:
                 self._backoffs.failed(claim.flavour, claim.zone, str(error), now)
             self.put(claim, ClaimState.FAILED, str(error))
-            return Outcome("launch", claim.id, OutcomeStatus.FAILED, str(error))
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, str(error))
         reached("launch.created")
         self._own(claim, instance)
         reached("launch.recorded")
-        return Outcome("launch", claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
+        return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
 
     def _own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
         """Write down which machine is the claim's, and open its bill."""
@@ -248,7 +251,9 @@ class Machines:
         found: list[Outcome] = []
         if instance is not None and claim.instance is None:
             claim = self._own(claim, instance)
-            found = [Outcome("launch", claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")]
+            found = [
+                Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
+            ]
         claim = self._seen(claim, instance)
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
@@ -256,7 +261,10 @@ class Machines:
             self.cloud.begin(claim.id, partial(self._order, claim))
             return found
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
-            return [*found, Outcome("release", claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once")]
+            return [
+                *found,
+                Outcome(Action.RELEASE, claim.id, OutcomeStatus.DROPPED, "too many nodes are not Ready at once"),
+            ]
         was = claim.state
         if step.state is ClaimState.RELEASED:
             self.cloud.forget(claim.id)
@@ -306,8 +314,8 @@ class Machines:
         try:
             self._ports.cluster.set_up_node(node.name, missing, meant.taints if is_bare else ())
         except HTASError as error:
-            return [Outcome("set-up", node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
-        return [Outcome("set-up", node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
+            return [Outcome(Action.SET_UP, node.name, OutcomeStatus.FAILED, f"tried again next cycle: {error}")]
+        return [Outcome(Action.SET_UP, node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
     def _learn_from(
         self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None, learned: dict[str, Resources]
@@ -337,7 +345,7 @@ class Machines:
         else:
             self._close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
-                outcomes.append(Outcome("release", claim.id, OutcomeStatus.DONE, claim.message))
+                outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
             outcomes.append(self._delete_node(node.name, claim.message))
         return outcomes
@@ -346,8 +354,8 @@ class Machines:
         try:
             self._ports.cluster.delete_node(name)
         except HTASError as error:
-            return Outcome("delete-node", name, OutcomeStatus.FAILED, str(error))
-        return Outcome("delete-node", name, OutcomeStatus.DONE, why)
+            return Outcome(Action.DELETE_NODE, name, OutcomeStatus.FAILED, str(error))
+        return Outcome(Action.DELETE_NODE, name, OutcomeStatus.DONE, why)
 
     def _adopt(self, instance: Instance) -> list[Outcome]:
         """A machine with our name that no open claim knows: the journal was lost, or it outlived its release."""
@@ -376,7 +384,7 @@ class Machines:
         self._ports.store.put_bill(
             Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
         )
-        return [Outcome("adopt", claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
+        return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
     def _close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
         """End its bill, now unless the machine's end is known."""

@@ -9,8 +9,8 @@ import msgspec
 
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import MigrationMethod, Timeouts
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import FailedMove
 from htas.ports import MigrationPort
 
@@ -116,11 +116,11 @@ class MovesSeen:
                 self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
             self._forget_waits(move)
-            return Outcome("moved", move.pod, OutcomeStatus.DONE, told(move), move)
+            return Outcome(Action.MOVED, move.pod, OutcomeStatus.DONE, told(move), target=move.target, move=move)
         self._rolled_back[move.pod] = move
         if move.reason not in NOBODYS_FAULT:
             self.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
-        return Outcome("moved", move.pod, OutcomeStatus.FAILED, told(move), move)
+        return Outcome(Action.MOVED, move.pod, OutcomeStatus.FAILED, told(move), target=move.target, move=move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
         """Why a pod's move, begun at or after an instant, was taken back; None: none was."""

@@ -16,11 +16,11 @@ import msgspec
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan, Preemption
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises, grace_of
-from htas.model.reasons import Unplaced
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.reasons import Invalid, OutcomeReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cleaning.ledger import BudgetLedger
 from htas.planning.disturbing import Disturbing
@@ -49,14 +49,15 @@ class Preempting:
         try:
             view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
         except HTASError as error:
-            return [Outcome("preempt", item.pod, OutcomeStatus.DROPPED, str(error)) for item in plan.preempt]
+            return [Outcome(Action.PREEMPT, item.pod, OutcomeStatus.DROPPED, str(error)) for item in plan.preempt]
         round_ = _Round(view, snapshot, self.policy, self.ports.clock.now(), plan)
         outcomes: list[Outcome] = []
         for beneficiary, group in groupby(plan.preempt, key=lambda item: item.beneficiary):
             items = list(group)
             changed = round_.changed(beneficiary, items)
             if changed is not None:
-                outcomes += [Outcome("preempt", item.pod, OutcomeStatus.DROPPED, changed) for item in items]
+                dropped = partial(Outcome, status=OutcomeStatus.DROPPED, message=changed.message, reason=changed.reason)
+                outcomes += [dropped(Action.PREEMPT, item.pod) for item in items]
             else:
                 outcomes += self._make_room(round_, beneficiary, items)
         return outcomes
@@ -81,7 +82,9 @@ class Preempting:
         return [nominated, *outcomes]
 
     def _nominate(self, pod: Pod, node: str | None) -> Outcome:
-        outcome = _done("nominate", pod.key, node or "", partial(self.ports.cluster.nominate, pod, node))
+        outcome = _done(
+            Action.NOMINATE, pod.key, node or "", partial(self.ports.cluster.nominate, pod, node), node or ""
+        )
         if outcome.status is OutcomeStatus.DONE:
             self._nominated[pod.uid] = node, self.ports.clock.now()
         return outcome
@@ -133,19 +136,21 @@ class _Round:
         self._disturbing = Disturbing(view, policy, now)
         self._ledger = BudgetLedger(view.budgets)
 
-    def changed(self, beneficiary: str, items: Sequence[Preemption]) -> str | None:
-        """What makes a preemption wrong by now, in words; None: nothing, and its victims' budgets are spent."""
+    def changed(self, beneficiary: str, items: Sequence[Preemption]) -> Invalid | None:
+        """What makes a preemption wrong by now; None: nothing, and its victims' budgets are spent."""
         pod, node = self._present(beneficiary), self._nodes.get(items[0].node)
         if pod is None or pod.node is not None or pod.is_terminating or pod.gates:
-            return f"{beneficiary} is gone or waits no more"
+            return Invalid(OutcomeReason.NOTHING_GAINED, f"{beneficiary} is gone or waits no more")
         if node is None or not node.is_ready or node.is_unschedulable or node.is_draining:
-            return f"node {items[0].node} is gone or closed"
+            return Invalid(OutcomeReason.NODE_CLOSED, f"node {items[0].node} is gone or closed")
         victims = self._still_there(items)
         for victim in victims:
             terms = self._disturbing.terms_of_victim(victim)
             if not terms.allow(victim, pod.priority):
-                return terms.why or f"{victim.key} is not of lower priority than {pod.key}"
-        return self._ledger.try_spend(victims) if self._keeps_budgets else None
+                why = terms.why or f"{victim.key} is not of lower priority than {pod.key}"
+                return Invalid(OutcomeReason.PROMISED, why)
+        spent = self._ledger.try_spend(victims) if self._keeps_budgets else None
+        return Invalid(OutcomeReason.EVICTION_REFUSED, spent) if spent is not None else None
 
     def victims(self, items: Sequence[Preemption]) -> list[tuple[Pod, bool]]:
         """Victims that are still there, and whether evicting one breaks a budget."""
@@ -183,17 +188,17 @@ class _Round:
 
 
 def _evicted(key: str, message: str, act: Callable[[], object]) -> Outcome:
-    outcome = _done("preempt", key, message, act)
+    outcome = _done(Action.PREEMPT, key, message, act)
     if outcome.status is OutcomeStatus.DONE:
         reached("preempt.evicted")
     return outcome
 
 
-def _done(verb: str, subject: str, message: str, act: Callable[[], object]) -> Outcome:
+def _done(action: Action, subject: str, message: str, act: Callable[[], object], target: str = "") -> Outcome:
     try:
         act()
     except NotFoundError as error:
-        return Outcome(verb, subject, OutcomeStatus.DROPPED, str(error))
+        return Outcome(action, subject, OutcomeStatus.DROPPED, str(error), target=target)
     except HTASError as error:
-        return Outcome(verb, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}")
-    return Outcome(verb, subject, OutcomeStatus.DONE, message)
+        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}", target=target)
+    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)

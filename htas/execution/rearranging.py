@@ -23,17 +23,17 @@ from htas.execution.moves_seen import MovesSeen
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Carrying, Step
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, NodeGroup, Policy, grace_of
 from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Shift
-from htas.model.reasons import Cancelled
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.namespaces import pins
 from htas.planning.rearrangement.carrying import begun, carried_on, detoured
 from htas.planning.rearrangement.slots import progress
-from htas.planning.rearrangement.validity import LOST, Refusal
+from htas.planning.rearrangement.validity import LOST
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
@@ -56,17 +56,17 @@ class Rearranging:
     def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
         opened = begun(found, snapshot, self.policy, snapshot.taken_at)
-        verb = "suggest" if found.is_suggestion else "rearrange"
-        if isinstance(opened, Refusal):
+        action = Action.SUGGEST if found.is_suggestion else Action.REARRANGE
+        if isinstance(opened, Invalid):
             why = f"{opened.reason}: {opened.message}"
-            return None, Outcome(verb, SUBJECT, OutcomeStatus.DROPPED, why)
+            return None, Outcome(action, SUBJECT, OutcomeStatus.DROPPED, why, opened.reason)
         try:
             written = self.ports.store.put_rearrangement(opened)
         except HTASError as error:
-            return None, Outcome(verb, SUBJECT, OutcomeStatus.FAILED, str(error))
+            return None, Outcome(action, SUBJECT, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
         self._refused_since.clear()
-        return written, Outcome(verb, SUBJECT, OutcomeStatus.DONE, told(written))
+        return written, Outcome(action, SUBJECT, OutcomeStatus.DONE, told(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
         """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
@@ -81,9 +81,9 @@ class Rearranging:
             view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
-            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         if current.lost:
-            return [self._cancel(current, Cancelled.CONTRADICTED, LOST)]
+            return [self._cancel(current, OutcomeReason.CONTRADICTED, LOST)]
         if current.is_complete:
             return [self._complete(current)]
         if current.is_suggestion and (failed := self._taken_back(current)):
@@ -111,7 +111,7 @@ class Rearranging:
         try:
             current = self._evicted_instead(current, self._taken_back(current))
         except HTASError as error:
-            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         fresh = msgspec.structs.replace(
             snapshot,
             cluster=view,
@@ -125,7 +125,7 @@ class Rearranging:
         try:
             current = self._journal_detours(carried.steps, current, view)
         except HTASError as error:
-            return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         return self._take(carried.steps, current, view)
 
     def _taken_back(self, current: OpenRearrangement) -> dict[str, str]:
@@ -164,7 +164,7 @@ class Rearranging:
         first = min(failed, key=lambda uid: pods[uid].key)
         others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         message = f"{pods[first].key}{others} stays where it is: {failed[first]}"
-        return self._cancel(current, Cancelled.MOVE_FAILED, message)
+        return self._cancel(current, OutcomeReason.MOVE_FAILED, message)
 
     def _noted(self, before: OpenRearrangement, view: ClusterView) -> OpenRearrangement:
         """The journal brought up to what the cluster shows."""
@@ -206,7 +206,7 @@ class Rearranging:
             try:
                 current = self._evicted_instead(current, refused)
             except HTASError as error:
-                return [Outcome("rearrange", SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+                return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         late = self._refused_too_long()
         return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
@@ -217,7 +217,7 @@ class Rearranging:
             why = f"{pod.key} could not leave {pod.node} for {patience_s:g} s"
             self.moves.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
         why = f"{len(late)} pods could not leave their nodes for {patience_s:g} s"
-        return self._cancel(current, Cancelled.EVICTION_REFUSED, why)
+        return self._cancel(current, OutcomeReason.EVICTION_REFUSED, why)
 
     def _journal_detours(
         self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView
@@ -241,14 +241,16 @@ class Rearranging:
                     refused[pod.uid] = str(error)
                 raise
 
-        outcome = attempted("move", pod.key, start, f"to {target}")
+        outcome = attempted(Action.MOVE, pod.key, start, f"to {target}", target)
         return outcome if pod.uid in refused else self._remembered(pod, outcome, "rearrange.moved")
 
     def _evict(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
         grace_s = grace_of(pod, group)
-        verb = "move" if step.target else "displace"
+        action = Action.MOVE if step.target else Action.DISPLACE
         message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
-        outcome = attempted(verb, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message)
+        outcome = attempted(
+            action, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message, step.target or ""
+        )
         return self._remembered(pod, outcome, "rearrange.evicted")
 
     def _remembered(self, pod: Pod, outcome: Outcome, point: str) -> Outcome:
@@ -267,22 +269,29 @@ class Rearranging:
     def _complete(self, current: OpenRearrangement) -> Outcome:
         took_s = self.ports.clock.now() - current.started_at
         message = f"{current.seated} placed, {current.moved} moved, {current.evicted} evicted in {took_s:.0f} s"
-        verb = "suggested" if current.is_suggestion else "rearranged"
-        return self._end(current, verb, message, "rearrange.completed")
+        action = Action.SUGGESTED if current.is_suggestion else Action.REARRANGED
+        return self._end(current, action, message, "rearrange.completed")
 
-    def _cancel(self, current: OpenRearrangement, reason: Cancelled, message: str) -> Outcome:
-        verb = "cancel-suggestion" if current.is_suggestion else "cancel-rearrangement"
-        return self._end(current, verb, f"{reason}: {message}", "rearrange.cancelled")
+    def _cancel(self, current: OpenRearrangement, reason: OutcomeReason, message: str) -> Outcome:
+        action = Action.CANCEL_SUGGESTION if current.is_suggestion else Action.CANCEL_REARRANGEMENT
+        return self._end(current, action, f"{reason}: {message}", "rearrange.cancelled", reason)
 
-    def _end(self, current: OpenRearrangement, verb: str, message: str, point: str) -> Outcome:
+    def _end(
+        self,
+        current: OpenRearrangement,
+        action: Action,
+        message: str,
+        point: str,
+        reason: OutcomeReason | None = None,
+    ) -> Outcome:
         """Forget it: no slot is kept any more."""
         try:
             self.ports.store.delete_rearrangement(current.version)
         except HTASError as error:
-            return Outcome(verb, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+            return Outcome(action, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached(point)
         self._refused_since.clear()
-        return Outcome(verb, SUBJECT, OutcomeStatus.DONE, message)
+        return Outcome(action, SUBJECT, OutcomeStatus.DONE, message, reason)
 
 
 def told(opened: OpenRearrangement) -> str:

@@ -12,9 +12,9 @@ import msgspec
 
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.nodes import Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Phase, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, Policy
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cleaning import drain_rules
 from htas.planning.cleaning.drain_rules.rule import Context
@@ -119,11 +119,19 @@ class RequestedMoves:
             reason = error.reason.value if isinstance(error, MoveRefusedError) else ""
             detail = str(error.args[0]) if error.args else type(error).__name__
             self._replace(msgspec.structs.replace(request, is_refused=True, refusal=reason, detail=detail))
-            return Outcome("migrate", request.pod, OutcomeStatus.FAILED, f"to {request.target}, as asked: {error}")
+            return Outcome(
+                Action.MIGRATE,
+                request.pod,
+                OutcomeStatus.FAILED,
+                f"to {request.target}, as asked: {error}",
+                target=request.target,
+            )
         begun = msgspec.structs.replace(request, uid=pod.uid, begun_at=snapshot.taken_at, method=method)
         self._replace(begun)
         how = "by force" if request.is_forced else "as asked"
-        return Outcome("migrate", request.pod, OutcomeStatus.DONE, f"to {request.target}, {how}")
+        return Outcome(
+            Action.MIGRATE, request.pod, OutcomeStatus.DONE, f"to {request.target}, {how}", target=request.target
+        )
 
     def _replace(self, request: MoveRequest) -> None:
         with self._lock:

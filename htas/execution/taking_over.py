@@ -13,8 +13,8 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.execution.rearranging import SUBJECT
 from htas.model.claims import ClaimState
-from htas.model.reasons import Cancelled
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.reasons import OutcomeReason
 
 OVERTAKEN = "another daemon led meanwhile"
 LONG_AGO = 0.0
@@ -35,16 +35,24 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
             continue  # the cloud is being asked, or has been told that it may go: that is not taken back
         if claim.state is ClaimState.WANTED and claim.instance is None:
             ports.store.put_claim(msgspec.structs.replace(claim, since=LONG_AGO, message=OVERTAKEN))
-            outcomes.append(Outcome("launch", claim.id, OutcomeStatus.DROPPED, OVERTAKEN))
+            outcomes.append(Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, OVERTAKEN, OutcomeReason.OVERTAKEN))
         elif claim.state is ClaimState.DRAINING:
             machines.put(claim, ClaimState.READY, OVERTAKEN)
     for drain in ports.store.drains():
         if drain.claim in going:
             continue
         ports.store.delete_drain(drain.node)
-        outcomes.append(Outcome("drain", drain.node, OutcomeStatus.DROPPED, OVERTAKEN))
+        outcomes.append(Outcome(Action.DRAIN, drain.node, OutcomeStatus.DROPPED, OVERTAKEN, OutcomeReason.OVERTAKEN))
     rearrangement = ports.store.rearrangement()
     if rearrangement is not None:
         ports.store.delete_rearrangement(rearrangement.version)
-        outcomes.append(Outcome("rearrange", SUBJECT, OutcomeStatus.DROPPED, f"{Cancelled.OVERTAKEN}: {OVERTAKEN}"))
+        outcomes.append(
+            Outcome(
+                Action.REARRANGE,
+                SUBJECT,
+                OutcomeStatus.DROPPED,
+                f"{OutcomeReason.OVERTAKEN}: {OVERTAKEN}",
+                OutcomeReason.OVERTAKEN,
+            )
+        )
     return outcomes

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from htas.model.rearrangement import Shift
-from htas.model.reasons import Cancelled, Kept, Removal, Unplaced
+from htas.model.reasons import Kept, OutcomeReason, Removal, Unplaced
 from htas.model.snapshot import Memory
 
 
@@ -67,7 +67,7 @@ class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     steps: tuple[Step, ...] = ()
-    cancel: Cancelled | None = None
+    cancel: OutcomeReason | None = None
     message: str = ""
     suggest: tuple[Shift, ...] = ()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 
 class Unplaced(StrEnum):
     """Why a pod waits."""
@@ -121,13 +123,13 @@ class Removal(StrEnum):
     """Cheaper machines, bought for that, take over its pods."""
 
 
-class Cancelled(StrEnum):
-    """Why a rearrangement that was begun is not gone on with."""
+class OutcomeReason(StrEnum):
+    """Why what was decided is not begun, or not gone on with. Most are of rearrangements and drains."""
 
     ROOM_TAKEN = "RoomTaken"
     """Somebody else's pod took room that was kept for one of its own."""
     NODE_CLOSED = "NodeClosed"
-    """A node that it fills is gone, closed or not Ready."""
+    """A node that it fills or empties is gone, closed or not Ready."""
     NOTHING_GAINED = "NothingGained"
     """The work it was made for is gone or placed: what is left to do would gain nothing."""
     PROMISED = "Promised"
@@ -137,7 +139,7 @@ class Cancelled(StrEnum):
     NAMESPACE_LIMIT = "NamespaceLimitReached"
     """A namespace would have had more of the machines that were bought than it may have."""
     MOVE_FAILED = "MoveFailed"
-    """Of a suggestion: a pod's twin was refused, or taken back. The pod stays, and is left alone for a while."""
+    """A pod's twin was refused, or taken back. The pod stays, and is left alone for a while."""
     CONTRADICTED = "Contradicted"
     """Of a suggestion: somebody else has bound, deleted or scaled away one of the pods that it moves."""
     NOT_READY = "NotReady"
@@ -147,3 +149,18 @@ class Cancelled(StrEnum):
     TIMED_OUT = "TimedOut"
     OVERTAKEN = "Overtaken"
     """Another daemon has led meanwhile."""
+    POD_CAME = "PodCame"
+    """Of a drain: a pod came to the node that was not there when it was decided."""
+    UNREADABLE_POD = "UnreadablePod"
+    """Of a drain: a pod on the node could not be understood, and may be at work."""
+    CLAIM_GONE = "ClaimGone"
+    """Of a drain: its machine is released, failed, or not ours any more."""
+    NOT_JOURNALLED = "NotJournalled"
+    """Of a drain: the node is closed as ours are, and no journal tells why."""
+
+
+class Invalid(msgspec.Struct, frozen=True):
+    """What makes something that was decided wrong by now: one of the reasons, and what people are told."""
+
+    reason: OutcomeReason
+    message: str

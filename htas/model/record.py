@@ -6,32 +6,10 @@ from enum import StrEnum
 
 import msgspec
 
-from htas.model.migrations import MigrationRecord
+from htas.model.outcomes import Outcome
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
 from htas.model.snapshot import ClusterSnapshot
-
-
-class OutcomeStatus(StrEnum):
-    DONE = "done"
-    DROPPED = "dropped"
-    """The world had changed: the action was no longer right, and was not done."""
-    FAILED = "failed"
-
-
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one action.
-
-    `verb`: bind, launch, adopt, set-up, nominate, preempt, search, rearrange, move, displace, rearranged,
-    cancel-rearrangement, drain, evict, migrate (a move begun), moved (one that ended, either way), undo-drain, release,
-    revoke-token or delete-node. `move` has the times and sizes of one that ended.
-    """
-
-    verb: str
-    subject: str
-    status: OutcomeStatus
-    message: str = ""
-    move: MigrationRecord | None = None
 
 
 class CycleRecord(msgspec.Struct, frozen=True):

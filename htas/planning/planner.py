@@ -9,7 +9,7 @@ import msgspec
 from htas.model.plan import Carrying, Plan
 from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.begun import as_begun, carried_over, gone_on
@@ -80,7 +80,7 @@ def _planned(
     buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
     falling_back = _fallen_back(situation, buying, begun, is_last=is_last)
     if falling_back.is_suggestion_in_the_way:
-        carried = given_up(Cancelled.WORK_WAITS, "work waits that nothing can be bought for")
+        carried = given_up(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(opening.sim.assignments())
     suggestion = _suggest(situation, falling_back, placements, is_due=Stage.EDGE in stages)
     cleaning = _clean(

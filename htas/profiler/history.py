@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from htas.model.money import price_text
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Launch, Plan, Removing
-from htas.model.record import CycleRecord, Outcome, OutcomeStatus
+from htas.model.record import CycleRecord
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -29,36 +30,36 @@ class Entry(msgspec.Struct, frozen=True):
 
 def entries(cycles: Iterable[CycleRecord], verb: str | None = None, since: float = 0.0) -> Iterator[Entry]:
     """Outcomes in the order of the cycles, with what the plan said of them; all verbs, or one."""
-    launches: dict[tuple[str, str], tuple[str, int]] = {}  # the cloud answers after the cycle that asked it
+    launches: dict[tuple[Action, str], tuple[str, int]] = {}  # the cloud answers after the cycle that asked it
     for record in cycles:
         planned = _planned(record.plan)
-        launches |= {key: said for key, said in planned.items() if key[0] == "launch"}
+        launches |= {key: said for key, said in planned.items() if key[0] is Action.LAUNCH}
         if record.at < since:
             continue
         for outcome in record.outcomes:
-            key = outcome.verb, outcome.subject
-            if verb is None or outcome.verb == verb:
+            key = outcome.action, outcome.subject
+            if verb is None or outcome.action == verb:
                 yield _entry(record, outcome, planned.get(key) or launches.get(key))
 
 
 def _entry(record: CycleRecord, outcome: Outcome, planned: tuple[str, int] | None) -> Entry:
     # What failed or was dropped tells why by itself; the plan's reason is that of what was done.
     why, nanos = planned if planned is not None and outcome.status is OutcomeStatus.DONE else (outcome.message, None)
-    return Entry(record.id, record.at, outcome.verb, outcome.subject, outcome.status, why, nanos)
+    return Entry(record.id, record.at, outcome.action.value, outcome.subject, outcome.status, why, nanos)
 
 
-def _planned(plan: Plan) -> dict[tuple[str, str], tuple[str, int]]:
-    """Reason and money by verb and subject."""
+def _planned(plan: Plan) -> dict[tuple[Action, str], tuple[str, int]]:
+    """Reason and money by action and subject."""
     currency = plan.cost.currency
     launches = {
-        ("launch", item.claim): (
+        (Action.LAUNCH, item.claim): (
             f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h {_purpose(item)}",
             item.nanos_per_hour,
         )
         for item in plan.launch
     }
     removals = {
-        ("drain", item.node): (
+        (Action.DRAIN, item.node): (
             f"{_reason(item)}, saves {price_text(item.savings_nanos_per_hour)} {currency}/h",
             item.savings_nanos_per_hour,
         )

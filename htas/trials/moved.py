@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from htas.daemon.cycle import CycleResult
 from htas.experiments.contenders import ACQUISITION_LAG_S
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
 from htas.model.reasons import Removal
-from htas.model.record import OutcomeStatus
 from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
 
 
@@ -33,27 +33,27 @@ class Observer:
         for outcome in result.outcomes:
             if outcome.status is not OutcomeStatus.DONE:
                 continue
-            if outcome.verb == "drain" and outcome.subject in reasons:
+            if outcome.action is Action.DRAIN and outcome.subject in reasons:
                 if reasons[outcome.subject] is Removal.EMPTY:
                     self.emptied += 1
                 else:
                     self.deprovisioned_at.append(now)
-            elif outcome.verb in ("migrate", "evict"):
-                self._moved(outcome.verb, outcome.subject, outcome.message.removeprefix("to "), result)
+            elif outcome.action in (Action.MIGRATE, Action.EVICT):
+                self._moved(outcome, result)
 
-    def _moved(self, verb: str, key: str, target: str, result: CycleResult) -> None:
+    def _moved(self, outcome: Outcome, result: CycleResult) -> None:
         """A task is moved. T = C ÷ B + K; where a machine was bought for it, also the time it took to come."""
         now = result.snapshot.taken_at
-        pod = next((pod for pod in result.snapshot.cluster.pods if pod.key == key), None)
+        pod = next((pod for pod in result.snapshot.cluster.pods if pod.key == outcome.subject), None)
         if pod is None:
             return
         self.migrated_at.append(now)
-        if verb == "evict":
+        if outcome.action is Action.EVICT:
             ran_s = now - pod.started_at if pod.started_at is not None else 0.0
             self._evicted[_owner(pod)] = now, ran_s if pod.kind.value == "batch" else 0.0
             return
         seconds = pod.requests.memory_bytes / BANDWIDTH_BYTES_PER_S + TERMINATION_S
-        if target in self._replacements:
+        if outcome.target in self._replacements:
             seconds += ACQUISITION_LAG_S
         self.migration_s.append(seconds)
 

@@ -13,7 +13,7 @@ from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits
 from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Seat, Shift
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.planner import plan
@@ -147,7 +147,7 @@ def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, take
     for _ in range(200):
         made = plan(play.snapshot(opened), POLICY, NOW, stages)
         if made.carry.cancel is not None:
-            assert made.carry.cancel is Cancelled.NOTHING_GAINED, made.carry.message
+            assert made.carry.cancel is OutcomeReason.NOTHING_GAINED, made.carry.message
             break
         opened = play.carry_out(made, opened)
         if opened.is_complete:
@@ -198,7 +198,7 @@ def test_for_its_equals_a_service_lacks_no_more_than_a_quarter_and_nobody_is_lef
     for _ in range(60):
         made = plan(play.snapshot(opened), POLICY, NOW, frozenset({Stage.SCHEDULING}))
         if made.carry.cancel is not None:
-            assert made.carry.cancel is Cancelled.NOTHING_GAINED, made.carry.message
+            assert made.carry.cancel is OutcomeReason.NOTHING_GAINED, made.carry.message
             break
         opened = play.carry_out(made, opened)
         alive = [pod for pod in play.pods.values() if pod.node is not None and not pod.is_terminating]

@@ -149,7 +149,7 @@ Account = Counter[tuple[str, str, str]]
 
 def recorded(records: list[CycleRecord]) -> Account:
     outcomes = (outcome for record in records for outcome in record.outcomes)
-    return Counter((each.verb, each.subject, each.status.value) for each in outcomes if each.verb in LOGGED)
+    return Counter((each.action, each.subject, each.status.value) for each in outcomes if each.action in LOGGED)
 
 
 def logged(daemon: Htas) -> Account:

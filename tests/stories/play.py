@@ -48,11 +48,11 @@ class Story:
 
     @property
     def verbs(self) -> Counter[tuple[str, str]]:
-        return Counter((o.verb, o.status.value) for result in self.seen for o in result.outcomes)
+        return Counter((o.action, o.status.value) for result in self.seen for o in result.outcomes)
 
     @property
     def messages(self) -> list[str]:
-        return [f"{o.verb} {o.subject}: {o.message}" for result in self.seen for o in result.outcomes]
+        return [f"{o.action} {o.subject}: {o.message}" for result in self.seen for o in result.outcomes]
 
     @property
     def nodes(self) -> list[str]:

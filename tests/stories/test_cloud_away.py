@@ -131,7 +131,7 @@ def test_a_call_that_is_refused_at_once_is_not_made_again_at_once() -> None:
         story.world.cloud.faults.arrange("create", TransientError("connection refused"))
     story.world.advance_to(story.start + 1)
     results = [story.daemon.run_cycle(ALL_STAGES) for _ in range(10)]
-    assert sum(outcome.verb == "launch" for result in results for outcome in result.outcomes) == 1
+    assert sum(outcome.action == "launch" for result in results for outcome in result.outcomes) == 1
     story.play(3600).assert_over(1)
 
 

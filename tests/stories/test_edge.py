@@ -12,7 +12,7 @@ from htas.model.edge import EdgePolicy, Tier
 from htas.model.nodes import DO_NOT_DISRUPT, GROUP_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import CleaningRules, Limits, NodeGroup, Policy
-from htas.model.reasons import Cancelled, Kept
+from htas.model.reasons import Kept, OutcomeReason
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tests.builders import labels_are, make_node, make_pod, make_policy
@@ -62,7 +62,7 @@ class Shop(Story):
         self.world.cluster.rescale(Rescale(0.0, "default", name, replicas))
 
     def told(self, verb: str) -> list[str]:
-        return [o.message for result in self.seen for o in result.outcomes if o.verb == verb]
+        return [o.message for result in self.seen for o in result.outcomes if o.action == verb]
 
     def all_run(self) -> bool:
         return all(pod.phase is Phase.RUNNING for pod in self.pods())
@@ -184,7 +184,7 @@ def test_a_foreign_pod_in_the_room_of_a_step_cancels_the_whole_and_nothing_is_lo
     story.world.cluster.add_pod(foreign)
     story.play(100)
     cancelled = story.told("cancel-suggestion")
-    assert [message.partition(":")[0] for message in cancelled] == [Cancelled.ROOM_TAKEN.value]
+    assert [message.partition(":")[0] for message in cancelled] == [OutcomeReason.ROOM_TAKEN.value]
     story.play(400)
     assert (story.ratio("api")[1], story.ratio("web")) == (2, (2, 2))
     assert story.all_run() or [pod.name for pod in story.pods() if pod.phase is not Phase.RUNNING] == ["foreign"]
@@ -203,7 +203,7 @@ def test_a_pod_that_somebody_else_binds_cancels_the_whole() -> None:
     story.world.cluster.bind(waiting[0], "elsewhere")
     story.play(now + 20)
     cancelled = story.told("cancel-suggestion")
-    assert [message.partition(":")[0] for message in cancelled] == [Cancelled.CONTRADICTED.value]
+    assert [message.partition(":")[0] for message in cancelled] == [OutcomeReason.CONTRADICTED.value]
     story.play(400)
     assert (story.all_run(), story.ratio("api")[1], story.store.rearrangement()) == (True, 2, None)
     story.assert_whole()
@@ -214,7 +214,7 @@ def test_a_service_that_is_scaled_away_cancels_the_whole() -> None:
     story.rescale("api", 1)
     story.play(story.world.clock.now() - story.start + 90)
     cancelled = story.told("cancel-suggestion")
-    assert [message.partition(":")[0] for message in cancelled] == [Cancelled.CONTRADICTED.value]
+    assert [message.partition(":")[0] for message in cancelled] == [OutcomeReason.CONTRADICTED.value]
     story.play(400)
     assert (story.ratio("api"), story.all_run(), story.store.rearrangement()) == ((1, 1), True, None)
     story.assert_whole()

@@ -10,7 +10,7 @@ from htas.model.migrations import Refusal
 from htas.model.nodes import Node
 from htas.model.pods import Phase
 from htas.model.policy import Limits, MigrationMethod
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.ports import HTASError, MoveRefusedError, PermanentError
 from htas.sandbox.workload import Budget, ControllerKind
 from tests.builders import labels_are, make_node
@@ -65,7 +65,7 @@ def test_a_node_that_starts_no_pods_costs_a_service_one_pod(budgets: tuple[Budge
     shop = freed(4, AT_ONCE, *budgets)
     shop.world.cluster.faults.starts_nothing.add("e1")
     assert fewest_ready(shop, "api", 1500) == 3
-    assert (reasons(shop), shop.world.ledger.evictions) == ([Cancelled.NOT_READY.value], 1)
+    assert (reasons(shop), shop.world.ledger.evictions) == ([OutcomeReason.NOT_READY.value], 1)
     shop.world.cluster.faults.starts_nothing.clear()
     assert fewest_ready(shop, "api", 2000) == 3
     assert (shop.ratio("api"), shop.all_run(), shop.world.ledger.evictions) == ((4, 4), True, 4)
@@ -124,7 +124,7 @@ def test_a_node_that_is_taken_from_the_edge_ends_the_suggestion() -> None:
     known = next(node for node in shop.world.cluster.observe().nodes if node.name == slot.node)
     shop.world.cluster.set_up_node(known.name, {TIER_LABEL: "cloud"})
     shop.play(shop.world.clock.now() - shop.start + 5)
-    assert reasons(shop) == [Cancelled.NODE_CLOSED.value]
+    assert reasons(shop) == [OutcomeReason.NODE_CLOSED.value]
     shop.play(400)
     assert (shop.all_run(), shop.ratio("api")[1], shop.store.rearrangement()) == (True, 2, None)
     shop.assert_whole()
@@ -141,7 +141,7 @@ def test_a_suggestion_that_takes_long_makes_way_for_urgent_work() -> None:
     shop.play(199)
     assert shop.store.rearrangement() is not None
     shop.play(260)
-    assert reasons(shop) == [Cancelled.WORK_WAITS.value]
+    assert reasons(shop) == [OutcomeReason.WORK_WAITS.value]
     assert [pod.phase for pod in shop.pods("urgent")] == [Phase.RUNNING]
     shop.play(1000)
     shop.assert_whole()
@@ -183,7 +183,7 @@ def test_a_pod_that_may_not_be_evicted_is_not_asked_for_at_once_again() -> None:
     for _ in range(10_000):
         shop.world.cluster.faults.arrange("evict", PermanentError("the operator's webhook says no"))
     shop.play(3600)
-    assert set(reasons(shop)) == {Cancelled.EVICTION_REFUSED.value}
+    assert set(reasons(shop)) == {OutcomeReason.EVICTION_REFUSED.value}
     assert (len(reasons(shop)), shop.world.ledger.evictions) == (4, 0)
     left_alone = [failed.pod for failed in shop.seen[-1].snapshot.failed_moves]
     assert left_alone == [pod.key for pod in shop.pods("api")]
@@ -220,11 +220,11 @@ def test_nobody_is_evicted_whose_copy_comes_to_nothing(call: str, error: HTASErr
     for _ in range(3 * replicas):
         shop.world.migration.faults.arrange(call, error)
     assert fewest_ready(shop, "api", 400) == replicas
-    assert (reasons(shop), shop.ratio("api")) == ([Cancelled.MOVE_FAILED.value], (0, replicas))
+    assert (reasons(shop), shop.ratio("api")) == ([OutcomeReason.MOVE_FAILED.value], (0, replicas))
     left_alone = {failed.pod for failed in shop.seen[-1].snapshot.failed_moves}
     assert left_alone == {pod.key for pod in shop.pods("api")}
     assert fewest_ready(shop, "api", 3000) == replicas
-    assert reasons(shop) == [Cancelled.MOVE_FAILED.value] * 3
+    assert reasons(shop) == [OutcomeReason.MOVE_FAILED.value] * 3
     assert (shop.ratio("api"), shop.world.ledger.evictions) == ((replicas, replicas), 0)
     shop.assert_whole()
 

@@ -14,9 +14,9 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
 from htas.model.nodes import HOLDING, OWN_LABELS
+from htas.model.outcomes import Outcome
 from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT
 from htas.model.policy import CleaningRules, NodeGroup, Workload
-from htas.model.record import Outcome
 from htas.ports import StorePort, TransientError
 from htas.sandbox.workload import Arrival, Budget, ControllerKind
 from tests.builders import labels_are, make_node, make_policy
@@ -46,7 +46,7 @@ class Handover:
 
     @property
     def told(self) -> list[str]:
-        return [f"{each.verb} {each.subject}" for each in self.outcomes]
+        return [f"{each.action} {each.subject}" for each in self.outcomes]
 
     @property
     def why(self) -> str:
@@ -156,7 +156,7 @@ def test_a_budget_is_waited_for_and_the_machine_opened_again_when_time_is_over()
     handover = Handover(story).run(120)
     assert "budget" in handover.why
     assert all(node.is_draining for node in story.world.cluster.observe().nodes)
-    assert [each.verb for each in handover.handing.give_up()] == ["open"]
+    assert [each.action for each in handover.handing.give_up()] == ["open"]
     (node,) = story.world.cluster.observe().nodes
     assert not node.is_draining
     assert not node.is_unschedulable

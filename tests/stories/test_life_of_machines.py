@@ -434,7 +434,7 @@ def test_a_node_annotated_to_stay_while_it_is_being_emptied_is_given_back_to_wor
     )
     changed = msgspec.structs.replace(view, nodes=nodes)
     (outcome,) = story.daemon._draining.advance(changed, story.world.cloud.instances())
-    assert (outcome.verb, outcome.message) == ("undo-drain", f"the node is annotated {annotation}")
+    assert (outcome.action, outcome.message) == ("undo-drain", f"the node is annotated {annotation}")
     assert story.world.ledger.evictions == 0
 
 
@@ -455,7 +455,7 @@ def test_promises_made_after_the_plan_hold() -> None:
     )
     changed = msgspec.structs.replace(view, pods=protected)
     outcomes = story.daemon._draining.advance(changed, story.world.cloud.instances())
-    assert [o.verb for o in outcomes] == ["undo-drain"]
+    assert [o.action for o in outcomes] == ["undo-drain"]
     assert story.world.ledger.evictions == 0
 
 

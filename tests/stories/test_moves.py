@@ -121,7 +121,7 @@ def test_a_move_that_is_refused_opens_the_node_again_at_once() -> None:
             break
     (undone,) = [message for message in story.messages if message.startswith("undo-drain")]
     assert undone.endswith("could not be moved: Device: it uses a GPU")
-    drained = next(r.snapshot.taken_at for r in story.seen for o in r.outcomes if o.verb == "drain")
+    drained = next(r.snapshot.taken_at for r in story.seen for o in r.outcomes if o.action == "drain")
     assert story.world.clock.now() - drained < 60
     assert not story.world.migration.records()
     assert Kept.MIGRATION_FAILED in {keeping.reason for keeping in story.seen[-1].plan.kept}

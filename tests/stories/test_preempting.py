@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from htas.execution import crash_points, preempting
+from htas.model.outcomes import OutcomeStatus
 from htas.model.plan import Preemption, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
 from htas.model.reasons import Unplaced
-from htas.model.record import OutcomeStatus
 from htas.model.resources import Resources
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
@@ -166,7 +166,7 @@ def test_victims_that_left_by_themselves_are_not_evicted_again() -> None:
     for pod in pods_of(story, "lower"):
         story.world.cluster.evict(pod)
     outcomes = story.daemon._preempting.carry_out(decided, snapshot)
-    assert [outcome.verb for outcome in outcomes] == ["nominate"]
+    assert [outcome.action for outcome in outcomes] == ["nominate"]
 
 
 def test_nobody_is_evicted_for_a_pod_that_waits_no_more() -> None:
@@ -176,7 +176,7 @@ def test_nobody_is_evicted_for_a_pod_that_waits_no_more() -> None:
     decided = plan(snapshot, story.policy, snapshot.taken_at)
     story.world.cluster.rescale(Rescale(0.0, "default", "high", 0))
     outcomes = story.daemon._preempting.carry_out(decided, snapshot)
-    assert [(outcome.verb, outcome.status) for outcome in outcomes] == [("preempt", OutcomeStatus.DROPPED)]
+    assert [(outcome.action, outcome.status) for outcome in outcomes] == [("preempt", OutcomeStatus.DROPPED)]
     assert story.world.ledger.evictions == 0
 
 

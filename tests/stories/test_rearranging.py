@@ -16,7 +16,7 @@ from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import CleaningRules, Fallback, Limits, MigrationMethod, NewPods, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, Shift
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import HTASError, MoveRefusedError, PermanentError
@@ -114,7 +114,7 @@ class Full(Story):
         return all(pod.phase is Phase.RUNNING for pod in self.world.cluster.observe().pods)
 
     def told(self, verb: str) -> list[str]:
-        return [o.message for result in self.seen for o in result.outcomes if o.verb == verb]
+        return [o.message for result in self.seen for o in result.outcomes if o.action == verb]
 
 
 def web(name: str, cpu_m: int, at_s: float = 0.0, replicas: int = 1, priority: int = 0, **task: Any) -> Arrival:
@@ -170,7 +170,7 @@ def test_a_circle_is_broken_by_evicting_one() -> None:
     story = in_a_circle().play(200)
     assert (story.on("a"), story.on("b"), story.all_run()) == ({"y", "high"}, {"x", "z"}, True)
     assert story.world.ledger.evictions == 2
-    assert [o.subject for r in story.seen for o in r.outcomes if o.verb == "move"] == ["default/x-1", "default/y-1"]
+    assert [o.subject for r in story.seen for o in r.outcomes if o.action == "move"] == ["default/x-1", "default/y-1"]
     story.assert_whole()
 
 
@@ -240,7 +240,7 @@ def test_no_more_moves_are_begun_than_may_be_under_way_at_once() -> None:
     story = Full(nodes("a", "b"), placed, arrivals, found, migration=MigrationSettings(at_once=1))
     story.play(300)
     assert (story.on("a"), story.world.ledger.migrations) == ({"big"}, 3)
-    begun = [sum(outcome.verb == "move" for outcome in result.outcomes) for result in story.seen]
+    begun = [sum(outcome.action == "move" for outcome in result.outcomes) for result in story.seen]
     assert (max(begun), sum(begun)) == (1, 3)
     story.assert_whole()
 
@@ -301,7 +301,7 @@ def test_budgets_that_never_allow_it_cancel_the_rest() -> None:
     told = Foretold({"two-1": "a"}, {"three-1": "b"})
     budgets = [Budget("default", "two", labels_are(app="two"), 1)]
     story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, told, budgets).play(400)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.EVICTION_REFUSED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.EVICTION_REFUSED]
     assert (story.world.ledger.evictions, story.pods("two")) == (0, {"two-1": "b"})
     (failed,) = story.daemon._moves.failed(story.world.clock.now())
     assert (failed.node, failed.pod, failed.of_drain) == ("b", "default/two-1", False)
@@ -320,7 +320,7 @@ def test_a_stranger_in_a_slot_cancels_it_before_anybody_is_evicted() -> None:
     until(story, lambda: bool(story.optimizer and story.optimizer.has_answer))
     stolen(story, "a", "1")
     story.play(150)
-    assert [message.partition(":")[0] for message in story.told("rearrange")] == [Cancelled.ROOM_TAKEN]
+    assert [message.partition(":")[0] for message in story.told("rearrange")] == [OutcomeReason.ROOM_TAKEN]
     assert (story.verbs["rearrange", "dropped"], story.world.ledger.evictions) == (1, 0)
 
 
@@ -332,7 +332,7 @@ def test_a_stranger_in_a_slot_cancels_it_and_nothing_is_lost() -> None:
     until(story, lambda: story.world.ledger.evictions == 2)
     stolen(story, "a", "1")
     story.play(300)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.ROOM_TAKEN]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.ROOM_TAKEN]
     assert story.world.ledger.evictions == 2, "no further eviction"
     assert {name.partition("-")[0] for name in story.pods()} == {"one", "two", "six", "three", "stranger"}
     assert story.pods("three") == {"three-1": "b"}, "what waits is placed as ever, the most important first"
@@ -353,7 +353,7 @@ def test_a_target_that_is_closed_cancels_it() -> None:
     until(story, lambda: story.world.ledger.evictions == 1)
     story.world.cluster.set_ready("a", False)
     story.play(120)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.NODE_CLOSED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.NODE_CLOSED]
     assert len(story.told("move")) == 1
     assert story.told("preempt") == ["for default/high-1 of priority 10 on b"], "the plan goes on without it"
 
@@ -367,7 +367,7 @@ def test_where_the_beneficiary_is_gone_nobody_is_evicted_any_more() -> None:
     until(story, lambda: story.world.ledger.evictions == 1)
     story.world.load(Workload("over", (), (Rescale(0.0, "default", "big", 0),)))
     story.play(300)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.NOTHING_GAINED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.NOTHING_GAINED]
     assert (story.world.ledger.evictions, story.all_run()) == (1, True)
 
 
@@ -380,7 +380,7 @@ def test_a_promise_that_is_made_meanwhile_is_kept() -> None:
     story.world.cluster._records["default/y-1"].pod = kept
     story.world.cluster._touch()
     story.play(200)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.PROMISED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.PROMISED]
     assert story.pods("y") == {"y-1": "b"}
 
 
@@ -423,7 +423,7 @@ def test_where_a_rearrangement_is_cancelled_its_pods_are_preempted_for() -> None
     )
     until(story, lambda: bool(story.told("move")))
     story.play(600)
-    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [Cancelled.EVICTION_REFUSED]
+    assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.EVICTION_REFUSED]
     assert story.pods("three") == {"three-1": "a"}
     story.assert_whole()
 
@@ -485,8 +485,8 @@ def test_new_pods_wait_for_the_search_or_are_placed_at_once(choice: NewPods) -> 
 def test_a_daemon_that_takes_over_goes_on_with_nobody_elses_plan() -> None:
     story = in_a_circle()
     until(story, lambda: story.world.ledger.evictions == 1)
-    [outcome] = [each for each in story.daemon.take_over() if each.verb == "rearrange"]
-    assert (outcome.status.value, outcome.message.partition(":")[0]) == ("dropped", Cancelled.OVERTAKEN)
+    [outcome] = [each for each in story.daemon.take_over() if each.action == "rearrange"]
+    assert (outcome.status.value, outcome.message.partition(":")[0]) == ("dropped", OutcomeReason.OVERTAKEN)
     assert story.store.rearrangement() is None
     story.play(85)
     report = story.daemon.searching.report

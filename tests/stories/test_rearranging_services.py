@@ -6,7 +6,7 @@ import pytest
 
 from htas.model.migrations import Refusal
 from htas.model.policy import MigrationMethod
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.ports import MoveRefusedError, PermanentError
 from tests.builders import make_node
 from tests.stories.test_rearranging import Foretold, Full, web
@@ -51,7 +51,7 @@ def test_a_service_that_is_starting_is_left_where_it_is_and_the_rearrangement_en
     story.world.cluster.faults.starts_nothing.add("b")
     assert fewest_ready(story, "api", 900) == 4
     cancelled = [message.partition(":")[0] for message in story.told("cancel-rearrangement")]
-    assert (cancelled[0], story.world.ledger.evictions) == (Cancelled.TIMED_OUT.value, 1)
+    assert (cancelled[0], story.world.ledger.evictions) == (OutcomeReason.TIMED_OUT.value, 1)
     story.assert_whole()
 
 

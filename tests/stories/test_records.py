@@ -117,6 +117,6 @@ def test_a_machine_that_is_on_its_way_out_is_not_taken_back() -> None:
     story.daemon.note_overtaken()
     before = len(story.seen)
     story.play(at + 1000)
-    assert not [o for result in story.seen[before:] for o in result.outcomes if o.verb == "undo-drain"]
+    assert not [o for result in story.seen[before:] for o in result.outcomes if o.action == "undo-drain"]
     assert claim.id not in story.nodes
     story.play(8000).assert_over(2)

@@ -118,7 +118,7 @@ def test_what_has_room_is_placed_and_what_needs_a_machine_waits_and_says_so(
     assert not story.daemon.store_problem
     story.play(4 * LONG_S).assert_over(3)
     bought = [
-        o.subject for result in story.seen for o in result.outcomes if (o.verb, o.status.value) == ("launch", "done")
+        o.subject for result in story.seen for o in result.outcomes if (o.action, o.status.value) == ("launch", "done")
     ]
     assert len(bought) == len(set(bought))
     if isinstance(store, WriteBehindStore):  # whose threads could not ship meanwhile

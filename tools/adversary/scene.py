@@ -89,7 +89,7 @@ class Scene:
         self.driver = VirtualDriver(world, self.daemon)
 
     def _note(self, result: CycleResult) -> None:
-        self.outcomes.update((outcome.verb, outcome.status.value) for outcome in result.outcomes)
+        self.outcomes.update((outcome.action, outcome.status.value) for outcome in result.outcomes)
         self.most_machines = max(self.most_machines, self.world.ledger.running_machines())
 
     def play(self, until_s: float) -> Scene:

@@ -19,7 +19,7 @@ from htas.model.plan import Bind, Carrying, Nomination, Plan, Step
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
-from htas.model.reasons import Cancelled
+from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.leaving import Leaving
 from htas.planning.namespaces.limiting import exceeds
@@ -28,7 +28,7 @@ from htas.planning.rearrangement.components import Component, components
 from htas.planning.rearrangement.gates import Gates
 from htas.planning.rearrangement.reservations import Reservation, importance, seat
 from htas.planning.rearrangement.slots import identity
-from htas.planning.rearrangement.validity import Refusal, forbidden, refusal
+from htas.planning.rearrangement.validity import forbidden, refusal
 
 _STANDS_STILL = Carrying()
 _IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for it"
@@ -43,7 +43,7 @@ class Carried:
     carrying: Carrying = _STANDS_STILL
 
 
-def given_up(reason: Cancelled, message: str) -> Carried:
+def given_up(reason: OutcomeReason, message: str) -> Carried:
     """It does not go on: nobody else leaves, and pods that have left are placed like any other."""
     return Carried(carrying=Carrying(cancel=reason, message=message))
 
@@ -73,7 +73,7 @@ def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: f
         choosing = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy), Gates(current, snapshot))
         steps = choosing.chosen()
     if choosing.is_stuck and not bind:
-        return given_up(Cancelled.ROOM_TAKEN, _IN_A_CIRCLE)
+        return given_up(OutcomeReason.ROOM_TAKEN, _IN_A_CIRCLE)
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
     if why is not None:
         return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
@@ -267,7 +267,7 @@ def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried
     return carry_on(open_simulation(snapshot, policy, now), snapshot, policy, now)
 
 
-def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Refusal:
+def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Invalid:
     """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
 
     Pods that have left their nodes meanwhile need no shift: their room is free, or about to be.
@@ -276,11 +276,11 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
     shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
     if more := exceeds(found, snapshot, policy):
-        return Refusal(Cancelled.NAMESPACE_LIMIT, more)
+        return Invalid(OutcomeReason.NAMESPACE_LIMIT, more)
     if found.is_suggestion and len(shifts) < len(found.shifts):
-        return Refusal(Cancelled.CONTRADICTED, "one of the pods that were to move has left its node")
+        return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
     if not seats and not found.is_suggestion:
-        return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
+        return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
     moves = [
         Slot(pods[shift.uid], shift.target, shift.source, shift.method, is_aim=shift.is_aim)
         for shift in shifts
@@ -305,7 +305,7 @@ def detoured(current: OpenRearrangement, targets: Mapping[str, str | None], pods
     return msgspec.structs.replace(current, slots=slots, settled=tuple(sorted(settled.union(current.settled))))
 
 
-def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Refusal | None:
+def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Invalid | None:
     snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
     opening = open_simulation(snapshot, policy, now)
     for each in opening.reservations:

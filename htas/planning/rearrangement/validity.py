@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from htas.model.edge import Tier
 from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
-from htas.model.reasons import Cancelled
+from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.disturbing import Disturbance, Disturbing
 from htas.planning.opening import Opening
@@ -18,20 +17,12 @@ from htas.planning.rearrangement.reservations import Reservation
 LOST = "somebody else has placed one of its pods elsewhere, or taken it away"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a rearrangement is not begun, or not gone on with."""
-
-    reason: Cancelled
-    message: str
-
-
 def refusal(
     opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
-) -> Refusal | None:
+) -> Invalid | None:
     """What makes a rearrangement wrong now; None: nothing. Its reservations have been lifted from the simulation."""
     if current.lost:
-        return Refusal(Cancelled.CONTRADICTED, LOST)
+        return Invalid(OutcomeReason.CONTRADICTED, LOST)
     if now - current.started_at >= policy.timeouts.drain_s:
         return _too_late(current, snapshot, policy)
     return (
@@ -42,42 +33,46 @@ def refusal(
     )
 
 
-def _too_late(current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy) -> Refusal:
+def _too_late(current: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy) -> Invalid:
     patience_s = policy.timeouts.drain_s
     starting = [pod for pod in snapshot.cluster.pods if pod.uid in current.starting]
     if not starting:
-        return Refusal(Cancelled.TIMED_OUT, f"not complete after {patience_s:g} s")
+        return Invalid(OutcomeReason.TIMED_OUT, f"not complete after {patience_s:g} s")
     where = ", ".join(sorted(f"{pod.key} on {pod.node}" for pod in starting))
-    return Refusal(Cancelled.NOT_READY, f"after {patience_s:g} s not Ready: {where}")
+    return Invalid(OutcomeReason.NOT_READY, f"after {patience_s:g} s not Ready: {where}")
 
 
-def _no_longer_near(current: OpenRearrangement, opening: Opening, policy: Policy) -> Refusal | None:
+def _no_longer_near(current: OpenRearrangement, opening: Opening, policy: Policy) -> Invalid | None:
     """A node may have been given another tier meanwhile: then its pods would be moved for nothing."""
     nodes = opening.sim.table.nodes
     for each in opening.reservations:
         slot = each.held.slot
         if slot.is_aim and each.row is not None and policy.tier_of(nodes[each.row]) is not Tier.EDGE:
-            return Refusal(Cancelled.NODE_CLOSED, f"{slot.node}, which is to take {each.key}, is on the edge no more")
+            return Invalid(
+                OutcomeReason.NODE_CLOSED, f"{slot.node}, which is to take {each.key}, is on the edge no more"
+            )
     return None
 
 
-def _closed(opening: Opening) -> Refusal | None:
+def _closed(opening: Opening) -> Invalid | None:
     table = opening.sim.table
     for each in opening.reservations:
         name = each.held.slot.node
         if each.row is None or not table.is_open[each.row] or table.nodes[each.row].is_unschedulable:
-            return Refusal(Cancelled.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready")
+            return Invalid(
+                OutcomeReason.NODE_CLOSED, f"{name}, which is to take {each.key}, is gone, closed or not Ready"
+            )
     return None
 
 
-def _nothing_gained(opening: Opening, current: OpenRearrangement) -> Refusal | None:
+def _nothing_gained(opening: Opening, current: OpenRearrangement) -> Invalid | None:
     parts = components(current, opening.reservations)
     if any(part.disturbs for part in parts) and not any(part.gains for part in parts):
-        return Refusal(Cancelled.NOTHING_GAINED, "the work it was made for is gone or placed")
+        return Invalid(OutcomeReason.NOTHING_GAINED, "the work it was made for is gone or placed")
     return None
 
 
-def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot) -> Refusal | None:
+def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapshot) -> Invalid | None:
     """Whether everything would fit once all who leave have left, by every rule of feasibility."""
     sim, rows = opening.sim, opening.sim.table.row_of
     names = current.nodes
@@ -91,7 +86,7 @@ def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapsh
     if left is None:
         return None
     slot = left.held.slot
-    return Refusal(Cancelled.ROOM_TAKEN, f"{slot.node} has no room for {left.held.example.key} any more")
+    return Invalid(OutcomeReason.ROOM_TAKEN, f"{slot.node} has no room for {left.held.example.key} any more")
 
 
 def _without_room(opening: Opening, reservations: Iterable[Reservation]) -> Reservation | None:
@@ -115,7 +110,7 @@ def forbidden(
     snapshot: ClusterSnapshot,
     policy: Policy,
     now: float,
-) -> Refusal | None:
+) -> Invalid | None:
     """A promise that forbids disturbing one of the pods (uid and target) for work of a priority; None: none does."""
     wanted = dict(leaving)
     if not wanted:
@@ -126,5 +121,5 @@ def forbidden(
             target = wanted[pod.uid]
             terms = disturbing.terms(pod, Disturbance.MOVE if target is not None else Disturbance.EVICT, target)
             if not terms.allow(pod, priority):
-                return Refusal(Cancelled.PROMISED, terms.why or f"{pod.key} may not be disturbed for that")
+                return Invalid(OutcomeReason.PROMISED, terms.why or f"{pod.key} may not be disturbed for that")
     return None

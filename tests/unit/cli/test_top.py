@@ -18,8 +18,9 @@ from htas.cli.top import Present, present_of, screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.model.nodes import Node
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
-from htas.model.record import CycleRecord, Outcome, OutcomeStatus
+from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from tests.builders import NOW, make_pod, make_policy, make_snapshot, owned_node, running
 from tests.unit.config.files import GOOD
@@ -145,10 +146,10 @@ def config(tmp_path: Path) -> Path:
     (file := tmp_path / "htas.yaml").write_text(GOOD)
     done, failed = OutcomeStatus.DONE, OutcomeStatus.FAILED
     outcomes = (
-        Outcome("bind", "shop/one", done, "n1"),
-        Outcome("bind", "shop/two", done, "n1"),
-        Outcome("bind", "shop/three", failed, "node n1 is gone"),
-        Outcome("launch", "test-any-1", done, f"a reason of {'many ' * 60}words"),
+        Outcome(Action.BIND, "shop/one", done, "n1"),
+        Outcome(Action.BIND, "shop/two", done, "n1"),
+        Outcome(Action.BIND, "shop/three", failed, "node n1 is gone"),
+        Outcome(Action.LAUNCH, "test-any-1", done, f"a reason of {'many ' * 60}words"),
     )
     store = open_store(load_configuration(file))
     made = Plan(taken_at=NOW)

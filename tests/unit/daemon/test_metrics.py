@@ -15,7 +15,7 @@ from htas.model.edge import Tier
 from htas.model.migrations import Failure, Refusal
 from htas.model.nodes import GROUP_LABEL
 from htas.model.policy import Cycles, NodeGroup
-from htas.model.reasons import Cancelled, Kept, Unplaced
+from htas.model.reasons import Kept, OutcomeReason, Unplaced
 from htas.model.resources import Resources
 from htas.profiler import accounts
 from htas.profiler.meter import Meter
@@ -140,7 +140,7 @@ def test_the_runbook_knows_the_reasons() -> None:
     silent = {Unplaced.AUTOSCALING_NOT_DUE, Unplaced.NOMINATED, Kept.BLOCKED_BY_ON_COMPLETION_POD}
     missing = [
         reason.value
-        for reason in (*Unplaced, *Kept, *Cancelled)
+        for reason in (*Unplaced, *Kept, *OutcomeReason)
         if reason not in silent and f"`{reason.value}`" not in text
     ]
     assert missing == []

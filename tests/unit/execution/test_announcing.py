@@ -8,10 +8,10 @@ import pytest
 
 from htas.execution.announcing import Announcing
 from htas.model.news import News
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Launch, Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Unplaced
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from tests.builders import NOW, make_node, make_pod, make_policy
 
@@ -57,8 +57,10 @@ def unplaced(pod: Pod, reason: Unplaced = Unplaced.NO_FLAVOUR_FITS, message: str
     return Plan(NOW, unplaced=(UnplacedPod(pod.key, reason, message),))
 
 
-def done(verb: str, subject: str, message: str = "", status: OutcomeStatus = OutcomeStatus.DONE) -> list[Outcome]:
-    return [Outcome(verb, subject, status, message)]
+def done(
+    action: Action, subject: str, message: str = "", status: OutcomeStatus = OutcomeStatus.DONE, target: str = ""
+) -> list[Outcome]:
+    return [Outcome(action, subject, status, message, target=target)]
 
 
 def test_a_waiting_pod_of_ours_is_told_and_marked_in_the_peers_words(
@@ -102,7 +104,7 @@ def test_a_cycle_that_did_not_ask_for_machines_does_not_change_the_mark(
 
 def test_a_purchase_is_told_to_the_pods_it_is_for(announcing: Announcing, listening: Listening) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key, THEIRS.key))
-    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done("launch", "c1"))
+    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done(Action.LAUNCH, "c1"))
     assert listening.reasons("ours") == listening.reasons("theirs") == ["TriggeredScaleUp"]
 
 
@@ -110,30 +112,34 @@ def test_an_answer_that_comes_cycles_later_still_finds_its_pods(announcing: Anno
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
     announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), [])
     announcing.announce(snapshot(), Plan(NOW), [])
-    announcing.announce(snapshot(), Plan(NOW), done("launch", "c1", "quota", OutcomeStatus.FAILED))
+    announcing.announce(snapshot(), Plan(NOW), done(Action.LAUNCH, "c1", "quota", OutcomeStatus.FAILED))
     assert listening.reasons("ours") == ["TriggeredScaleUp", "FailedToScaleUp"]
 
 
 def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: Listening) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
-    announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done("launch", "c1", "quota", OutcomeStatus.FAILED))
+    announcing.announce(
+        snapshot(), Plan(NOW, launch=(launch,)), done(Action.LAUNCH, "c1", "quota", OutcomeStatus.FAILED)
+    )
     assert "FailedToScaleUp" in listening.reasons("ours")
 
 
 @pytest.mark.parametrize(
     ("outcome", "name", "reason"),
     [
-        pytest.param(done("bind", OURS.key, "n"), "ours", "Scheduled", id="bound"),
-        pytest.param(done("bind", OURS.key, "gone", OutcomeStatus.FAILED), "ours", "FailedScheduling", id="not bound"),
-        pytest.param(done("evict", OURS.key), "ours", "ScaleDown", id="evicted"),
-        pytest.param(done("migrate", OURS.key, "to m, as asked"), "ours", "Migrating", id="moved by hand"),
+        pytest.param(done(Action.BIND, OURS.key, "n", target="n"), "ours", "Scheduled", id="bound"),
         pytest.param(
-            done("migrate", OURS.key, "no room", OutcomeStatus.FAILED), "ours", "MigrationFailed", id="not moved"
+            done(Action.BIND, OURS.key, "gone", OutcomeStatus.FAILED), "ours", "FailedScheduling", id="not bound"
         ),
-        pytest.param(done("preempt", OURS.key, "for x on n"), "ours", "Preempted", id="preempted"),
-        pytest.param(done("nominate", OURS.key, "n"), "ours", "Nominated", id="nominated"),
-        pytest.param(done("drain", "n", "empty"), "n", "ScaleDown", id="a node is emptied"),
-        pytest.param(done("undo-drain", "n", "why"), "n", "ScaleDownFailed", id="a node is given back"),
+        pytest.param(done(Action.EVICT, OURS.key), "ours", "ScaleDown", id="evicted"),
+        pytest.param(done(Action.MIGRATE, OURS.key, "to m, as asked"), "ours", "Migrating", id="moved by hand"),
+        pytest.param(
+            done(Action.MIGRATE, OURS.key, "no room", OutcomeStatus.FAILED), "ours", "MigrationFailed", id="not moved"
+        ),
+        pytest.param(done(Action.PREEMPT, OURS.key, "for x on n"), "ours", "Preempted", id="preempted"),
+        pytest.param(done(Action.NOMINATE, OURS.key, "n", target="n"), "ours", "Nominated", id="nominated"),
+        pytest.param(done(Action.DRAIN, "n", "empty"), "n", "ScaleDown", id="a node is emptied"),
+        pytest.param(done(Action.UNDO_DRAIN, "n", "why"), "n", "ScaleDownFailed", id="a node is given back"),
     ],
 )
 def test_what_was_done_is_told(
@@ -149,7 +155,9 @@ def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
     here, elsewhere = make_pod("here", node="n"), make_pod("elsewhere", node="m")
     view = ClusterView((make_node("n"), make_node("m")), (here, elsewhere))
     taken = ClusterSnapshot(NOW, view, drains=(Drain("n", "c1", "Underutilized", NOW),))
-    announcing.announce(taken, Plan(NOW), [*done("migrate", here.key, "to m"), *done("migrate", elsewhere.key, "to n")])
+    announcing.announce(
+        taken, Plan(NOW), [*done(Action.MIGRATE, here.key, "to m"), *done(Action.MIGRATE, elsewhere.key, "to n")]
+    )
     assert [(news.reason, news.message) for news in listening.news] == [
         ("ScaleDown", "leaves its node, which is given back: migrate"),
         ("Migrating", "leaves its node to n"),
@@ -158,5 +166,5 @@ def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
 
 def test_warnings_come_first_in_case_some_are_dropped(announcing: Announcing, listening: Listening) -> None:
     plan = unplaced(OURS)
-    announcing.announce(snapshot(), plan, done("drain", "n", "empty"))
+    announcing.announce(snapshot(), plan, done(Action.DRAIN, "n", "empty"))
     assert listening.news[0].is_warning

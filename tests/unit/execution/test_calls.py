@@ -8,14 +8,14 @@ from threading import Barrier, Event, Timer
 import pytest
 
 from htas.execution.calls import Calls, DirectCalls, ParallelCalls
-from htas.model.record import Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from tests.waiting import until
 
 
 def call(name: str, act: Callable[[], object] = lambda: None) -> Callable[[], Outcome]:
     def made() -> Outcome:
         act()
-        return Outcome("bind", name, OutcomeStatus.DONE)
+        return Outcome(Action.BIND, name, OutcomeStatus.DONE)
 
     return made
 

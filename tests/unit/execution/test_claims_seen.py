@@ -52,7 +52,7 @@ def test_a_new_leader_drops_what_its_old_journal_still_intends() -> None:
     )
     story.crash()
     outcomes = story.daemon.take_over()
-    assert {(o.verb, o.subject, o.status.value) for o in outcomes} == {
+    assert {(o.action, o.subject, o.status.value) for o in outcomes} == {
         ("launch", "never-asked", "dropped"),
         ("drain", ready.id, "dropped"),
     }

@@ -12,7 +12,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.execution.claims_written import put_singly, put_together
 from htas.model.claims import ClaimState
-from htas.model.record import OutcomeStatus
+from htas.model.outcomes import OutcomeStatus
 from htas.ports import ConflictError, StorePort
 from tests.contracts.test_store_port import claim
 from tests.far_store import PATIENT, Line, far_store

@@ -6,10 +6,10 @@ import msgspec
 
 from htas.model.claims import ClaimState
 from htas.model.nodes import DRAINING_TAINT
+from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.plan import Removing
 from htas.model.pods import Pod
 from htas.model.reasons import Removal
-from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import Drain, Move
 from tests.builders import make_job, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
@@ -54,14 +54,14 @@ def test_a_machine_is_not_released_while_a_pod_on_it_is_not_understood() -> None
     assert (claim.state, claim.leaving_since) == (ClaimState.DRAINING, None)
     story.world.advance_to(story.world.clock.now() + story.policy.timeouts.drain_s)
     (undone,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
-    assert (undone.verb, undone.message) == (
+    assert (undone.action, undone.message) == (
         "undo-drain",
         "not empty after 600 s: default/job on it cannot be understood, and may be at work",
     )
 
 
 def evicted(outcomes: list[Outcome]) -> list[str]:
-    return [outcome.subject for outcome in outcomes if outcome.verb == "evict"]
+    return [outcome.subject for outcome in outcomes if outcome.action == "evict"]
 
 
 def test_system_critical_pods_leave_when_the_others_have_left() -> None:
@@ -72,7 +72,7 @@ def test_system_critical_pods_leave_when_the_others_have_left() -> None:
 def test_a_stranger_that_came_since_ends_the_drain_and_nobody_leaves() -> None:
     story = Story(make_policy())
     outcomes = advanced(story, JOB, AGENT, planned=(JOB,))
-    assert [(outcome.verb, outcome.message) for outcome in outcomes] == [
+    assert [(outcome.action, outcome.message) for outcome in outcomes] == [
         ("undo-drain", f"{AGENT.key} came to the node since")
     ]
     assert (story.world.ledger.evictions, story.store.drains()) == (0, [])

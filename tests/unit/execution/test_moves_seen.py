@@ -92,7 +92,7 @@ def seen(*records: MigrationRecord, **timeouts: Any) -> MovesSeen:
 
 def test_each_move_is_told_once() -> None:
     moves = seen(DONE, BACK)
-    assert [(o.verb, o.subject, o.status.value, o.move) for o in moves.look()] == [
+    assert [(o.action, o.subject, o.status.value, o.move) for o in moves.look()] == [
         ("moved", "team/train", "done", DONE),
         ("moved", "team/train", "failed", BACK),
     ]

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Cost, Launch, Plan, Removing, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Removal, Unplaced
-from htas.model.record import Bill, CycleRecord, Outcome, OutcomeStatus, ProfileEvent
+from htas.model.record import Bill, CycleRecord, ProfileEvent
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Move
 from htas.profiler import accounts
 from htas.profiler.compare import differences
@@ -175,10 +176,10 @@ def test_history_tells_what_and_why() -> None:
         remove=(Removing("n1", "c1", Removal.EMPTY, 137_100_000),),
     )
     outcomes = (
-        *(Outcome("launch", name, OutcomeStatus.DONE, "m1.large for group g") for name in "cde"),
-        Outcome("launch", "f", OutcomeStatus.FAILED, "out of stock"),
-        Outcome("drain", "n1", OutcomeStatus.DONE),
-        Outcome("bind", "default/z", OutcomeStatus.FAILED, "gone"),
+        *(Outcome(Action.LAUNCH, name, OutcomeStatus.DONE, "m1.large for group g") for name in "cde"),
+        Outcome(Action.LAUNCH, "f", OutcomeStatus.FAILED, "out of stock"),
+        Outcome(Action.DRAIN, "n1", OutcomeStatus.DONE),
+        Outcome(Action.BIND, "default/z", OutcomeStatus.FAILED, "gone"),
     )
     record = CycleRecord(7, NOW, ("scheduling",), ClusterSnapshot(NOW, ClusterView()), made, outcomes)
     told = list(entries([record]))
@@ -198,7 +199,7 @@ def test_history_tells_what_and_why() -> None:
 def test_history_knows_what_a_late_answer_was_to() -> None:
     made = Plan(NOW, launch=(Launch("c", "g", "m1.large", None, 274_600_000, ("default/a",)),))
     asked = CycleRecord(1, NOW, ("scheduling",), ClusterSnapshot(NOW, ClusterView()), made)
-    answer = (Outcome("launch", "c", OutcomeStatus.DONE, "m1.large for group g"),)
+    answer = (Outcome(Action.LAUNCH, "c", OutcomeStatus.DONE, "m1.large for group g"),)
     answered = CycleRecord(2, NOW + 3, ("scheduling",), ClusterSnapshot(NOW + 3, ClusterView()), Plan(NOW + 3), answer)
     (entry,) = entries([asked, answered], since=NOW + 1)
     assert (entry.cycle, entry.why) == (2, "m1.large at 0.2746 USD/h for 1 pod")

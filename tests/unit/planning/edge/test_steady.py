@@ -13,7 +13,7 @@ from htas.model.nodes import GROUP_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
 from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup, Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import Memory
 from htas.planning.edge.present import present
 from htas.planning.edge.quality import edge_ratios
@@ -183,7 +183,7 @@ def test_the_next_pod_of_a_service_leaves_when_the_last_one_is_ready() -> None:
 
 def test_a_target_that_is_on_the_edge_no_more_ends_the_suggestion() -> None:
     [pod] = of("web", 1)
-    for tier, cancelled in (("edge", None), ("cloud", Cancelled.NODE_CLOSED)):
+    for tier, cancelled in (("edge", None), ("cloud", OutcomeReason.NODE_CLOSED)):
         node = make_node("e", labels={GROUP_LABEL: "near", "htas.io/tier": tier})
         snapshot = make_snapshot([node, FAR], [pod], rearrangement=under_way(pod))
         assert plan(snapshot, policy(), NOW).carry.cancel is cancelled
@@ -193,7 +193,7 @@ def test_a_pod_that_does_not_become_ready_ends_the_suggestion_in_time() -> None:
     [pod] = of("web", 1, "e")
     current = msgspec.structs.replace(under_way(), starting=(pod.uid,))
     assert not current.is_complete
-    for age_s, cancelled in ((599.0, None), (600.0, Cancelled.NOT_READY)):
+    for age_s, cancelled in ((599.0, None), (600.0, OutcomeReason.NOT_READY)):
         aged = msgspec.structs.replace(current, started_at=NOW - age_s)
         carry = plan(make_snapshot([near(), FAR], [not_ready(pod)], rearrangement=aged), policy(), NOW).carry
         assert carry.cancel is cancelled
@@ -204,7 +204,7 @@ def test_a_suggestion_makes_way_for_work_that_nothing_can_be_bought_for() -> Non
     """All that was to move stays, and the room is searched for once the slots are nobody's any more."""
     [pod] = of("web", 1)
     urgent = make_job("urgent", cpu="16", priority=10)
-    for waiting, cancelled in (([], None), ([urgent], Cancelled.WORK_WAITS)):
+    for waiting, cancelled in (([], None), ([urgent], OutcomeReason.WORK_WAITS)):
         made = plan(make_snapshot([near(), FAR], [pod, *waiting], rearrangement=under_way(pod)), policy(), NOW)
         assert (made.carry.cancel, len(made.carry.steps)) == (cancelled, 0 if waiting else 1)
         assert (made.optimize, made.preempt) == ((), ())

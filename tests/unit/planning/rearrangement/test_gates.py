@@ -9,7 +9,7 @@ from htas.model.nodes import GROUP_LABEL
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
-from htas.model.reasons import Cancelled
+from htas.model.reasons import OutcomeReason
 from htas.planning.rearrangement.carrying import carried_on
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
 
@@ -67,10 +67,10 @@ def test_the_next_of_a_circle_is_not_held_at_its_gate() -> None:
 
 @pytest.mark.parametrize(
     ("method", "leave", "cancelled"),
-    [(MigrationMethod.REPLACE, [], Cancelled.ROOM_TAKEN), (MigrationMethod.EVICT, ["x"], None)],
+    [(MigrationMethod.REPLACE, [], OutcomeReason.ROOM_TAKEN), (MigrationMethod.EVICT, ["x"], None)],
 )
 def test_a_suggestion_breaks_no_circle_of_twins(
-    method: MigrationMethod, leave: list[str], cancelled: Cancelled | None
+    method: MigrationMethod, leave: list[str], cancelled: OutcomeReason | None
 ) -> None:
     pods, current = in_a_circle(("web", "api"), method, None)
     nodes = [msgspec.structs.replace(node, labels={**node.labels, "htas.io/tier": "edge"}) for node in NODES]

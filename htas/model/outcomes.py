@@ -1,0 +1,84 @@
+"""Outcomes: what became of each action of a cycle, and why, in words that code may branch on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.migrations import MigrationRecord
+from htas.model.reasons import OutcomeReason
+
+
+class Action(StrEnum):
+    """What was done, or tried. People read these words in `htas history`, logs and metrics."""
+
+    BIND = "bind"
+    NOMINATE = "nominate"
+    PREEMPT = "preempt"
+    """A pod of lower priority is evicted, or deleted, for one that is nominated to its node."""
+
+    LAUNCH = "launch"
+    ADOPT = "adopt"
+    """A machine of ours that the journal did not know is taken up."""
+    SET_UP = "set-up"
+    """A node is given labels and taints that it came without."""
+    REVOKE_TOKEN = "revoke-token"
+    RELEASE = "release"
+    DELETE_NODE = "delete-node"
+
+    DRAIN = "drain"
+    UNDO_DRAIN = "undo-drain"
+    EVICT = "evict"
+    MIGRATE = "migrate"
+    """A move off a node that is drained is begun, or one that somebody asked for."""
+    MOVED = "moved"
+    """A move has ended, either way."""
+
+    SEARCH = "search"
+    REARRANGE = "rearrange"
+    """A rearrangement is begun, or could not be gone on with in this cycle."""
+    MOVE = "move"
+    """A pod leaves for its slot."""
+    DISPLACE = "displace"
+    """A pod is evicted for nowhere: it waits again."""
+    REARRANGED = "rearranged"
+    CANCEL_REARRANGEMENT = "cancel-rearrangement"
+    SUGGEST = "suggest"
+    """Moves for the edge's sake are begun."""
+    SUGGESTED = "suggested"
+    CANCEL_SUGGESTION = "cancel-suggestion"
+
+    CLOSE = "close"
+    """Of `htas handback`, as the next three: a node takes no pods any more."""
+    OPEN = "open"
+    END = "end"
+    FORGET = "forget"
+
+    CALL = "call"
+    """A call that did not come to its action: it failed by a defect of htas, or this daemon leads no more."""
+
+
+class OutcomeStatus(StrEnum):
+    DONE = "done"
+    DROPPED = "dropped"
+    """The world had changed: the action was no longer right, and was not done."""
+    FAILED = "failed"
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one action.
+
+    `subject` is a pod (namespace/name), a node, a claim, or `cluster`. `target` is the node that a pod is bound,
+    nominated or moved to. `reason` is why it was not done, or is undone; None where it went well, or nobody branches on
+    why. `message` is for people. `move` has the times and sizes of one that ended.
+    """
+
+    action: Action = msgspec.field(name="verb")
+    """Written down as `verb`, as it always was."""
+    subject: str
+    status: OutcomeStatus
+    message: str = ""
+    reason: OutcomeReason | None = None
+    target: str = ""
+    move: MigrationRecord | None = None
