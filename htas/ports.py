@@ -16,14 +16,14 @@ from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord, Refusal
+from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import ClusterView, Drain, Move
+from htas.model.snapshot import ClusterView, Drain
 
 
 class HTASError(Exception):

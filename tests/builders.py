@@ -10,6 +10,7 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Effect, Taint
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.money import parse_price
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import (
     CLAIM_LABEL,
     CLUSTER_LABEL,
@@ -68,6 +69,11 @@ def running(pod: Pod, node: str, since_s: float = 30.0) -> Pod:
 
     since = NOW - since_s
     return msgspec.structs.replace(pod, node=node, phase=Phase.RUNNING, started_at=since, ready_since=since)
+
+
+def make_move(pod: str, source: str, target: str, method: MigrationMethod = MigrationMethod.EVICT) -> Move:
+    """A move off a node that is drained."""
+    return Move(pod, pod.rpartition("/")[2], source, target, method, MoveReason.NODE_DRAINED)
 
 
 def make_node(name: str = "node", cpu: str = "4", memory: str = "8Gi", pods: int = 110, **overrides: Any) -> Node:

@@ -25,9 +25,9 @@ from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.experiments.workloads import openb
 from htas.experiments.workloads.day import day
+from htas.model.moves import MigrationMethod
 from htas.model.policy import (
     CleaningRules,
-    MigrationMethod,
     NodeGroup,
     Packing,
     PackingAlgorithm,

@@ -19,7 +19,7 @@ from htas.cli.console import out as stdout
 from htas.cli.forms import Export, Shell, SimulationForm
 from htas.cli.handback_command import handback
 from htas.cli.options import PLACES, VARIABLE, Config, configured
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
 # neither the planner (numpy: 0.1 s) nor a configuration (pydantic: 0.2 s) nor a client of any cloud.

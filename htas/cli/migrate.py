@@ -15,7 +15,7 @@ from htas.adapters.tokens import read_token
 from htas.cli.console import InputError
 from htas.config.loader import Loaded
 from htas.model.migrations import MigrationState
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.ports import PermanentError, TransientError
 
 LOOK_S = 0.3

@@ -80,19 +80,19 @@ def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
         "message": found.message,
         "tookSeconds": round(took_s, 3),
         "tiers": tiers_document(found.tiers),
-        "leave": leave_document(found.shifts),
+        "leave": leave_document(found.moves),
         "place": place_document(found.seats),
     }
 
 
 def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot) -> RenderableType:
     """What was found in words; the snapshot it was found for tells the priorities of those who leave."""
-    moves = sum(shift.target is not None for shift in found.shifts)
+    moves = sum(shift.target is not None for shift in found.moves)
     text = Text()
     text.append(f"{found.status.value}", style="bold cyan" if found.is_better else "bold")
     text.append(f": {SAID[found.status]} ({took_s:.1f} s)\n")
     waiting = "1 waiting pod" if len(found.seats) == 1 else f"{len(found.seats)} waiting pods"
-    text.append(f"{waiting} placed by moving {moves} and evicting {len(found.shifts) - moves}")
+    text.append(f"{waiting} placed by moving {moves} and evicting {len(found.moves) - moves}")
     if found.message:
         text.append(f"\n{found.message}", style="dim")
     parts: list[RenderableType] = [text]
@@ -102,8 +102,8 @@ def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot)
 
 def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | None:
     priorities = {pod.uid: pod.priority for pod in snapshot.cluster.pods}
-    leave = Counter(priorities[shift.uid] for shift in found.shifts)
-    move = Counter(priorities[shift.uid] for shift in found.shifts if shift.target is not None)
+    leave = Counter(priorities[shift.uid] for shift in found.moves)
+    move = Counter(priorities[shift.uid] for shift in found.moves if shift.target is not None)
     rows = [
         (
             str(tier.priority),
@@ -123,7 +123,7 @@ def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | 
 
 
 def _shifts(found: Rearrangement) -> RenderableType | None:
-    rows = [(shift.pod, shift.source, shift.target or "nowhere (waits)", shift.method) for shift in found.shifts]
+    rows = [(shift.pod, shift.source, shift.target or "nowhere (waits)", shift.method) for shift in found.moves]
     return limited(table("\nLeave their nodes", "pod", "from", "to", "how"), rows)
 
 

@@ -97,7 +97,7 @@ def _binds(plan: Plan) -> Table | None:
 
 
 def _preemptions(plan: Plan) -> Table | None:
-    rows = [(item.pod, item.node, item.beneficiary) for item in plan.preempt]
+    rows = [(item.pod, item.source, item.beneficiary) for item in plan.preempt]
     return limited(table("\nPreempt", "pod", "on node", "for"), rows)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field, ValidationInfo, field_validator
 
 from htas.config.values import Count, Real, Seconds, Section, Share, Switch
-from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, MigrationMethod, Workload
+from htas.model.moves import MigrationMethod
+from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Workload
 
 
 class ConsolidationSetting(Section):

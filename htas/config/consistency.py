@@ -17,7 +17,8 @@ from htas.config.problems import near, parsed
 from htas.config.timing import TimeoutsSetting
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import price_text
-from htas.model.policy import Limits, MigrationMethod, NodeGroup
+from htas.model.moves import MigrationMethod
+from htas.model.policy import Limits, NodeGroup
 from htas.model.snapshot import Problem
 
 _MIB = 2**20

@@ -9,7 +9,7 @@ from htas.config.document import Document, Steps
 from htas.config.migration import CommandsSetting, MigrationSetting, RegistrySetting
 from htas.config.problems import parsed
 from htas.model.migrations import Transfer
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.model.snapshot import Problem
 
 REAL = frozenset({MigrationMethod.KUBELET_CHECKPOINT, MigrationMethod.COMMAND})

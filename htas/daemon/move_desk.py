@@ -11,7 +11,7 @@ from htas.daemon.asking import RequestRefusedError
 from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 Json = dict[str, Any]
 

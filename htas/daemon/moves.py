@@ -25,10 +25,10 @@ from htas.adapters.kubernetes.live import LiveView
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
+from htas.model.moves import MigrationMethod, Move
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
-from htas.model.snapshot import Move
+from htas.model.policy import Policy
 from htas.ports import MigrationPort, MoveRefusedError
 
 USUAL_GRACE_S = 30

@@ -15,7 +15,7 @@ import structlog
 from htas.config.loader import ConfigurationError, Loaded, load_configuration
 from htas.config.migration_keys import CARRIED
 from htas.config.sandbox import SandboxSetting
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 log = structlog.get_logger()
 

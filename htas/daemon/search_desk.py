@@ -77,7 +77,7 @@ def _document(report: SearchReport, status: int) -> Response:
         "status": report.status.value if report.status is not None else None,
         "message": report.message,
         "tiers": tiers_document(report.tiers),
-        "leave": leave_document(report.shifts),
+        "leave": leave_document(report.moves),
         "place": place_document(report.seats),
     }
     return Response(msgspec.json.encode(body), status, media_type="application/json")

@@ -11,10 +11,11 @@ import msgspec
 from htas.daemon.optimizer import Answer, Optimizer
 from htas.execution.ports import Ports
 from htas.execution.rearranging import SUBJECT, Rearranging
+from htas.model.moves import Move
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.policy import Policy
-from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat, Shift
+from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.disrupt.fallback import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
@@ -47,7 +48,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     status: RearrangementStatus | None = None
     message: str = ""
     tiers: tuple[PriorityTier, ...] = ()
-    shifts: tuple[Shift, ...] = ()
+    moves: tuple[Move, ...] = ()
     seats: tuple[Seat, ...] = ()
 
 
@@ -203,7 +204,7 @@ class Searching:
                 status=found.status,
                 message=found.message,
                 tiers=found.tiers,
-                shifts=found.shifts,
+                moves=found.moves,
                 seats=found.seats,
             )
 

@@ -9,7 +9,7 @@ import structlog
 from htas.adapters.checkpoint.documents import record_in
 from htas.adapters.checkpoint.objects import Objects
 from htas.model.migrations import MigrationSettings
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.ports import HTASError
 
 log = structlog.get_logger()

@@ -18,13 +18,14 @@ from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.migrations import Refusal
+from htas.model.moves import Move
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Migration, Removing
+from htas.model.plan import Removing
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy, grace_of
+from htas.model.policy import Policy, grace_of
 from htas.model.reasons import Blocking, Invalid, OutcomeReason
-from htas.model.snapshot import ClusterView, Drain, Move
+from htas.model.snapshot import ClusterView, Drain
 from htas.planning.cluster.ending import is_overdue
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
@@ -54,7 +55,7 @@ class Draining:
     _may_begin: int = 0
     """Moves that may still be begun in this step."""
 
-    def start(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Outcome:
+    def start(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Outcome:
         """Begin to empty a node, if it is still as the plan saw it."""
         changed = self._changed(removing, moves, view)
         if changed is not None:
@@ -69,7 +70,7 @@ class Draining:
             removing.claim,
             removing.reason.value,
             now,
-            tuple(Move(m.pod, m.source, m.target, m.method, now) for m in moves),
+            tuple(moves),
         )
         try:
             self.ports.store.put_drain(drain)
@@ -82,7 +83,7 @@ class Draining:
             return Outcome(Action.DRAIN, removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
         return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
 
-    def _changed(self, removing: Removing, moves: Sequence[Migration], view: ClusterView) -> Invalid | None:
+    def _changed(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Invalid | None:
         """What makes a planned drain wrong on the present view; None: nothing."""
         nodes = {node.name: node for node in view.nodes}
         node = nodes.get(removing.node)
@@ -100,7 +101,7 @@ class Draining:
         if promise is not None:
             return promise
         for move in moves:
-            target = nodes.get(move.target)
+            target = nodes.get(move.target or "")
             if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
                 why = f"the target {move.target} of {move.pod} is gone or closed"
                 return Invalid(OutcomeReason.NODE_CLOSED, why)
@@ -234,7 +235,7 @@ class Draining:
             if pod.is_terminating or pod.key in under_way:
                 continue
             move = moves[pod.key]
-            if MigrationMethod(move.method).makes_twin:
+            if move.method.makes_twin:
                 if self._may_begin > 0:
                     self._may_begin -= 1
                     calls.append(partial(self._migrate, pod, move))
@@ -243,17 +244,17 @@ class Draining:
         return calls
 
     def _migrate(self, pod: Pod, move: Move) -> Outcome:
-        method = MigrationMethod(move.method)
+        target = move.target or ""
 
         def start() -> None:
             try:
-                self.ports.migration.start(pod, move.target, method)
+                self.ports.migration.start(pod, target, move.method)
             except MoveRefusedError as error:
                 if error.reason is not Refusal.NOT_RUNNING:  # it may run by the next cycle
                     self._refused_moves[move.source] = pod.key, str(error)
                 raise
 
-        return attempted(Action.MIGRATE, pod.key, start, f"to {move.target}", move.target)
+        return attempted(Action.MIGRATE, pod.key, start, f"to {target}", target)
 
     def _evict(self, pod: Pod, node: Node) -> Outcome:
         grace_s = grace_of(pod, self.policy.group(node.group))

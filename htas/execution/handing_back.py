@@ -20,10 +20,11 @@ from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules, MigrationMethod, Policy, grace_of
+from htas.model.policy import CleaningRules, Policy, grace_of
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.ending import is_overdue

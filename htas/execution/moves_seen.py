@@ -10,8 +10,8 @@ import msgspec
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.policy import MigrationMethod, Timeouts
-from htas.model.snapshot import FailedMove
+from htas.model.policy import Timeouts
+from htas.model.snapshot import MoveBackoff
 from htas.ports import MigrationPort
 
 STEPS = {
@@ -82,11 +82,11 @@ class MovesSeen:
     _told: dict[str, None] = field(default_factory=dict)
     _rolled_back: dict[str, MigrationRecord] = field(default_factory=dict)
     """By pod: the last move of it, where that was taken back."""
-    _failed: dict[tuple[str, str], FailedMove] = field(default_factory=dict)
+    _failed: dict[tuple[str, str], MoveBackoff] = field(default_factory=dict)
     """By node and pod. A wait that is over is kept: the next is twice as long."""
     _known_until: float = 0.0
 
-    def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[FailedMove], at: float) -> None:
+    def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[MoveBackoff], at: float) -> None:
         """Go on from what an earlier daemon had on record: moves that ended before `at` have been told."""
         self.times = {**times, **self.times}
         self._known_until = at
@@ -112,7 +112,7 @@ class MovesSeen:
 
     def _ended(self, move: MigrationRecord) -> Outcome:
         if move.state is MigrationState.DONE:
-            if MigrationMethod(move.method).keeps_progress:  # size is no matter where nothing is copied
+            if move.method.keeps_progress:  # size is no matter where nothing is copied
                 self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
             self._forget_waits(move)
@@ -154,9 +154,9 @@ class MovesSeen:
         if known is not None:
             wait_s = min(2 * (known.wait_s or wait_s), self.timeouts.backoff_max_s)
             del self._failed[node, pod]  # the newest come last
-        self._failed[node, pod] = FailedMove(node, pod, why, now + wait_s, wait_s, of_drain)
+        self._failed[node, pod] = MoveBackoff(node, pod, why, now + wait_s, wait_s, of_drain)
         while len(self._failed) > REMEMBERED:
             del self._failed[next(iter(self._failed))]
 
-    def failed(self, now: float) -> tuple[FailedMove, ...]:
+    def failed(self, now: float) -> tuple[MoveBackoff, ...]:
         return tuple(failed for failed in self._failed.values() if now < failed.until)

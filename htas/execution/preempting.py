@@ -16,8 +16,9 @@ import msgspec
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
+from htas.model.moves import Move
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Plan, Preemption
+from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises, grace_of
 from htas.model.reasons import Invalid, OutcomeReason, Unplaced
@@ -62,8 +63,8 @@ class Preempting:
                 outcomes += self._make_room(round_, beneficiary, items)
         return outcomes
 
-    def _make_room(self, round_: _Round, beneficiary: str, items: Sequence[Preemption]) -> list[Outcome]:
-        pod, node = round_.pods[beneficiary], items[0].node
+    def _make_room(self, round_: _Round, beneficiary: str, items: Sequence[Move]) -> list[Outcome]:
+        pod, node = round_.pods[beneficiary], items[0].source
         nominated = self._nominate(pod, node)
         if nominated.status is not OutcomeStatus.DONE:
             return [nominated]
@@ -136,13 +137,13 @@ class _Round:
         self._disturbing = Disturbing(view, policy, now)
         self._ledger = BudgetLedger(view.budgets)
 
-    def changed(self, beneficiary: str, items: Sequence[Preemption]) -> Invalid | None:
+    def changed(self, beneficiary: str, items: Sequence[Move]) -> Invalid | None:
         """What makes a preemption wrong by now; None: nothing, and its victims' budgets are spent."""
-        pod, node = self._present(beneficiary), self._nodes.get(items[0].node)
+        pod, node = self._present(beneficiary), self._nodes.get(items[0].source)
         if pod is None or pod.node is not None or pod.is_terminating or pod.gates:
             return Invalid(OutcomeReason.NOTHING_GAINED, f"{beneficiary} is gone or waits no more")
         if node is None or not node.is_ready or node.is_unschedulable or node.is_draining:
-            return Invalid(OutcomeReason.NODE_CLOSED, f"node {items[0].node} is gone or closed")
+            return Invalid(OutcomeReason.NODE_CLOSED, f"node {items[0].source} is gone or closed")
         victims = self._still_there(items)
         for victim in victims:
             terms = self._disturbing.terms_of_victim(victim)
@@ -152,7 +153,7 @@ class _Round:
         spent = self._ledger.try_spend(victims) if self._keeps_budgets else None
         return Invalid(OutcomeReason.EVICTION_REFUSED, spent) if spent is not None else None
 
-    def victims(self, items: Sequence[Preemption]) -> list[tuple[Pod, bool]]:
+    def victims(self, items: Sequence[Move]) -> list[tuple[Pod, bool]]:
         """Victims that are still there, and whether evicting one breaks a budget."""
         if self._keeps_budgets:
             return [(victim, False) for victim in self._still_there(items)]
@@ -181,9 +182,9 @@ class _Round:
         pod = self.pods.get(key)
         return pod if pod is not None and pod.uid == self._meant.get(key) else None
 
-    def _still_there(self, items: Sequence[Preemption]) -> list[Pod]:
+    def _still_there(self, items: Sequence[Move]) -> list[Pod]:
         """Victims on their node; those that are gone or end already need nothing."""
-        found = [(self._present(item.pod), item.node) for item in items]
+        found = [(self._present(item.pod), item.source) for item in items]
         return [pod for pod, node in found if pod is not None and pod.node == node and not pod.is_terminating]
 
 

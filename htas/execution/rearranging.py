@@ -23,11 +23,12 @@ from htas.execution.moves_seen import MovesSeen
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Carrying, Step
+from htas.model.plan import Carrying
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, NodeGroup, Policy, grace_of
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Shift
+from htas.model.policy import NodeGroup, Policy, grace_of
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.holds.slots import progress
@@ -90,11 +91,9 @@ class Rearranging:
             return [self._spare(current, failed)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
-    def _suggested(
-        self, shifts: tuple[Shift, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]
-    ) -> list[Outcome]:
+    def _suggested(self, moves: tuple[Move, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
         snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
-        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, shifts=shifts)
+        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, moves=moves)
         opened, outcome = self.begin(found, snapshot)
         if opened is None:
             return [outcome]
@@ -132,7 +131,7 @@ class Rearranging:
         """Pods (uids) of open slots whose twin was taken back, and why."""
         found = {}
         for slot in current.slots:
-            if not slot.is_away and MigrationMethod(slot.method).makes_twin:
+            if not slot.is_away and slot.method.makes_twin:
                 why = self.moves.failure(slot.pod.key, slot.pod.uid, current.started_at)
                 if why is not None:
                     found[slot.pod.uid] = why
@@ -144,7 +143,7 @@ class Rearranging:
         Without a controller nobody would start them again: those are asked for once more.
         """
         slots = tuple(
-            msgspec.structs.replace(slot, method=MigrationMethod.EVICT.value)
+            msgspec.structs.replace(slot, method=MigrationMethod.EVICT)
             if slot.pod.uid in failed and slot.pod.owner is not None
             else slot
             for slot in current.slots
@@ -175,7 +174,7 @@ class Rearranging:
         reached("rearrange.noted")
         return written
 
-    def _take(self, steps: tuple[Step, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
+    def _take(self, steps: tuple[Move, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
         pods = {pod.uid: pod for pod in view.pods}
         asked = {step.uid for step in steps}
         self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in asked}
@@ -188,7 +187,7 @@ class Rearranging:
             if step.pod in under_way:
                 continue
             pod, group = pods[step.uid], groups.get(step.source)
-            if step.target is None or not MigrationMethod(step.method).makes_twin:
+            if step.target is None or not step.method.makes_twin:
                 calls.append(partial(self._evict, pod, step, group))
             elif may_begin > 0:
                 may_begin -= 1
@@ -220,22 +219,22 @@ class Rearranging:
         return self._cancel(current, OutcomeReason.EVICTION_REFUSED, why)
 
     def _journal_detours(
-        self, steps: Iterable[Step], current: OpenRearrangement, view: ClusterView
+        self, steps: Iterable[Move], current: OpenRearrangement, view: ClusterView
     ) -> OpenRearrangement:
         """That a slot is elsewhere now is written down before its pod leaves for it."""
-        detours = {step.uid: step.target for step in steps if step.is_detour}
+        detours = {step.uid: step.target for step in steps if step.reason is MoveReason.DETOUR}
         if detours:
             current = self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
             reached("rearrange.detour-journalled")
         return current
 
-    def _move(self, pod: Pod, step: Step, refused: dict[str, str]) -> Outcome:
+    def _move(self, pod: Pod, step: Move, refused: dict[str, str]) -> Outcome:
         """Begin a move. That a pod is found not to be movable as it is, is added to `refused`."""
         target = step.target or ""
 
         def start() -> None:
             try:
-                self.ports.migration.start(pod, target, MigrationMethod(step.method))
+                self.ports.migration.start(pod, target, step.method)
             except MoveRefusedError as error:
                 if error.reason not in PASSING and pod.owner is not None:
                     refused[pod.uid] = str(error)
@@ -244,7 +243,7 @@ class Rearranging:
         outcome = attempted(Action.MOVE, pod.key, start, f"to {target}", target)
         return outcome if pod.uid in refused else self._remembered(pod, outcome, "rearrange.moved")
 
-    def _evict(self, pod: Pod, step: Step, group: NodeGroup | None) -> Outcome:
+    def _evict(self, pod: Pod, step: Move, group: NodeGroup | None) -> Outcome:
         grace_s = grace_of(pod, group)
         action = Action.MOVE if step.target else Action.DISPLACE
         message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"

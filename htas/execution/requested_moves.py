@@ -11,10 +11,11 @@ from threading import Lock
 import msgspec
 
 from htas.model.migrations import MigrationRecord, Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Phase, Pod
-from htas.model.policy import CleaningRules, MigrationMethod, Policy
+from htas.model.policy import CleaningRules, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.opening import open_simulation
 from htas.planning.eligibility import drain_rules

@@ -14,6 +14,8 @@ from functools import cache
 
 import msgspec
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
+
 MIGRATION = "htas.io/migration"
 """The annotation that journals a move: on the source until it has switched, on the twin from then on."""
 
@@ -164,7 +166,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str
     source: str
     target: str
-    method: str
+    method: MigrationMethod
     state: MigrationState
     started_at: float
     attempt: int = 1
@@ -190,6 +192,10 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of kubelet-checkpoint: what nobody can guess of its images' names, journalled before any of them is made."""
     base_images: tuple[str, ...] = ()
     """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
+
+    @property
+    def move(self) -> Move:
+        return Move(self.pod, self.uid, self.source, self.target, self.method, MoveReason.UNDER_WAY)
 
     @property
     def is_over(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from htas.model.rearrangement import Shift
+from htas.model.moves import Move
 from htas.model.reasons import Kept, OutcomeReason, Removal, Unplaced
 from htas.model.snapshot import Memory
 
@@ -38,45 +38,16 @@ class Launch(msgspec.Struct, frozen=True):
     """Nodes that it replaces, with the other machines that name them: they are emptied once all are Ready."""
 
 
-class Preemption(msgspec.Struct, frozen=True):
-    pod: str
-    node: str
-    beneficiary: str
-
-
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pod that leaves its node now, as part of the rearrangement under way; `target` None: for nowhere.
-
-    Where each of several pods waits for another one's room, one goes first: `is_detour`, to a node with room to spare
-    instead of its slot's, or `breaks_cycle`, evicted before its room is free.
-    """
-
-    pod: str
-    uid: str
-    source: str
-    target: str | None
-    method: str
-    is_detour: bool = False
-    breaks_cycle: bool = False
-
-
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all.
 
     Where none is, `suggest` are the moves of one to begin, which brings services nearer to their targets.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Move, ...] = ()
     cancel: OutcomeReason | None = None
     message: str = ""
-    suggest: tuple[Shift, ...] = ()
-
-
-class Migration(msgspec.Struct, frozen=True):
-    pod: str
-    source: str
-    target: str
-    method: str
+    suggest: tuple[Move, ...] = ()
 
 
 class Removing(msgspec.Struct, frozen=True):
@@ -132,11 +103,11 @@ class Plan(msgspec.Struct, frozen=True):
     bind: tuple[Bind, ...] = ()
     nominate: tuple[Nomination, ...] = ()
     launch: tuple[Launch, ...] = ()
-    preempt: tuple[Preemption, ...] = ()
+    preempt: tuple[Move, ...] = ()
     optimize: tuple[str, ...] = ()
     """Pods that a rearrangement is to be searched for: nothing can be bought for them. A wish, not an action."""
     carry: Carrying = Carrying()
-    migrate: tuple[Migration, ...] = ()
+    migrate: tuple[Move, ...] = ()
     remove: tuple[Removing, ...] = ()
     unplaced: tuple[UnplacedPod, ...] = ()
     kept: tuple[KeptNode, ...] = ()

@@ -45,7 +45,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             }
             for item in plan.launch
         ],
-        "preempt": [{"pod": item.pod, "node": item.node, "for": item.beneficiary} for item in plan.preempt],
+        "preempt": [{"pod": item.pod, "node": item.source, "for": item.beneficiary} for item in plan.preempt],
         "optimize": list(plan.optimize),
         "rearrange": {
             "leave": [

@@ -12,6 +12,7 @@ from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.volumes import VolumeRules
@@ -67,29 +68,6 @@ class AutoscalingAlgorithm(StrEnum):
     """The best score nc ÷ p, machine after machine (HTAS paper, Algorithm 3)."""
     CHEAPEST_MIX = "cheapest-mix"
     """The mix of machines of least expected rental, near its lower bound."""
-
-
-class MigrationMethod(StrEnum):
-    EVICT = "evict"
-    """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
-    CHECKPOINT = "checkpoint"
-    """The pod is checkpointed, moved and restored by the provider's own means (sandbox, KWOK)."""
-    KUBELET_CHECKPOINT = "kubelet-checkpoint"
-    """The kubelet checkpoints it with CRIU; the target's runtime restores it from a checkpoint image."""
-    COMMAND = "command"
-    """The operator's own executables checkpoint, transfer and restore it."""
-    REPLACE = "replace"
-    """A fresh copy of a service's pod is started at the target; once it is Ready, it takes the pod's place."""
-
-    @property
-    def keeps_progress(self) -> bool:
-        """Whether a moved pod goes on where it was, instead of beginning again."""
-        return self not in (MigrationMethod.EVICT, MigrationMethod.REPLACE)
-
-    @property
-    def makes_twin(self) -> bool:
-        """Whether another pod runs at the target before the first one ends, and takes its place: none is missing."""
-        return self is not MigrationMethod.EVICT
 
 
 class EmptyRelease(StrEnum):

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 
 
@@ -45,18 +46,6 @@ class PriorityTier(msgspec.Struct, frozen=True):
     is_staying_proven: bool
 
 
-class Shift(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A running pod that leaves its node, for `target` or (None) for nowhere; `method` is a MigrationMethod's value."""
-
-    pod: str
-    uid: str
-    source: str
-    target: str | None
-    method: str
-    is_aim: bool = False
-    """Of a suggestion: what the others are made for. Without any such move left, they would gain nothing."""
-
-
 class Seat(msgspec.Struct, frozen=True):
     """A waiting pod and the node it gets."""
 
@@ -71,7 +60,7 @@ class Rearrangement(msgspec.Struct, frozen=True):
     found_at: float
     status: RearrangementStatus
     tiers: tuple[PriorityTier, ...] = ()
-    shifts: tuple[Shift, ...] = ()
+    moves: tuple[Move, ...] = ()
     seats: tuple[Seat, ...] = ()
     message: str = ""
 
@@ -82,7 +71,7 @@ class Rearrangement(msgspec.Struct, frozen=True):
     @property
     def is_suggestion(self) -> bool:
         """Whether pods move for the edge's sake, and not to make room for work that waits."""
-        return any(shift.is_aim for shift in self.shifts)
+        return any(move.reason is MoveReason.NEARER_TO_USERS for move in self.moves)
 
 
 class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,25 +84,22 @@ class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
     pod: Pod
     node: str
     source: str | None = None
-    method: str = ""
+    method: MigrationMethod = MigrationMethod.EVICT
     left_at: float | None = None
     """When it was first seen to be gone from its source, or, of a waiting pod, to be gone."""
     twin: str = ""
     """The uid of the pod that takes its place on the slot's node, once a move has made one."""
     is_aim: bool = False
-    """Of a suggestion: what its other moves are made for."""
+    """Of a suggestion: whether the other moves are made for it. Without any such, they would gain nothing."""
+
+    @property
+    def reason(self) -> MoveReason:
+        return MoveReason.NEARER_TO_USERS if self.is_aim else MoveReason.MAKES_ROOM
 
     @property
     def is_away(self) -> bool:
         """Whether its pod waits, or will once its owner has made another; else it runs at its source."""
         return self.source is None or self.left_at is not None
-
-
-class Victim(msgspec.Struct, frozen=True):
-    """A running pod that is evicted for nowhere: it waits again, as any other."""
-
-    pod: Pod
-    source: str
 
 
 NOBODY = -(2**31)
@@ -135,7 +121,8 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int
     """Of the most important pod it seats: for its sake others may be disturbed."""
     slots: tuple[Slot, ...] = ()
-    victims: tuple[Victim, ...] = ()
+    victims: tuple[Pod, ...] = ()
+    """Running pods that are evicted for nowhere: each waits again, as any other."""
     settled: tuple[str, ...] = ()
     seated: int = 0
     moved: int = 0
@@ -152,5 +139,5 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def nodes(self) -> frozenset[str]:
         """Every node that it fills or empties."""
-        names = {slot.node for slot in self.slots} | {victim.source for victim in self.victims}
+        names = {slot.node for slot in self.slots} | {victim.node for victim in self.victims if victim.node is not None}
         return frozenset(names | {slot.source for slot in self.slots if slot.source is not None})

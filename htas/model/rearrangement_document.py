@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from htas.model.rearrangement import PriorityTier, Seat, Shift
+from htas.model.moves import Move
+from htas.model.rearrangement import PriorityTier, Seat
 
 
 def tiers_document(tiers: Iterable[PriorityTier]) -> list[dict[str, Any]]:
@@ -26,9 +27,9 @@ def tiers_document(tiers: Iterable[PriorityTier]) -> list[dict[str, Any]]:
     ]
 
 
-def leave_document(shifts: Iterable[Shift]) -> list[dict[str, Any]]:
+def leave_document(moves: Iterable[Move]) -> list[dict[str, Any]]:
     """Pods that leave their nodes; `to` null: for nowhere."""
-    return [{"pod": shift.pod, "from": shift.source, "to": shift.target, "method": shift.method} for shift in shifts]
+    return [{"pod": move.pod, "from": move.source, "to": move.target, "method": move.method} for move in moves]
 
 
 def place_document(seats: Iterable[Seat]) -> list[dict[str, Any]]:

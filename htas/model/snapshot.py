@@ -10,6 +10,7 @@ from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
+from htas.model.moves import Move
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement
@@ -35,16 +36,6 @@ class Backoff(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Move(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A pod on its way: room is kept for it on `target` until it is seen there."""
-
-    pod: str
-    source: str
-    target: str
-    method: str
-    started_at: float = 0.0
-
-
 class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node being emptied, as journalled. `claim` is what is released when it is empty."""
 
@@ -56,7 +47,7 @@ class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
 
 
-class FailedMove(msgspec.Struct, frozen=True, omit_defaults=True):
+class MoveBackoff(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod that could not be moved from its node, and until when both are left alone.
 
     `wait_s` is how long that is in all; 0: not on record. `of_drain`: its node could not be emptied for it.
@@ -160,7 +151,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     store_problem: str = ""
     learned: Mapping[str, Resources] = {}
     move_times: Mapping[str, MoveTimes] = {}
-    failed_moves: tuple[FailedMove, ...] = ()
+    failed_moves: tuple[MoveBackoff, ...] = ()
     memory: Memory = Memory()
     search: Search = Search()
     rearrangement: OpenRearrangement | None = None

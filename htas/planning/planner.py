@@ -99,8 +99,8 @@ def _planned(
         is_due=Stage.CLEANING in stages,
     )
     made = written(situation, buying, falling_back, cleaning, placements, placed_at_first)
-    if suggestion.shifts:
-        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.shifts)), falling_back
+    if suggestion.moves:
+        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.moves)), falling_back
     return with_carrying(made, carried), falling_back
 
 
@@ -167,5 +167,5 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in opening.coming for row in placements),
         needed=frozenset(needed),
         leaving=leaving,
-        may_replace=is_at_rest and opening.rearrangement is None and not suggestion.shifts,
+        may_replace=is_at_rest and opening.rearrangement is None and not suggestion.moves,
     )

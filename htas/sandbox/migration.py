@@ -16,9 +16,8 @@ from functools import partial
 import msgspec
 
 from htas.model.migrations import ENDED_KEPT, Failure, MigrationRecord, MigrationState, Refusal
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Phase, Pod, WorkKind
-from htas.model.policy import MigrationMethod
-from htas.model.snapshot import Move
 from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
 from htas.sandbox.clock import EventQueue, VirtualClock
 from htas.sandbox.cluster import START_S, SandboxCluster
@@ -96,7 +95,7 @@ class SandboxMigration:
             uid=pod.uid,
             source=present.node,
             target=target,
-            method=method.value,
+            method=method,
             state=MigrationState.PREPARED,
             started_at=now,
             reached={MigrationState.PREPARED.value: now},
@@ -105,7 +104,7 @@ class SandboxMigration:
         self._attempt(pod.key)
 
     def moving(self) -> Sequence[Move]:
-        return tuple(Move(m.pod, m.source, m.target, m.method, m.started_at) for m in self._moves.values())
+        return tuple(each.move for each in self._moves.values())
 
     def records(self) -> Sequence[MigrationRecord]:
         return (*self._moves.values(), *self._ended)
@@ -219,7 +218,7 @@ class SandboxMigration:
 
 
 def _is_fresh(move: MigrationRecord) -> bool:
-    return move.method == MigrationMethod.REPLACE
+    return move.method is MigrationMethod.REPLACE
 
 
 def _seconds(move: MigrationRecord, rate: float | None) -> float:

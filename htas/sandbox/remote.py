@@ -15,11 +15,11 @@ from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord
+from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod
-from htas.model.snapshot import ClusterView, Move
+from htas.model.snapshot import ClusterView
 from htas.ports import HTASError, PermanentError, TransientError
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.wire import CALLS, Answer, raised

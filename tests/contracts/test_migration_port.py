@@ -1,8 +1,8 @@
 import pytest
 
 from htas.model.migrations import Failure, MigrationState, Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Phase, Pod
-from htas.model.policy import MigrationMethod
 from htas.ports import ConflictError, MoveRefusedError, NotFoundError
 from tests.builders import make_pod
 from tests.contracts.conftest import Universe

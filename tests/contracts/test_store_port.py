@@ -17,9 +17,10 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
-from htas.model.rearrangement import OpenRearrangement, Slot, Victim
+from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from htas.ports import ConflictError, StorePort
@@ -113,9 +114,9 @@ def test_drains_come_and_go(store: StorePort) -> None:
 
 
 def rearrangement(**fields: Any) -> OpenRearrangement:
-    slot = Slot(running(make_job("moves"), "n1"), "n2", "n1", "evict")
+    slot = Slot(running(make_job("moves"), "n1"), "n2", "n1", MigrationMethod.EVICT)
     return OpenRearrangement(
-        NOW, 100, (slot, Slot(make_pod("waits"), "n1")), (Victim(make_pod("low"), "n2"),), **fields
+        NOW, 100, (slot, Slot(make_pod("waits"), "n1")), (running(make_pod("low"), "n2"),), **fields
     )
 
 

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import Constraints, PodAffinityTerm, SpreadConstraint
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
-from htas.model.policy import AutoscalingAlgorithm, CleaningRules, Limits, MigrationMethod, NodeGroup, Policy, Workload
+from htas.model.policy import (
+    AutoscalingAlgorithm,
+    CleaningRules,
+    Limits,
+    NodeGroup,
+    Policy,
+    Workload,
+)
 from htas.model.snapshot import ClusterSnapshot, Memory
 from tests.builders import (
     NECTAR,

@@ -9,10 +9,11 @@ import msgspec
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Seat, Shift
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Seat
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
@@ -89,14 +90,14 @@ class Play:
         )
 
     def found(self) -> Rearrangement:
-        shifts, seats = [], []
+        moves, seats = [], []
         for name, (_, here, there) in self.case.pods.items():
             key = f"default/{name}"
             if here is not None and here != there:
-                shifts.append(Shift(key, name, here, there, "evict"))
+                moves.append(Move(key, name, here, there, MigrationMethod.EVICT, MoveReason.MAKES_ROOM))
             elif here is None and there is not None:
                 seats.append(Seat(key, name, there))
-        return Rearrangement(NOW, RearrangementStatus.IMPROVED, (), tuple(shifts), tuple(seats))
+        return Rearrangement(NOW, RearrangementStatus.IMPROVED, (), tuple(moves), tuple(seats))
 
     def snapshot(self, opened: OpenRearrangement | None) -> ClusterSnapshot:
         nodes = tuple(make_node(name, str(CORES), "64Gi") for name in self.case.nodes)
@@ -110,7 +111,7 @@ class Play:
         self.assert_nothing_is_over_committed()
         opened = progress(opened, self.snapshot(None).cluster, NOW)
         steps = carried_on(self.snapshot(opened), POLICY, NOW).carrying.steps if made.carry.steps else ()
-        detours = {step.uid: step.target for step in steps if step.is_detour}
+        detours = {step.uid: step.target for step in steps if step.reason is MoveReason.DETOUR}
         opened = detoured(opened, detours, self.pods.values()) if detours else opened
         for step in steps:
             self._evict(step.uid)
@@ -156,8 +157,8 @@ def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, take
     wanted = {name for name, (_, here, there) in case.pods.items() if here is None and there is not None}
     assert wanted <= important, "all that it was made for runs"
     assert all(times == 1 for times in play.disturbed.values()), "nobody is disturbed twice"
-    assert set(play.disturbed) <= {shift.uid for shift in play.found().shifts}
-    moved = {shift.uid for shift in play.found().shifts if shift.target is not None} & set(play.disturbed)
+    assert set(play.disturbed) <= {move.uid for move in play.found().moves}
+    moved = {move.uid for move in play.found().moves if move.target is not None} & set(play.disturbed)
     if opened.is_complete:
         assert moved <= {
             pod.owner.uid for pod in play.pods.values() if pod.owner and pod.node and not pod.is_terminating

@@ -79,7 +79,7 @@ def test_only_work_of_lower_priority_leaves_and_for_one_pod_each(snapshot: Clust
     for item in made.preempt:
         victim, pod = pods[item.pod], pods[item.beneficiary]
         assert victim.priority < pod.priority
-        assert victim.node == item.node
+        assert victim.node == item.source
         assert pod.node is None
         assert not victim.is_terminating
         if policy.fallback.promises is Promises.KEEP:
@@ -112,7 +112,7 @@ def test_every_waiting_pod_is_placed_once_or_told_why_not(snapshot: ClusterSnaps
 
 def after(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
     """The cluster once the plan is done, but for machines and moves: victims and what ended are gone."""
-    where = {item.pod: item.node for item in made.bind}
+    where = {item.pod: item.source for item in made.bind}
     gone = {item.pod for item in made.preempt}
     pods = [
         msgspec.structs.replace(pod, node=where.get(pod.key, pod.node), nominated_node=None)
@@ -136,7 +136,7 @@ def test_the_first_whom_room_is_made_for_fits_once_the_victims_are_gone(
     own = [item for item in made.preempt if item.beneficiary == first.beneficiary]
     left = after(snapshot, msgspec.structs.replace(made, preempt=tuple(own), launch=(), migrate=()))
     opening = open_simulation(left, policy, NOW)
-    row = opening.sim.table.row_of[first.node]
+    row = opening.sim.table.row_of[first.source]
     cls = opening.book.class_of(pods[first.beneficiary])
     assert opening.sim.feasible(cls)[row]
     if policy.fallback.promises is Promises.KEEP or not snapshot.cluster.budgets:
@@ -154,7 +154,7 @@ def test_whoever_is_bound_may_be_there_by_every_rule(snapshot: ClusterSnapshot, 
     Not those who are spread: others may come to their domain after them, whom no constraint keeps away.
     """
     made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
-    where = {item.pod: item.node for item in made.bind}
+    where = {item.pod: item.source for item in made.bind}
     for key, node in where.items():
         if pods[key].constraints.spread:
             continue
@@ -194,12 +194,12 @@ def test_nobody_leaves_where_lesser_work_that_is_not_even_bound_could_give_way(s
     policy = make_policy(limits=Limits(max_nodes=0), fallback=Fallback(mode=FallbackMode.PREEMPT))
     made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
     cores = {key: pod.requests.cpu_m for key, pod in pods.items()}
-    for node in {item.node for item in made.preempt}:
-        victims = [item.pod for item in made.preempt if item.node == node]
-        room_for = {item.beneficiary for item in made.preempt if item.node == node}
+    for node in {item.source for item in made.preempt}:
+        victims = [item.pod for item in made.preempt if item.source == node]
+        room_for = {item.beneficiary for item in made.preempt if item.source == node}
         least = min(pods[key].priority for key in room_for)
         stay = [key for key, pod in pods.items() if pod.node == node and key not in victims]
-        come = [item.pod for item in made.bind if item.node == node]
+        come = [item.pod for item in made.bind if item.source == node]
         assert sum(cores[key] for key in (*stay, *come, *room_for)) <= 4000
         come = [key for key in come if pods[key].priority >= least]
         left = 4000 - sum(cores[key] for key in (*stay, *come, *room_for))
@@ -234,8 +234,8 @@ def test_nobody_is_preempted_for_again_while_the_victims_end(snapshot: ClusterSn
     """
     made = plan(snapshot, policy, NOW)
     victims = {item.pod for item in made.preempt}
-    nominated = {item.beneficiary: item.node for item in made.preempt}
-    bound = {item.pod: item.node for item in made.bind}
+    nominated = {item.beneficiary: item.source for item in made.preempt}
+    bound = {item.pod: item.source for item in made.bind}
     pods = tuple(
         msgspec.structs.replace(
             pod,

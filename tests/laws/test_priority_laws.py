@@ -115,7 +115,7 @@ def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(
     after = [tier.placed_after for tier in found.tiers]
     assert after >= before
     assert found.is_better == (after > before)
-    assert found.is_better or not (found.shifts or found.seats)
+    assert found.is_better or not (found.moves or found.seats)
 
 
 @LAWS
@@ -134,9 +134,9 @@ def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: 
 def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
     found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
-    gone = {shift.pod for shift in found.shifts}
+    gone = {shift.pod for shift in found.moves}
     placed = [pod for pod in snapshot.cluster.pods if pod.node is not None and pod.key not in gone]
-    targets = [(shift.pod, shift.target) for shift in found.shifts if shift.target is not None]
+    targets = [(shift.pod, shift.target) for shift in found.moves if shift.target is not None]
     targets += [(seat.pod, seat.node) for seat in found.seats]
     nodes = {node.name: node for node in snapshot.cluster.nodes}
     load = {name: [pod for pod in placed if pod.node == name] for name in nodes}
@@ -160,7 +160,7 @@ def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any, search: Budget
     found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     for disruption_budget in snapshot.cluster.budgets:
-        disrupted = [shift for shift in found.shifts if disruption_budget.covers(pods[shift.pod])]
+        disrupted = [shift for shift in found.moves if disruption_budget.covers(pods[shift.pod])]
         assert len(disrupted) <= disruption_budget.disruptions_allowed
 
 
@@ -179,8 +179,8 @@ def test_a_service_that_has_not_opted_in_leaves_only_for_more_important_work(
     found = optimised(snapshot, search=search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     arrivals = [(seat.node, pods[seat.pod].priority) for seat in found.seats]
-    arrivals += [(shift.target, pods[shift.pod].priority) for shift in found.shifts if shift.target is not None]
-    for shift in found.shifts:
+    arrivals += [(shift.target, pods[shift.pod].priority) for shift in found.moves if shift.target is not None]
+    for shift in found.moves:
         pod = pods[shift.pod]
         assert pod.disruption.get(MAY_MIGRATE) != "false"
         if pod.disruption.get(MAY_MIGRATE) != "true" or pod.owner is None:

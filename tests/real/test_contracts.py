@@ -17,7 +17,7 @@ from htas.adapters.kwok.provider import KwokProvider
 from htas.daemon.kubernetes_wiring import WallClock
 from htas.daemon.moves import MovesByMethod
 from htas.model.migrations import MigrationSettings
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.model.snapshot import ClusterView
 from tests.contracts.conftest import Universe
 from tests.contracts.test_cluster_port import *  # noqa: F403 # the contract's own tests

@@ -9,7 +9,7 @@ import pytest
 
 from htas.adapters.checkpoint.command import CommandMethod
 from htas.model.migrations import Commands, Failure, MigrationState
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from tests.real.counting import container, counts, goes_on, job, job_status, last, pods_of
 from tests.real.harness import ROOT, eventually
 from tests.real.moving import World, impatient, over

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.model.policy import CleaningRules, Consolidation, MigrationMethod, NodeGroup, Policy
+from htas.model.moves import MigrationMethod
+from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy
 from htas.model.snapshot import Memory
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Workload

@@ -7,9 +7,10 @@ import pytest
 
 from htas.model.edge import TIER_LABEL, EdgePolicy
 from htas.model.migrations import Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Phase
-from htas.model.policy import Limits, MigrationMethod
+from htas.model.policy import Limits
 from htas.model.reasons import OutcomeReason
 from htas.ports import HTASError, MoveRefusedError, PermanentError
 from htas.sandbox.workload import Budget, ControllerKind

@@ -9,8 +9,9 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
-from htas.model.policy import CleaningRules, EmptyRelease, Limits, MigrationMethod, NodeGroup, Timeouts
+from htas.model.policy import CleaningRules, EmptyRelease, Limits, NodeGroup, Timeouts
 from htas.model.reasons import Kept, Unplaced
 from htas.model.stages import ALL_STAGES
 from htas.ports import CapacityError, PermanentError, TransientError

@@ -19,8 +19,9 @@ from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
 from htas.execution.requested_moves import REMEMBERED
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.pods import SAFE_TO_EVICT
-from htas.model.policy import Cycles, MigrationMethod, Policy
+from htas.model.policy import Cycles, Policy
 from htas.model.reasons import Kept
 from htas.model.record import ProfileEvent
 from htas.ports import MoveRefusedError, PermanentError, TransientError

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from htas.execution import crash_points, preempting
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import OutcomeStatus
-from htas.model.plan import Preemption, UnplacedPod
+from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
 from htas.model.reasons import Unplaced
@@ -148,7 +149,9 @@ def test_a_nominee_loses_its_nomination_only_where_it_gives_way(reason: Unplaced
     victim = next(pod for pod in pods_of(story, "lower") if pod.node == high.nominated_node and not pod.is_terminating)
     decided = msgspec.structs.replace(
         plan(snapshot, story.policy, snapshot.taken_at),
-        preempt=(Preemption(victim.key, victim.node or "", top.key),),
+        preempt=(
+            Move(victim.key, victim.uid, victim.node or "", None, MigrationMethod.EVICT, MoveReason.PREEMPTED, top.key),
+        ),
         unplaced=(UnplacedPod(high.key, reason, ""),),
     )
     outcomes = story.daemon._preempting.carry_out(decided, snapshot)

@@ -12,10 +12,18 @@ import pytest
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchState
 from htas.model.migrations import MigrationSettings, Refusal
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
-from htas.model.policy import CleaningRules, Fallback, Limits, MigrationMethod, NewPods, NodeGroup, Policy
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat, Shift
+from htas.model.policy import (
+    CleaningRules,
+    Fallback,
+    Limits,
+    NewPods,
+    NodeGroup,
+    Policy,
+)
+from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat
 from htas.model.reasons import OutcomeReason
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
@@ -25,7 +33,7 @@ from tests.builders import labels_are, make_node, make_pod, make_policy
 from tests.stories.play import GIB, Story, job, service
 
 MOVABLE = {MAY_MIGRATE: "true"}
-EVICT, CHECKPOINT = MigrationMethod.EVICT.value, MigrationMethod.CHECKPOINT.value
+EVICT, CHECKPOINT = MigrationMethod.EVICT, MigrationMethod.CHECKPOINT
 
 
 @dataclass
@@ -34,7 +42,7 @@ class Foretold:
 
     moves: Mapping[str, str | None]
     seats: Mapping[str, str]
-    method: str = EVICT
+    method: MigrationMethod = EVICT
     asked: list[ClusterSnapshot] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     is_slow: bool = False
@@ -52,7 +60,7 @@ class Foretold:
         self.asked.append(snapshot)
         pods = {pod.name: pod for pod in snapshot.cluster.pods}
         shifts = tuple(
-            Shift(pods[name].key, pods[name].uid, pods[name].node or "", target, self.method)
+            Move(pods[name].key, pods[name].uid, pods[name].node or "", target, self.method, MoveReason.MAKES_ROOM)
             for name, target in self.moves.items()
             if name in pods
         )
@@ -159,7 +167,7 @@ CYCLE = {"x-1": "a", "y-1": "b", "z-1": "b"}
 TALL = Resources(2000, 5 * GIB, 0, 1)
 
 
-def in_a_circle(method: str = EVICT, *more: Node) -> Full:
+def in_a_circle(method: MigrationMethod = EVICT, *more: Node) -> Full:
     """x and y wait for each other's room: neither node has enough for the other's pod."""
     arrivals = [web("x", 3000), web("y", 2000), web("z", 1000), web("high", 2000, at_s=60, priority=10, requests=TALL)]
     told = Foretold({"x-1": "b", "y-1": "a"}, {"high-1": "a"}, method)
@@ -459,7 +467,7 @@ def test_the_daemons_own_optimiser_finds_figure_1() -> None:
     story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, None).play(200)
     report = story.daemon.searching.report
     assert report is not None
-    assert (report.status, len(report.shifts)) == (RearrangementStatus.PROVEN_OPTIMAL, 1)
+    assert (report.status, len(report.moves)) == (RearrangementStatus.PROVEN_OPTIMAL, 1)
     assert (story.world.ledger.evictions, story.all_run()) == (1, True)
     story.assert_whole()
 

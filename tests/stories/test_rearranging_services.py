@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.migrations import Refusal
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.model.reasons import OutcomeReason
 from htas.ports import MoveRefusedError, PermanentError
 from tests.builders import make_node

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from htas.model.edge import EdgePolicy, Tier
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import GROUP_LABEL
 from htas.model.pods import MAY_MIGRATE, Phase
-from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup
+from htas.model.policy import CleaningRules, NodeGroup
 from htas.model.resources import Resources
 from htas.ports import TransientError
 from htas.sandbox.workload import Rescale, Workload

@@ -86,7 +86,7 @@ def after(instance: Instance, found: Rearrangement) -> tuple[int, ...]:
     """Where each pod is once a rearrangement is carried out; checks that no node is over-full."""
     number = {node_name(i): i for i in range(instance.cell.nodes)}
     node_of = list(instance.node_of)
-    for shift in found.shifts:
+    for shift in found.moves:
         node_of[int(shift.uid.removeprefix("pod-"))] = -1 if shift.target is None else number[shift.target]
     for seat in found.seats:
         node_of[int(seat.uid.removeprefix("pod-"))] = number[seat.node]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from cassandra.util import Date
 
+from htas.adapters import stored
 from htas.adapters.cassandra.session import Write
 from htas.model.record import DAY_S
 from htas.ports import PermanentError
@@ -57,7 +58,7 @@ def body_of(value: msgspec.Struct) -> str:
 def decoded(body: str | bytes, kind: type[_T]) -> _T:
     """A stored body; raises PermanentError where another version of htas wrote it."""
     try:
-        return msgspec.json.decode(body, type=kind)
+        return stored.decoded(body, kind)
     except msgspec.DecodeError as error:
         raise PermanentError(
             f"Cassandra: a stored {kind.__name__} cannot be read: {error};"

@@ -19,7 +19,7 @@ from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
 from htas.adapters.checkpoint.failures import StepFailedError, shortened
 from htas.adapters.checkpoint.methods import Delivered, Dump
 from htas.model.migrations import Commands, Failure, MigrationRecord
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.ports import NotFoundError
 
 log = structlog.get_logger()

@@ -14,8 +14,8 @@ import msgspec
 
 from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState, is_checkpoint
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF
-from htas.model.policy import MigrationMethod
 
 RESTORED = "htas.io/restored"
 """The label of a pod that was restored, with the move's id: its image is kept on the node as long as it lives."""
@@ -104,7 +104,7 @@ def base_images_of(pod: Json) -> tuple[str, ...]:
 
 def starts_afresh(record: MigrationRecord) -> bool:
     """Whether a move's twin begins anew, instead of going on from a checkpoint."""
-    return record.method == MigrationMethod.REPLACE
+    return record.method is MigrationMethod.REPLACE
 
 
 def _mark_of(record: MigrationRecord) -> str:

@@ -38,9 +38,8 @@ from htas.adapters.checkpoint.steps import Steps
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.looking import Looking
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, MigrationState
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod
-from htas.model.snapshot import Move
 from htas.ports import ConflictError, HTASError, NotFoundError
 
 log = structlog.get_logger()
@@ -112,7 +111,7 @@ class CheckpointMigration:
             uid=pod.uid,
             source=source["spec"]["nodeName"],
             target=target,
-            method=method.value,
+            method=method,
             state=MigrationState.PREPARED,
             started_at=now,
             reached={MigrationState.PREPARED.value: now},
@@ -133,10 +132,7 @@ class CheckpointMigration:
 
     def moving(self) -> Sequence[Move]:
         with self._lock:
-            return tuple(
-                Move(each.pod, each.source, each.target, each.method, each.started_at)
-                for each in self._under_way.values()
-            )
+            return tuple(each.move for each in self._under_way.values())
 
     def records(self) -> Sequence[MigrationRecord]:
         with self._lock:
@@ -193,7 +189,7 @@ class CheckpointMigration:
         for record in found_in(self._objects.moving()):
             with self._lock:
                 has_ended = any(record.id == each.id for each in self._ended)  # while the pods were listed
-                if record.id in self._under_way or has_ended or record.method != self._method.name:
+                if record.id in self._under_way or has_ended or record.method is not self._method.name:
                     continue
                 self._under_way[record.id] = record
             log.info("move found", move=record.id, pod=record.pod, state=record.state)

@@ -14,7 +14,7 @@ from htas.adapters.checkpoint.kubelet import DumpRefusedError, Kubelets
 from htas.adapters.checkpoint.methods import Delivered, Dump
 from htas.adapters.checkpoint.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 
 class Copies(Protocol):

@@ -9,7 +9,7 @@ import msgspec
 
 from htas.adapters.checkpoint.documents import Json
 from htas.model.migrations import MigrationRecord
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 
 class Dump(msgspec.Struct, frozen=True):

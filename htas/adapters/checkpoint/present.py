@@ -9,7 +9,6 @@ from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.refusals import check_pod, unready
 from htas.adapters.twins import is_ending
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, Refusal
-from htas.model.policy import MigrationMethod
 from htas.ports import MoveRefusedError
 
 
@@ -35,7 +34,7 @@ class Present:
         """Looked at once more before a twin is made of it: somebody may have changed it, or written its journal."""
         source = self.running_source(record)
         try:
-            check_pod(source, self._settings, MigrationMethod(record.method))
+            check_pod(source, self._settings, record.method)
         except MoveRefusedError as error:
             is_final = error.reason is not Refusal.NOT_RUNNING
             raise StepFailedError(Failure.REFUSED, str(error), is_final=is_final) from error

@@ -7,8 +7,8 @@ from typing import Any
 
 from htas.adapters.checkpoint.documents import Json, is_ready, owner_kind, statuses
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
+from htas.model.moves import MigrationMethod
 from htas.model.pods import SAFE_LOCAL_VOLUMES
-from htas.model.policy import MigrationMethod
 from htas.ports import MoveRefusedError
 
 KNOWN_OWNERS = frozenset({"", "Job", "ReplicaSet", "ReplicationController"})

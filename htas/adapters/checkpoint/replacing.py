@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from htas.adapters.checkpoint.documents import Json, copy_of
 from htas.adapters.checkpoint.objects import Objects
 from htas.model.migrations import MigrationRecord
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 
 
 class Replacing:

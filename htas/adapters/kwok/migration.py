@@ -36,9 +36,8 @@ from htas.model.migrations import (
     MigrationState,
     Refusal,
 )
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import MOVING, TWIN_OF, Pod
-from htas.model.policy import MigrationMethod
-from htas.model.snapshot import Move
 from htas.ports import ConflictError, MoveRefusedError, NotFoundError
 
 log = structlog.get_logger()
@@ -102,7 +101,7 @@ class KwokMigration:
 
     def moving(self) -> Sequence[Move]:
         with self._lock:
-            return tuple(Move(m.pod, m.source, m.target, m.method, m.started_at) for m in self._moves.values())
+            return tuple(each.move for each in self._moves.values())
 
     def records(self) -> Sequence[MigrationRecord]:
         with self._lock:
@@ -250,7 +249,7 @@ def _record(twin: Json, origin: Origin) -> MigrationRecord:
         uid=origin.uid,
         source=origin.node,
         target=twin["spec"]["nodeName"],
-        method=MigrationMethod.CHECKPOINT.value,
+        method=MigrationMethod.CHECKPOINT,
         state=MigrationState.CHECKPOINTED,
         started_at=began,
         reached={MigrationState.PREPARED.value: began, MigrationState.CHECKPOINTED.value: began},

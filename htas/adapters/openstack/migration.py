@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from htas.model.migrations import MigrationRecord, Refusal
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod
-from htas.model.snapshot import Move
 from htas.ports import MoveRefusedError
 
 

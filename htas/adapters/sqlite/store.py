@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.adapters.sqlite.database import Database
+from htas.adapters.stored import decoded
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
@@ -260,7 +261,7 @@ class SqliteStore:
 
     def _decoded(self, body: bytes, kind: type[_T]) -> _T:
         try:
-            return msgspec.json.decode(body, type=kind)
+            return decoded(body, kind)
         except msgspec.DecodeError as error:
             raise PermanentError(
                 f"{self._database.path}: a stored {kind.__name__} cannot be read: {error}; "

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from htas.adapters.stored import decoded
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
 from htas.model.rearrangement import OpenRearrangement
@@ -52,7 +53,7 @@ class Entry:
         """What was written down; raises PermanentError where another version of htas wrote it."""
         try:
             body = zlib.decompress(self.body) if self.kind is Kind.CYCLE else self.body
-            return msgspec.json.decode(body, type=kind)
+            return decoded(body, kind)
         except (msgspec.DecodeError, zlib.error) as error:
             raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error
 

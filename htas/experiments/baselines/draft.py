@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from htas.model.plan import Bind, Cost, Launch, Migration, Nomination, Plan, Removing, UnplacedPod
+from htas.model.moves import Move
+from htas.model.plan import Bind, Cost, Launch, Nomination, Plan, Removing, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
@@ -30,7 +31,7 @@ class Draft:
         self.opening = open_simulation(snapshot, policy, now)
         self.sim = self.opening.sim
         self.book = self.opening.book
-        self.migrate: list[Migration] = []
+        self.migrate: list[Move] = []
         self.remove: list[Removing] = []
         self._placed: list[tuple[Pod, int]] = []
         self._bought: dict[int, tuple[str, Offer, str]] = {}

@@ -14,10 +14,11 @@ import numpy as np
 
 from htas.experiments.baselines.draft import Draft
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
-from htas.model.plan import Migration, Removing
+from htas.model.plan import Removing
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
-from htas.model.policy import MigrationMethod, NodeGroup
+from htas.model.policy import NodeGroup
 from htas.model.reasons import Removal
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.run_length import remaining_s
@@ -49,8 +50,8 @@ class Emptying:
         self.draft = draft
         snapshot = draft.snapshot
         self._ledger = BudgetLedger(snapshot.cluster.budgets)
-        self._receiving = {move.target for move in snapshot.moves}
-        self._receiving |= {move.target for drain in snapshot.drains for move in drain.moves}
+        self._receiving = {move.target for move in snapshot.moves if move.target}
+        self._receiving |= {move.target for drain in snapshot.drains for move in drain.moves if move.target}
         self._claims = {claim.id: claim for claim in snapshot.claims}
         self._needed = {bind.node for bind in draft.written(snapshot.memory).bind}
 
@@ -110,23 +111,23 @@ class Emptying:
         self.give_back(source, moves)
         return True
 
-    def give_back(self, source: Occupied, moves: Sequence[Migration]) -> None:
+    def give_back(self, source: Occupied, moves: Sequence[Move]) -> None:
         """Note that a node is given back once its pods have moved, for which they have been placed."""
         draft = self.draft
         draft.sim.close(source.row)
         draft.migrate += moves
         reason = Removal.EMPTY if source.is_empty else Removal.UNDERUTILIZED
         draft.remove.append(Removing(source.node.name, source.claim.id, reason, source.price))
-        self._receiving |= {move.target for move in moves}
+        self._receiving |= {move.target for move in moves if move.target}
 
     @property
     def receiving(self) -> frozenset[str]:
         """Nodes that pods move to, by this draft or an earlier plan."""
         return frozenset(self._receiving)
 
-    def _rehoused(self, source: Occupied, order: Order, rows: Bools) -> list[Migration] | None:
+    def _rehoused(self, source: Occupied, order: Order, rows: Bools) -> list[Move] | None:
         """Place the pods of a node on the rows marked: all of them, or None."""
-        draft, pods, moves = self.draft, self.movable(source), list[Migration]()
+        draft, pods, moves = self.draft, self.movable(source), list[Move]()
         if pods is None or self._ledger.try_spend(pods) is not None:
             return None
         self._ledger.refund(pods)  # asked for now; the Eviction API has the last word
@@ -136,8 +137,8 @@ class Emptying:
             if row is None:
                 return None
             draft.sim.place(cls, row)
-            target, method = draft.sim.table.nodes[row].name, source.group.cleaning.migration.value
-            moves.append(Migration(pod.key, source.node.name, target, method))
+            target, method = draft.sim.table.nodes[row].name, source.group.cleaning.migration
+            moves.append(Move(pod.key, pod.uid, source.node.name, target, method, MoveReason.NODE_DRAINED))
         return moves
 
     def moved(self, pod: Pod, method: MigrationMethod) -> PodClass:

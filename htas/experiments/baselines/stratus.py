@@ -22,9 +22,10 @@ from htas.experiments.baselines.default_kubernetes import PAPERS_CYCLES
 from htas.experiments.baselines.draft import Draft, fits_together
 from htas.experiments.baselines.emptying import Emptying, Occupied
 from htas.model.flavours import Catalogue
+from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
+from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster import daemon_sets
@@ -252,7 +253,7 @@ def _count_running(
 ) -> dict[int, list[Pod]]:
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
     moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
-    targets = {move.pod: (sim.table.row_of.get(move.target), move.method) for move in moves}
+    targets = {move.pod: (sim.table.row_of.get(move.target or ""), move.method) for move in moves}
     arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
@@ -262,8 +263,8 @@ def _count_running(
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
         rows.append(row)
         running.setdefault(row, []).append(pod)
-        target, method = targets.get(pod.key, (None, "")) if targets else (None, "")
-        if target is not None and (pod.uid in arrived or (pod.is_terminating and method == MigrationMethod.EVICT)):
+        target, method = targets.get(pod.key, (None, None)) if targets else (None, None)
+        if target is not None and (pod.uid in arrived or (pod.is_terminating and method is MigrationMethod.EVICT)):
             target = None  # its twin holds that room already, or its replacement waits for it
         if target is not None and target != row:
             rows.append(target)

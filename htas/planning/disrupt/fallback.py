@@ -8,7 +8,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from htas.model.plan import Preemption, UnplacedPod
+from htas.model.moves import MigrationMethod, Move, MoveReason
+from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
@@ -32,7 +33,7 @@ class FallingBack:
     """What the stage came to: the plan's parts, and the running pods that are to leave."""
 
     unplaced: list[UnplacedPod]
-    preempt: list[Preemption] = field(default_factory=list)
+    preempt: list[Move] = field(default_factory=list)
     nominated: dict[str, str] = field(default_factory=dict)
     """The node of each pod that room is made for, or that waits for what ends there anyway."""
     displaced: frozenset[str] = frozenset()
@@ -232,8 +233,12 @@ class _Hopeless:
         return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
 
 
+def _preemption(victim: Pod, node: str, preemptor: Pod) -> Move:
+    return Move(victim.key, victim.uid, node, None, MigrationMethod.EVICT, MoveReason.PREEMPTED, preemptor.key)
+
+
 def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:
-    result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
+    result.preempt += [_preemption(victim, found.node, pod) for victim in found.victims]
     result.nominated[pod.key] = found.node
     result.leaving += found.victims
 

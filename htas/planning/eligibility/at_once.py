@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.leaving import Leaving
 

@@ -14,8 +14,9 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MAY_MIGRATE, Pod
-from htas.model.policy import CleaningRules, MigrationMethod, Policy, Promises
+from htas.model.policy import CleaningRules, Policy, Promises
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.eligibility import drain_rules

@@ -6,8 +6,9 @@ controller may be moved at all: evicted, nobody would start it again.
 
 from __future__ import annotations
 
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal

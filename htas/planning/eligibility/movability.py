@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from htas.model.migrations import MigrationSettings, Refusal, can_checkpoint, can_restore
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Pod, WorkKind
-from htas.model.policy import MigrationMethod
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 
 TAKE_A_TWIN = frozenset({"Job", "ReplicaSet", "ReplicationController"})

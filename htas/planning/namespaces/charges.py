@@ -120,7 +120,7 @@ def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
     """Waiting pods (by key) and where a plan, or a rearrangement under way, has room for them."""
     yield from ((bind.pod, bind.node) for bind in plan.bind)
     yield from ((item.pod, item.node) for item in plan.nominate)
-    yield from {(item.beneficiary, item.node) for item in plan.preempt}
+    yield from {(item.beneficiary, item.source) for item in plan.preempt}
     if snapshot.rearrangement is not None:
         yield from ((slot.pod.key, slot.node) for slot in snapshot.rearrangement.slots if slot.source is None)
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
-from htas.model.rearrangement import Seat, Shift
+from htas.model.policy import Policy
+from htas.model.rearrangement import Seat
 from htas.planning.cluster.opening import Opening
 from htas.planning.eligibility.leaving import Leaving
 from htas.planning.solvers.placement.problem import Counts, Problem
@@ -99,10 +100,10 @@ def seats_after(opening: Opening, policy: Policy) -> list[Step]:
     return steps
 
 
-def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tuple[Shift, ...], tuple[Seat, ...]]:
-    """Shifts and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
+def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tuple[Move, ...], tuple[Seat, ...]]:
+    """Moves and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
     nodes = opening.sim.table.nodes
-    shifts, seats = [], []
+    moves, seats = [], []
     for step in steps:
         target = None if step.target is None else nodes[step.target].name
         if step.source is None:
@@ -110,5 +111,6 @@ def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tupl
                 seats.append(Seat(step.pod.key, step.pod.uid, target))
             continue
         method = leaving.method(step.pod, target) if target is not None else MigrationMethod.EVICT
-        shifts.append(Shift(step.pod.key, step.pod.uid, nodes[step.source].name, target, method.value))
-    return tuple(sorted(shifts, key=lambda shift: shift.pod)), tuple(sorted(seats, key=lambda seat: seat.pod))
+        source = nodes[step.source].name
+        moves.append(Move(step.pod.key, step.pod.uid, source, target, method, MoveReason.MAKES_ROOM))
+    return tuple(sorted(moves, key=lambda move: move.pod)), tuple(sorted(seats, key=lambda seat: seat.pod))

@@ -38,9 +38,9 @@ def optimise(
     if _score(tiers, before=False) <= _score(tiers, before=True):
         tiers = _tiers(problem, search.reached, [], is_as_found and not steps)
         steps = []
-    shifts, seats = written(opening, steps, leaving)
+    moves, seats = written(opening, steps, leaving)
     status = _status(tiers, bool(steps))
-    return Rearrangement(now, status, tiers, shifts, seats, _message(tiers, len(shifts), len(seats)))
+    return Rearrangement(now, status, tiers, moves, seats, _message(tiers, len(moves), len(seats)))
 
 
 def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_found: bool) -> tuple[PriorityTier, ...]:
@@ -89,10 +89,8 @@ def _status(tiers: tuple[PriorityTier, ...], is_better: bool) -> RearrangementSt
     return RearrangementStatus.IMPROVED if is_better else RearrangementStatus.NO_BETTER_FOUND
 
 
-def _message(tiers: tuple[PriorityTier, ...], shifts: int, seats: int) -> str:
+def _message(tiers: tuple[PriorityTier, ...], moves: int, seats: int) -> str:
     before, after = (sum(_score(tiers, before=before)) for before in (True, False))
     wanted = sum(tier.wanted for tier in tiers)
     bound = tiers[-1].placed_bound if tiers else 0
-    return (
-        f"{after} of {wanted} pods placed (now {before}, at most {bound}): {seats} seated, {shifts} leave their nodes"
-    )
+    return f"{after} of {wanted} pods placed (now {before}, at most {bound}): {seats} seated, {moves} leave their nodes"

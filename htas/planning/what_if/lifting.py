@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from htas.model.budgets import DisruptionBudget
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
-from htas.model.policy import MigrationMethod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.candidates import percent
 from htas.planning.eligibility import drain_rules

@@ -8,8 +8,9 @@ import pytest
 from htas.cli.console import InputError
 from htas.cli.explain import explain_node, explain_pod
 from htas.model.migrations import Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
-from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, MigrationMethod, NodeGroup
+from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,

@@ -16,7 +16,7 @@ from htas.config.loader import load_catalogue, load_configuration
 from htas.config.problems import section_at
 from htas.config.settings import Configuration
 from htas.model.money import NANOS
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from tests.unit.config.files import GOOD, SHIPPED
 from tools.bench.defaults import in_sandbox, sandboxed
 

@@ -54,7 +54,7 @@ def test_a_search_is_made_in_another_process(optimizer: ProcessOptimizer) -> Non
     assert optimizer.is_busy
     found = answered(optimizer).found
     assert found is not None
-    assert (found.is_better, len(found.shifts), [seat.pod for seat in found.seats]) == (True, 1, ["default/three"])
+    assert (found.is_better, len(found.moves), [seat.pod for seat in found.seats]) == (True, 1, ["default/three"])
     assert not [child for child in active_children() if child.name == "htas optimizer"]
 
 

@@ -14,7 +14,7 @@ from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.model.migrations import Commands, ImageRegistry, MigrationSettings, MigrationState, SecureCopy
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from tests.unit.adapters.checkpoint.pods import a_pod, a_record
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
 

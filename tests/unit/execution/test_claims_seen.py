@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from htas.execution.claims_seen import claims_seen
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
-from htas.model.snapshot import Drain, Move
-from tests.builders import NOW, make_node, make_policy, owned_node
+from htas.model.snapshot import Drain
+from tests.builders import NOW, make_move, make_node, make_policy, owned_node
 from tests.stories.play import Story, job
 
 POLICY = make_policy()
@@ -47,9 +47,7 @@ def test_a_new_leader_drops_what_its_old_journal_still_intends() -> None:
     (ready,) = story.store.claims()
     wanted = NodeClaim("never-asked", ready.group, ready.flavour, ClaimState.WANTED, NOW, story.world.clock.now())
     story.store.put_claim(wanted)
-    story.store.put_drain(
-        Drain(ready.id, ready.id, "Underutilized", NOW, (Move("default/a-1", ready.id, "x", "evict"),))
-    )
+    story.store.put_drain(Drain(ready.id, ready.id, "Underutilized", NOW, (make_move("default/a-1", ready.id, "x"),)))
     story.crash()
     outcomes = story.daemon.take_over()
     assert {(o.action, o.subject, o.status.value) for o in outcomes} == {

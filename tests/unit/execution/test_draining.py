@@ -10,8 +10,8 @@ from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.plan import Removing
 from htas.model.pods import Pod
 from htas.model.reasons import Removal
-from htas.model.snapshot import Drain, Move
-from tests.builders import make_job, make_policy, owned_node, ready_claim, running
+from htas.model.snapshot import Drain
+from tests.builders import make_job, make_move, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
 
 JOB = running(make_job("job"), "n1")
@@ -27,7 +27,7 @@ def advanced(story: Story, *pods: Pod, planned: tuple[Pod, ...]) -> list[Outcome
     for pod in pods:
         cluster.add_pod(pod)
     story.store.put_claim(msgspec.structs.replace(ready_claim(leaving), state=ClaimState.DRAINING))
-    moves = tuple(Move(pod.key, "n1", "n2", "evict", now) for pod in planned)
+    moves = tuple(make_move(pod.key, "n1", "n2") for pod in planned)
     story.store.put_drain(Drain("n1", "n1", "Underutilized", now, moves))
     return story.daemon._draining.advance(cluster.observe(), ())
 

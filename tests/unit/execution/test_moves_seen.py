@@ -11,9 +11,10 @@ import pytest
 from htas.execution.moves_seen import MovesSeen, told
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
+from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Timeouts
-from htas.model.snapshot import FailedMove, Move
+from htas.model.policy import Timeouts
+from htas.model.snapshot import MoveBackoff
 from tests.builders import NOW
 
 DONE = MigrationRecord(
@@ -22,7 +23,7 @@ DONE = MigrationRecord(
     "u1",
     "a",
     "b",
-    "kubelet-checkpoint",
+    MigrationMethod.KUBELET_CHECKPOINT,
     MigrationState.DONE,
     NOW - 20,
     reached={
@@ -188,14 +189,14 @@ def test_what_was_taken_back_through_no_fault_of_the_move_may_be_tried_again(rea
 
 def test_a_wait_on_record_is_followed_by_one_twice_as_long() -> None:
     moves = seen(backoff_initial_s=300.0, backoff_max_s=1800.0)
-    moves.begin({}, (FailedMove("a", "team/train", "why", NOW + 60, 600.0),), NOW)
+    moves.begin({}, (MoveBackoff("a", "team/train", "why", NOW + 60, 600.0),), NOW)
     moves.leave_alone("a", "team/train", "why", NOW + 60)
     assert [failed.until - NOW for failed in moves.failed(NOW + 60)] == [1260.0]
 
 
 def test_failures_on_record_count_after_a_start() -> None:
     moves = seen()
-    failed = FailedMove("a", "team/train", "why", NOW + 60)
+    failed = MoveBackoff("a", "team/train", "why", NOW + 60)
     moves.begin({}, (failed,), NOW)
     assert moves.failed(NOW) == (failed,)
 

@@ -7,7 +7,6 @@ import pytest
 
 from htas.execution.calls import DirectCalls
 from htas.execution.preempting import Preempting
-from htas.model.plan import Preemption
 from htas.planning.planner import plan
 from tests.builders import make_node, make_snapshot
 from tests.stories.play import Story
@@ -22,7 +21,7 @@ def test_a_victim_is_the_pod_that_the_plan_saw(uid: str, evictions: int) -> None
     victim, important = on("n", "a"), incoming()
     snapshot = make_snapshot([make_node("n")], [victim, important])
     made = plan(snapshot, policy(), snapshot.taken_at)
-    assert made.preempt == (Preemption("default/a", "n", "default/p"),)
+    assert [(each.pod, each.source, each.beneficiary) for each in made.preempt] == [("default/a", "n", "default/p")]
     story = Story(policy())
     cluster = story.world.cluster
     cluster.add_node(make_node("n"))

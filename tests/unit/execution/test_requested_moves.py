@@ -9,9 +9,9 @@ import pytest
 from htas.execution.requested_moves import MoveRequest, judged
 from htas.model.budgets import DisruptionBudget
 from htas.model.migrations import Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
-from htas.model.policy import MigrationMethod
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.ports import MoveRefusedError
 from tests.builders import NOW, budget, make_node, make_pod, make_policy

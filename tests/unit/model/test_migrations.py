@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from htas.model.migrations import FINAL, TRANSITIONS, MigrationRecord, MigrationState, can_checkpoint, can_restore
+from htas.model.moves import MigrationMethod
 
 P, C, T, R, S, DONE, BACK = MigrationState
 
 
 def record(state: MigrationState = P) -> MigrationRecord:
     return MigrationRecord(
-        "m1", "default/a", "uid", "n1", "n2", "checkpoint", state, 100.0, reached={state.value: 100.0}
+        "m1", "default/a", "uid", "n1", "n2", MigrationMethod.CHECKPOINT, state, 100.0, reached={state.value: 100.0}
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.move_times import GIB, PRIOR_CONSTANT_S, PRIOR_S_PER_GIB, MoveTimes
+from htas.model.moves import MigrationMethod
 
 
 def moved(
@@ -18,7 +19,7 @@ def moved(
         "u",
         "n1",
         "n2",
-        "checkpoint",
+        MigrationMethod.CHECKPOINT,
         state,
         0.0,
         reached={"Prepared": 50.0, state.value: 50.0 + took_s},

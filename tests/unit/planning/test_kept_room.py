@@ -5,12 +5,23 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain, Move
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from htas.planning.planner import plan
-from tests.builders import NOW, make_job, make_node, make_pod, make_policy, make_snapshot, owned_node, running
+from tests.builders import (
+    NOW,
+    make_job,
+    make_move,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    owned_node,
+    running,
+)
 
 LEAVING, ROOM = owned_node("leaving"), owned_node("room")
 MOVED = running(make_pod("moved", "3"), "leaving")
@@ -19,27 +30,27 @@ TWIN = running(make_pod("twin", "3", twin_of=MOVED.uid), "room")
 NEWCOMER = make_pod("new", "3")
 
 
-def planned(method: str, *pods: Pod) -> Plan:
+def planned(method: MigrationMethod, *pods: Pod) -> Plan:
     """A node of 4 cores has room for one pod of 3; HTAS may buy more."""
-    drain = Drain("leaving", "leaving", "Underutilized", NOW, (Move(MOVED.key, "leaving", "room", method),))
+    drain = Drain("leaving", "leaving", "Underutilized", NOW, (make_move(MOVED.key, "leaving", "room", method),))
     return plan(ClusterSnapshot(NOW, ClusterView((LEAVING, ROOM), pods), drains=(drain,)), make_policy(), NOW)
 
 
-@pytest.mark.parametrize("method", ["evict", "checkpoint"])
-def test_room_is_kept_while_the_pod_still_runs_at_its_source(method: str) -> None:
+@pytest.mark.parametrize("method", [MigrationMethod.EVICT, MigrationMethod.CHECKPOINT])
+def test_room_is_kept_while_the_pod_still_runs_at_its_source(method: MigrationMethod) -> None:
     made = planned(method, MOVED, NEWCOMER)
     assert (made.bind, len(made.launch)) == ((), 1)
 
 
 def test_once_it_is_evicted_the_room_is_its_replacements() -> None:
     """A pod may take its whole grace period to stop; its controller makes another at once, for which nothing is bought."""
-    made = planned("evict", GOING, NEWCOMER)
+    made = planned(MigrationMethod.EVICT, GOING, NEWCOMER)
     assert ([(bind.pod, bind.node) for bind in made.bind], made.launch) == ([(NEWCOMER.key, "room")], ())
 
 
 def test_once_its_twin_runs_the_room_is_not_counted_twice() -> None:
     small = make_pod("small", "1")
-    made = planned("checkpoint", MOVED, TWIN, small)
+    made = planned(MigrationMethod.CHECKPOINT, MOVED, TWIN, small)
     assert [(bind.pod, bind.node) for bind in made.bind] == [(small.key, "room")]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from htas.model.migrations import Refusal
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Owner, Pod
-from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
+from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
 from htas.planning.eligibility.leaving import Leaving

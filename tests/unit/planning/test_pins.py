@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import DAEMONSET_POD, MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
-from htas.model.policy import MigrationMethod, NamespaceLimit, Policy
+from htas.model.policy import NamespaceLimit, Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.namespaces import pins
 from tests.builders import NOW, make_flavour, make_node, make_pod, make_policy, owned_node, running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
@@ -17,7 +18,7 @@ from tests.unit.planning.cleaning.world import job_on, policy_with, quiet_snapsh
 WEB = {"app": "web"}
 MOVED = job_on("n1", "moved", cpu="3", labels=WEB)
 WAITING = make_job("work", cpu="3", priority=10)
-UNDER_WAY = OpenRearrangement(NOW - 10, 10, (Slot(MOVED, "n2", "n1", "evict"), Slot(WAITING, "n1")))
+UNDER_WAY = OpenRearrangement(NOW - 10, 10, (Slot(MOVED, "n2", "n1", MigrationMethod.EVICT), Slot(WAITING, "n1")))
 
 
 def planned(others: Iterable[Node] = (), pods: Iterable[Pod] = (), allowed: int = 1) -> Plan:

@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount
+from htas.model.moves import MigrationMethod
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Cost, Launch, Plan, Removing, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Removal, Unplaced
 from htas.model.record import Bill, CycleRecord, ProfileEvent
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory, Move
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.profiler import accounts
 from htas.profiler.compare import differences
 from htas.profiler.history import entries
 from htas.profiler.rows import profile_rows
-from tests.builders import NOW, make_job, make_node, make_policy, make_snapshot, running
+from tests.builders import NOW, make_job, make_move, make_node, make_policy, make_snapshot, running
 
 POLICY = make_policy()
 
@@ -81,7 +82,7 @@ def test_the_events_of_a_move_by_a_twin(seen: list[list[Pod]], want: list[list[t
 
 
 def test_a_pod_whose_move_begins_in_the_cycle_that_sees_it_first_was_deployed() -> None:
-    leaving = (Move(JOB.key, "a", "b", "kubelet-checkpoint", NOW),)
+    leaving = (make_move(JOB.key, "a", "b", MigrationMethod.KUBELET_CHECKPOINT),)
     after = msgspec.structs.replace(make_snapshot([A, B], [UNDER_WAY]), moves=leaving)
     assert rows(make_snapshot([A, B], []), after) == [("deployment", "a")]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from htas.model.migrations import Failure, MigrationState
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.model.resources import Resources
 from htas.ports import ConflictError, PermanentError, TransientError
 from htas.sandbox.migration import Rates, SandboxMigration

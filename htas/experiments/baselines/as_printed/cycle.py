@@ -21,10 +21,11 @@ from htas.experiments.baselines.as_printed.time_bin_bfd import time_bin_bfd
 from htas.experiments.baselines.default_kubernetes import flavour_of
 from htas.experiments.baselines.draft import Draft
 from htas.model.flavours import Catalogue
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import CleaningRules, Cycles, MigrationMethod, NodeGroup, Policy, Workload
+from htas.model.policy import CleaningRules, Cycles, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
 from htas.planning.cluster.classes import Bools, PodClass

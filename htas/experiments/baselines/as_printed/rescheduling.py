@@ -13,7 +13,7 @@ import numpy as np
 from htas.experiments.baselines.as_printed.time_bin_bfd import time_bin_bfd
 from htas.experiments.baselines.draft import Draft
 from htas.experiments.baselines.emptying import Emptying, Occupied
-from htas.model.plan import Migration
+from htas.model.moves import Move, MoveReason
 from htas.model.policy import NodeGroup
 from htas.model.snapshot import Memory
 from htas.planning.cluster.classes import Bools
@@ -50,7 +50,8 @@ def reschedule(draft: Draft, emptying: Emptying, node: Occupied, group: Bools) -
             if target is None:  # lines 4 to 6, and 10 to 12
                 return False
             name = draft.sim.table.nodes[target].name
-            moves.append(Migration(pod.key, node.node.name, name, node.group.cleaning.migration.value))
+            method = node.group.cleaning.migration
+            moves.append(Move(pod.key, pod.uid, node.node.name, name, method, MoveReason.NODE_DRAINED))
         branch.commit()
     emptying.give_back(node, moves)  # lines 8 and 9
     return True

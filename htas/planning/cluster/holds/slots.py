@@ -93,7 +93,7 @@ class _Look:
                 moved += slot.source is not None
             else:
                 lost += before.is_suggestion
-        victims = tuple(each for each in before.victims if self._is_there(each.pod))
+        victims = tuple(each for each in before.victims if self._is_there(each))
         starting = {*before.starting, *self._filled} - self._ready if before.is_suggestion else set[str]()
         gone = {uid for uid in starting if uid not in self._by_uid or self._by_uid[uid].is_terminating}
         return msgspec.structs.replace(

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from htas.model.claims import NodeClaim
-from htas.model.plan import KeptNode, Launch, Migration, Removing
+from htas.model.moves import MigrationMethod, Move
+from htas.model.plan import KeptNode, Launch, Removing
 from htas.model.pods import Pod
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
@@ -38,7 +39,7 @@ from htas.planning.place.placing import Placer
 class Cleaning:
     """What the cleaning stage decided, and what the next plan must remember."""
 
-    migrate: tuple[Migration, ...]
+    migrate: tuple[Move, ...]
     remove: tuple[Removing, ...]
     kept: tuple[KeptNode, ...]
     memory: Memory
@@ -172,7 +173,7 @@ class _Round:
 
     sizes: Counter[str]
     under_way: Counter[str]
-    migrate: list[Migration] = field(default_factory=list)
+    migrate: list[Move] = field(default_factory=list)
     remove: list[Removing] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
@@ -190,7 +191,7 @@ class _Round:
             self.kept.append(moves)
             return
         self.migrate += moves
-        self.targets |= {move.target for move in moves}
+        self.targets |= {move.target for move in moves if move.target is not None}
         self.remove.append(_removing(candidate, moves, rescheduler.policy))
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
@@ -203,7 +204,7 @@ class _Round:
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
             self.migrate += moves
-            self.targets |= {move.target for move in moves}
+            self.targets |= {move.target for move in moves if move.target is not None}
             what = f"its pods go to cheaper machines, {_pods(len(moves))}"
             self.remove.append(
                 Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
@@ -289,7 +290,7 @@ def _only_targets_open(sim: Simulation, snapshot: ClusterSnapshot, round_: _Roun
             sim.close(sim.table.row_of[removing.node])
 
 
-def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> Removing:
+def _removing(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> Removing:
     name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
     if candidate.is_empty:
         return Removing(name, claim, Removal.EMPTY, price, "empty")
@@ -297,7 +298,7 @@ def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) 
     return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
 
 
-def _others(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> str:
+def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     """Who decides where evicted pods of other schedulers start again; the plan has shown only that there is room."""
     moving = {move.pod for move in moves if move.method == MigrationMethod.EVICT}
     others = Counter(

@@ -20,7 +20,8 @@ import numpy as np
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.money import price_text
-from htas.model.plan import KeptNode, Launch, Migration
+from htas.model.moves import Move
+from htas.model.plan import KeptNode, Launch
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm, NodeGroup, Policy
 from htas.model.reasons import Kept
@@ -103,12 +104,12 @@ _ON_THE_WAY = (ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, Claim
 
 def emptied(
     candidates: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
-) -> list[tuple[Candidate, list[Migration]]]:
+) -> list[tuple[Candidate, list[Move]]]:
     """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
 
     What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
     """
-    done: list[tuple[Candidate, list[Migration]]] = []
+    done: list[tuple[Candidate, list[Move]]] = []
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
             moves = rescheduler.empty(candidate)
@@ -122,7 +123,7 @@ def emptied(
     return []
 
 
-def _undo(done: Iterable[tuple[Candidate, list[Migration]]], rescheduler: Rescheduler) -> None:
+def _undo(done: Iterable[tuple[Candidate, list[Move]]], rescheduler: Rescheduler) -> None:
     for candidate, moves in done:
         rescheduler.sim.open(rescheduler.sim.table.row_of[candidate.node.name])
         moved = {move.pod for move in moves}

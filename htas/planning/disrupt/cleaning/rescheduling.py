@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from htas.model.move_times import MoveTimes
-from htas.model.plan import KeptNode, Migration
+from htas.model.moves import MigrationMethod, Move, MoveReason
+from htas.model.plan import KeptNode
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
-from htas.model.policy import CleaningRules, MigrationMethod, Policy
+from htas.model.policy import CleaningRules, Policy
 from htas.model.reasons import Kept
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
@@ -43,7 +44,7 @@ class Rescheduler:
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
 
-    def empty(self, candidate: Candidate) -> list[Migration] | KeptNode:
+    def empty(self, candidate: Candidate) -> list[Move] | KeptNode:
         """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
 
         The row of an emptied node stays closed.
@@ -121,11 +122,11 @@ class Rescheduler:
         longest = max(times.expected_s(pod.requests.memory_bytes) for pod in pods)
         return longest * -(-len(pods) // self.policy.migration.at_once)
 
-    def _rehouse(self, candidate: Candidate, pods: list[Pod]) -> list[Migration] | KeptNode:
+    def _rehouse(self, candidate: Candidate, pods: list[Pod]) -> list[Move] | KeptNode:
         """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first."""
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
-        moves: list[Migration] = []
+        moves: list[Move] = []
         with sim.fork() as branch, self._only_able(method, row):
             sim.vacate(row)
             for pod in pods:
@@ -140,7 +141,7 @@ class Rescheduler:
                     what += f": {obstacles(sim, cls)}"
                     sim.open(row)
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
-                moves.append(Migration(pod.key, source, target, method_for(pod, method).value))
+                moves.append(Move(pod.key, pod.uid, source, target, method_for(pod, method), MoveReason.NODE_DRAINED))
             branch.commit()
         return moves
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from htas.model.moves import Move, MoveReason
 from htas.model.pods import Pod
-from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import served
@@ -29,7 +29,7 @@ from htas.planning.eligibility.leaving import Leaving
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
 from htas.planning.place.situation import Situation
-from htas.planning.solvers.edge.decision import Decision, Move
+from htas.planning.solvers.edge.decision import Decision, Shift
 from htas.planning.solvers.edge.search import Work
 from htas.planning.solvers.edge.state import CLOUD
 
@@ -44,7 +44,7 @@ again."""
 class Suggestion:
     """`needed` are the nodes that it fills or empties, by name; `leaving` the pods that it moves."""
 
-    shifts: tuple[Shift, ...] = ()
+    moves: tuple[Move, ...] = ()
     needed: frozenset[str] = frozenset()
     leaving: tuple[Pod, ...] = ()
 
@@ -128,19 +128,20 @@ class _Trial:
         return id(self._class(pod)), pod.service, self.view.state.pods[number].where
 
     def accepted(self, decision: Decision) -> Suggestion:
-        """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""
+        """The decision as moves of pods. Its room is nobody else's from now on; that of its sources is not free yet."""
         sim, names = self.situation.opening.sim, self.situation.opening.sim.table.nodes
         has_lifts = decision.lifts > 0
-        shifts = []
+        moves = []
         for move in decision.moves:
             pod, row = self.view.pods[move.pod], self.targets[move.pod]
             sim.place_many(self._class(pod), np.array([row]), np.array([1]), is_work=False)
-            method = self.leaving.method(pod, names[row].name).value
+            method = self.leaving.method(pod, names[row].name)
             is_aim = move.source == CLOUD or not has_lifts
-            shifts.append(Shift(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, is_aim))
-        touched = {shift.source for shift in shifts} | {shift.target or "" for shift in shifts}
+            reason = MoveReason.NEARER_TO_USERS if is_aim else MoveReason.MAKES_ROOM
+            moves.append(Move(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, reason))
+        touched = {move.source for move in moves} | {move.target or "" for move in moves}
         moved = tuple(self.view.pods[move.pod] for move in decision.moves)
-        return Suggestion(tuple(shifts), frozenset(touched), moved)
+        return Suggestion(tuple(moves), frozenset(touched), moved)
 
     def _check_priorities(self, decision: Decision) -> None:
         """Nobody leaves the edge for less important work."""
@@ -209,7 +210,7 @@ class _Trial:
     def _row_of(self, pod: Pod) -> int:
         return self.situation.opening.sim.table.row_of[self.where[pod.uid]]
 
-    def _row_for(self, move: Move, cls: PodClass) -> int | None:
+    def _row_for(self, move: Shift, cls: PodClass) -> int | None:
         """Where the pod was placed in the simulation; None: there is no room."""
         sim = self.situation.opening.sim
         if move.target != CLOUD:

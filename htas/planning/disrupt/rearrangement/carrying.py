@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from htas.model.plan import Bind, Carrying, Nomination, Plan, Step
+from htas.model.moves import MigrationMethod, Move, MoveReason
+from htas.model.plan import Bind, Carrying, Nomination, Plan
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import MigrationMethod, Policy
-from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
+from htas.model.policy import Policy
+from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.holds.reservations import Reservation, importance, seat
@@ -90,14 +91,14 @@ class _Steps:
     now: float
     leaving: Leaving
     gates: Gates
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Move] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
     """Nodes whose pods stay until enough of their service are Ready."""
     blocked: list[Reservation] = field(default_factory=list)
     is_stuck: bool = False
     """Of a suggestion: nothing of it can move any more without an eviction that nobody was told of."""
 
-    def chosen(self) -> list[Step]:
+    def chosen(self) -> list[Move]:
         parts = components(self.current, self.opening.reservations)
         gaining = {node: self._priority(part) for part in parts if part.gains for node in part.nodes}
         self._let_go(gaining)
@@ -121,8 +122,9 @@ class _Steps:
         `gaining` are the nodes of parts that are gone on with: pods of others stay, and count at no gate.
         """
         for each in self.current.victims:
-            if self._passes(each.pod, each.source, MigrationMethod.EVICT, gaining):
-                self.steps.append(Step(each.pod.key, each.pod.uid, each.source, None, MigrationMethod.EVICT.value))
+            source = each.node or ""
+            if self._passes(each, source, MigrationMethod.EVICT, gaining):
+                self.steps.append(_move(each, source, None, MigrationMethod.EVICT))
         for waiting in sorted(self.opening.reservations, key=importance):
             slot = waiting.held.slot
             if slot.is_away or waiting.is_moving:
@@ -137,7 +139,7 @@ class _Steps:
                 continue
             waiting.keep(self.opening.sim)
             step = self._step(slot, slot.node)
-            if self._passes(slot.pod, source, MigrationMethod(step.method), gaining):
+            if self._passes(slot.pod, source, step.method, gaining):
                 self.steps.append(step)
 
     def _passes(self, pod: Pod, source: str, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
@@ -167,8 +169,8 @@ class _Steps:
             # A suggestion is made for where its pods end up: in the cloud, say, one would be worth less than before.
             elsewhere = self._elsewhere(each) if not self.current.is_suggestion else None
             step = self._step(each.held.slot, elsewhere) if elsewhere is not None else None
-            if step is not None and self._goes(each.held.slot, MigrationMethod(step.method), gaining):
-                self.steps.append(msgspec.structs.replace(step, is_detour=True))
+            if step is not None and self._goes(each.held.slot, step.method, gaining):
+                self.steps.append(msgspec.structs.replace(step, reason=MoveReason.DETOUR))
                 return
         come_back = [each for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
         if not come_back:
@@ -177,8 +179,9 @@ class _Steps:
         chosen = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
         if chosen is not None:
             first = self._step(chosen.held.slot, chosen.held.slot.node)
-            evicted = msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True)
-            self.steps.append(evicted)
+            self.steps.append(
+                msgspec.structs.replace(first, method=MigrationMethod.EVICT, reason=MoveReason.BREAKS_CYCLE)
+            )
 
     def _may_be_down(self, each: Reservation, part: Component, gaining: Mapping[str, int]) -> bool:
         """Whether a pod may leave before its slot has room, and so be down until others have left.
@@ -221,11 +224,11 @@ class _Steps:
             self.opening.sim.unplace(each.cls, row)
 
     def _breaks_one(self) -> bool:
-        return any(step.breaks_cycle for step in self.steps)
+        return any(step.reason is MoveReason.BREAKS_CYCLE for step in self.steps)
 
     def _may_be_evicted(self, slot: Slot) -> bool:
         """Whether its controller makes another; of a suggestion also, whether it was counted as one that is evicted."""
-        is_twin_promised = self.current.is_suggestion and MigrationMethod(slot.method).makes_twin
+        is_twin_promised = self.current.is_suggestion and slot.method.makes_twin
         return slot.pod.owner is not None and not is_twin_promised
 
     def _goes(self, slot: Slot, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
@@ -245,21 +248,27 @@ class _Steps:
             (name for name in names if name not in self.opening.coming and self.leaving.arrives(pod, name)), None
         )
 
-    def _step(self, slot: Slot, target: str) -> Step:
+    def _step(self, slot: Slot, target: str) -> Move:
         """By the method that the search chose, unless something speaks against it by now.
 
         A suggestion's twins are asked for all the same, and refused: it is given up rather than evict them.
         """
-        method = MigrationMethod(slot.method)
+        method = slot.method
         if not self.current.is_suggestion:
             method = self.leaving.possible(slot.pod, method, target)
-        return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method.value)
+        return _move(slot.pod, slot.source or "", target, method, slot.reason)
 
     def _loss(self, each: Reservation) -> tuple[int, float, str]:
         """What is lost if it is evicted before its slot is free: importance first, then the run time so far."""
         pod = each.held.slot.pod
         is_lost = pod.kind is WorkKind.BATCH and pod.started_at is not None
         return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
+
+
+def _move(
+    pod: Pod, source: str, target: str | None, method: MigrationMethod, reason: MoveReason = MoveReason.MAKES_ROOM
+) -> Move:
+    return Move(pod.key, pod.uid, source, target, method, reason)
 
 
 def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
@@ -270,28 +279,23 @@ def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried
 def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Invalid:
     """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
 
-    Pods that have left their nodes meanwhile need no shift: their room is free, or about to be.
+    Pods that have left their nodes meanwhile need no move: their room is free, or about to be.
     """
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
-    shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
+    moves = [move for move in found.moves if _still_runs(pods.get(move.uid), move.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
     if more := exceeds(found, snapshot, policy):
         return Invalid(OutcomeReason.NAMESPACE_LIMIT, more)
-    if found.is_suggestion and len(shifts) < len(found.shifts):
+    if found.is_suggestion and len(moves) < len(found.moves):
         return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
     if not seats and not found.is_suggestion:
         return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
-    moves = [
-        Slot(pods[shift.uid], shift.target, shift.source, shift.method, is_aim=shift.is_aim)
-        for shift in shifts
-        if shift.target is not None
-    ]
-    slots = (*seats, *moves)
+    slots = (*seats, *(_slot(move, pods[move.uid], move.target) for move in moves if move.target is not None))
     opened = OpenRearrangement(
         started_at=now,
         priority=max((slot.pod.priority for slot in seats), default=NOBODY),
         slots=slots,
-        victims=tuple(Victim(pods[shift.uid], shift.source) for shift in shifts if shift.target is None),
+        victims=tuple(pods[move.uid] for move in moves if move.target is None),
         settled=_settled(slots, pods),
         is_suggestion=found.is_suggestion,
     )
@@ -315,8 +319,12 @@ def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Polic
         return why
     leaving = [(slot.pod.uid, slot.node) for slot in opened.slots if slot.source is not None]
     return forbidden(
-        [*leaving, *((victim.pod.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
+        [*leaving, *((victim.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
     )
+
+
+def _slot(move: Move, pod: Pod, node: str) -> Slot:
+    return Slot(pod, node, move.source, move.method, is_aim=move.reason is MoveReason.NEARER_TO_USERS)
 
 
 def _still_runs(pod: Pod | None, source: str) -> bool:

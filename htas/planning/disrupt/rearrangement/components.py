@@ -29,7 +29,7 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
     groups = _joined(
         [
             *([node for node in (slot.source, slot.node) if node is not None] for slot in slots),
-            *([victim.source] for victim in current.victims),
+            *([victim.node] for victim in current.victims if victim.node is not None),
         ]
     )
     found = []
@@ -37,8 +37,8 @@ def components(current: OpenRearrangement, reservations: Sequence[Reservation]) 
         placed: Counter[int] = Counter()
         for each in reservations:
             placed[each.held.slot.pod.priority] += each.held.slot.node in nodes and _is_awaited(each)
-        placed.subtract(victim.pod.priority for victim in current.victims if victim.source in nodes)
-        disturbs = any(victim.source in nodes for victim in current.victims) or any(
+        placed.subtract(victim.priority for victim in current.victims if victim.node in nodes)
+        disturbs = any(victim.node in nodes for victim in current.victims) or any(
             not slot.is_away and slot.node in nodes for slot in slots
         )
         is_aimed_at = any(slot.is_aim and slot.node in nodes for slot in slots)

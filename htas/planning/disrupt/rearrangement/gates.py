@@ -12,8 +12,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod, WorkKind
-from htas.model.policy import MigrationMethod
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting

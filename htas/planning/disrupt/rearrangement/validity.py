@@ -77,7 +77,7 @@ def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapsh
     sim, rows = opening.sim, opening.sim.table.row_of
     names = current.nodes
     leaving = {each.held.slot.pod.uid for each in opening.reservations if not each.held.slot.is_away}
-    leaving |= {victim.pod.uid for victim in current.victims}
+    leaving |= {victim.uid for victim in current.victims}
     with sim.fork():
         for pod in snapshot.cluster.pods:
             if pod.node in names and (pod.uid in leaving or pod.is_terminating) and pod.node in rows:

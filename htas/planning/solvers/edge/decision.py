@@ -17,7 +17,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Shift:
     """A running pod leaves `source` for `target`; indexes of edge nodes, or CLOUD."""
 
     pod: int
@@ -34,7 +34,7 @@ class Decision:
     """
 
     seats: tuple[Seat, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: tuple[Shift, ...] = ()
     to_cloud: tuple[int, ...] = ()
     """New pods that the edge has no room for."""
 
@@ -64,11 +64,11 @@ def decision(layout: Layout) -> Decision:
         elif pod.is_new:
             seats.append(Seat(number, target))
         elif target != pod.where:
-            moves.append(Move(number, pod.where, target))
+            moves.append(Shift(number, pod.where, target))
     return Decision(tuple(seats), tuple(_in_order(state, moves)), tuple(to_cloud))
 
 
-def _in_order(state: EdgeState, moves: list[Move]) -> list[Move]:
+def _in_order(state: EdgeState, moves: list[Shift]) -> list[Shift]:
     """Those to the cloud, which always has room, then each once it fits; those that never do come last."""
     trial = Layout(state)
     order = [move for move in moves if move.target == CLOUD]

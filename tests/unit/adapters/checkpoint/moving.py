@@ -20,7 +20,7 @@ from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.twins import MOVE, adoption, origin_of, orphaning
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationSettings, MigrationState
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from tests.unit.adapters.checkpoint.cluster import Cluster, Json, merge
 from tests.waiting import until
 

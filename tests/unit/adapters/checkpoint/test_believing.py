@@ -19,6 +19,7 @@ from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import Failure, MigrationRecord, MigrationState, SecureCopy
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING
 from tests.builders import make_pod
 from tests.unit.adapters.checkpoint.cluster import Cluster, merge
@@ -33,7 +34,15 @@ def about_a_victim(state: MigrationState, **changes: Any) -> MigrationRecord:
     now = time.time()
     facts: dict[str, Any] = {"image": "attacker/image", "dumped_at": now, "containers": ("main",)}
     return MigrationRecord(
-        ID, "kube-system/victim", "u-victim", "a", "b", "kubelet-checkpoint", state, now, **(facts | changes)
+        ID,
+        "kube-system/victim",
+        "u-victim",
+        "a",
+        "b",
+        MigrationMethod.KUBELET_CHECKPOINT,
+        state,
+        now,
+        **(facts | changes),
     )
 
 

@@ -17,6 +17,7 @@ from htas.adapters.checkpoint.image import tag_of
 from htas.adapters.checkpoint.starting_over import starting_over
 from htas.adapters.checkpoint.steps import STALE_S
 from htas.model.migrations import Failure, MigrationRecord, MigrationState, is_checkpoint
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
 from tests.unit.adapters.checkpoint.cluster import RUNNING, Json, merge
@@ -83,7 +84,16 @@ def test_every_tag_is_one_that_registries_take_and_that_is_known_again(
     attempt: int, key: bytes, container: str
 ) -> None:
     record = MigrationRecord(
-        ID, "n/p", "u", "a", "b", "kubelet-checkpoint", MigrationState.PREPARED, 0.0, attempt, image_key=key.hex()
+        ID,
+        "n/p",
+        "u",
+        "a",
+        "b",
+        MigrationMethod.KUBELET_CHECKPOINT,
+        MigrationState.PREPARED,
+        0.0,
+        attempt,
+        image_key=key.hex(),
     )
     longest = f"01234567-{tag_of(record)}-{container}"
     assert len(longest) <= 128

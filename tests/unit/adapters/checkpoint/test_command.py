@@ -13,6 +13,7 @@ import pytest
 from htas.adapters.checkpoint.command import CommandMethod
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.model.migrations import Commands, Failure, MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 from htas.ports import NotFoundError
 from tests.waiting import until
 
@@ -26,7 +27,7 @@ RECORD = MigrationRecord(
     "u1",
     "a",
     "b",
-    "command",
+    MigrationMethod.COMMAND,
     MigrationState.PREPARED,
     100.0,
     attempt=2,

@@ -15,8 +15,8 @@ from htas.adapters.checkpoint.documents import FRESH, copy_of, is_ready, journal
 from htas.adapters.checkpoint.owners import HASH
 from htas.adapters.checkpoint.replacing import Replacing
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF, Pod
-from htas.model.policy import MigrationMethod
 from tests.builders import make_pod
 from tests.unit.adapters.checkpoint.cluster import RUNNING, Json, merge
 from tests.unit.adapters.checkpoint.moving import ID, World, a_source, over
@@ -54,7 +54,16 @@ def left(world: World, state: MigrationState) -> MigrationRecord:
     """An earlier daemon came so far, and the copy is Ready."""
     at = time.time()
     record = MigrationRecord(
-        ID, "team/train", "u-1", "a", "b", "replace", PREPARED, at, reached={"Prepared": at}, containers=("main",)
+        ID,
+        "team/train",
+        "u-1",
+        "a",
+        "b",
+        MigrationMethod.REPLACE,
+        PREPARED,
+        at,
+        reached={"Prepared": at},
+        containers=("main",),
     )
     world.cluster.add(copy_of(world.source, record))
     if state is RESTORED:

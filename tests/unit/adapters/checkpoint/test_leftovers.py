@@ -11,6 +11,7 @@ from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.model.migrations import MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 from tests.unit.adapters.checkpoint.cluster import merge
 from tests.unit.adapters.checkpoint.moving import ID, Disks, World, a_source
 from tests.waiting import until
@@ -97,7 +98,14 @@ def test_a_journal_about_another_pod_has_nothing_removed() -> None:
     world = World()
     world.disks.archives["a"].add("kube-system/victim")
     forged = MigrationRecord(
-        ID, "kube-system/victim", "u-victim", "a", "b", "kubelet-checkpoint", MigrationState.ROLLED_BACK, 0.0
+        ID,
+        "kube-system/victim",
+        "u-victim",
+        "a",
+        "b",
+        MigrationMethod.KUBELET_CHECKPOINT,
+        MigrationState.ROLLED_BACK,
+        0.0,
     )
     bearer = world.cluster.add(a_source("", "evil"))
     bearer["metadata"]["labels"][LEFT_BEHIND] = ID

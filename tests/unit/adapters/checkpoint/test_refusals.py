@@ -8,7 +8,7 @@ import pytest
 
 from htas.adapters.checkpoint.refusals import check_nodes, check_pod
 from htas.model.migrations import MigrationSettings, Refusal
-from htas.model.policy import MigrationMethod
+from htas.model.moves import MigrationMethod
 from htas.ports import MoveRefusedError
 from tests.unit.adapters.checkpoint.pods import a_node, a_pod
 

@@ -11,8 +11,8 @@ from htas.adapters.checkpoint.documents import FRESH, RESTORED, copy_of, journal
 from htas.adapters.checkpoint.replacing import Replacing
 from htas.adapters.checkpoint.restoring import has_come_up
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF, Pod
-from htas.model.policy import MigrationMethod
 from tests.builders import make_pod
 from tests.unit.adapters.checkpoint.cluster import RUNNING, Json, merge
 from tests.unit.adapters.checkpoint.moving import ID, World, over
@@ -49,7 +49,7 @@ def left_prepared(world: World) -> MigrationRecord:
     """An earlier daemon wrote the move down, and had come no further."""
     at = time.time()
     record = MigrationRecord(
-        ID, "team/train", "u-1", "a", "b", "replace", MigrationState.PREPARED, at, containers=("main",)
+        ID, "team/train", "u-1", "a", "b", MigrationMethod.REPLACE, MigrationState.PREPARED, at, containers=("main",)
     )
     merge(world.source, journalled(record))
     return record

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from htas.adapters.checkpoint.documents import COST_BEFORE, DELETION_COST, FIRST_TO_GO, journalled, record_in, settled
 from htas.adapters.checkpoint.methods import Dump
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF
 from htas.ports import ConflictError
 from tests.builders import make_pod
@@ -403,7 +404,7 @@ def test_a_pod_that_was_a_twin_is_not_deleted_for_the_move_that_made_it(owner: s
         world.twin["metadata"]["uid"],
         "b",
         "c",
-        "kubelet-checkpoint",
+        MigrationMethod.KUBELET_CHECKPOINT,
         ROLLED_BACK,
         time.time(),
     )

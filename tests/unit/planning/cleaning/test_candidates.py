@@ -11,6 +11,7 @@ import pytest
 from htas.model.claims import ClaimState
 from htas.model.flavours import Billing, Catalogue
 from htas.model.machine_times import MachineTimes
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import (
     CLUSTER_LABEL,
     DO_NOT_DISRUPT,
@@ -25,9 +26,9 @@ from htas.model.pods import Owner, Pod
 from htas.model.policy import EmptyRelease, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain, Memory, Move
+from htas.model.snapshot import Drain, Memory
 from htas.planning.disrupt.cleaning.cleaner import Cleaning
-from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
+from tests.builders import NOW, make_move, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,
     LONG_AGO,
@@ -146,9 +147,9 @@ def test_without_a_claim_nothing_is_released() -> None:
     "fields",
     [
         pytest.param(
-            {"drains": (Drain("n2", "n2", "Empty", NOW, (Move("default/p", "n2", "n1", "evict"),)),)}, id="evicted"
+            {"drains": (Drain("n2", "n2", "Empty", NOW, (make_move("default/p", "n2", "n1"),)),)}, id="evicted"
         ),
-        pytest.param({"moves": (Move("default/p", "n2", "n1", "checkpoint"),)}, id="restored"),
+        pytest.param({"moves": (make_move("default/p", "n2", "n1", MigrationMethod.CHECKPOINT),)}, id="restored"),
     ],
 )
 def test_a_node_that_a_pod_is_moving_to_is_kept(fields: Mapping[str, Any]) -> None:

@@ -9,8 +9,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
-from htas.model.policy import MigrationMethod, Policy
+from htas.model.policy import Policy
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot
 from tests.builders import budget, owned_node

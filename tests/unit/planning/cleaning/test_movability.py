@@ -11,12 +11,12 @@ from htas.model.budgets import DisruptionBudget
 from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.move_times import MoveTimes
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.pods import MAY_MIGRATE, SHARED_VOLUMES, Owner, Pod, WorkKind
-from htas.model.policy import MigrationMethod
 from htas.model.reasons import Kept
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from htas.model.snapshot import FailedMove
+from htas.model.snapshot import MoveBackoff
 from htas.model.volumes import PersistentVolume, VolumeClaim, Volumes
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 from tests.builders import NOW, make_job, make_node, make_pod, owned_node, ready_claim, running
@@ -262,7 +262,7 @@ def test_a_pod_without_a_controller_moves_where_it_keeps_its_progress(method: Mi
 
 @pytest.mark.parametrize(("until", "goes"), [(NOW + 90, False), (NOW, True)], ids=["not yet", "again"])
 def test_a_node_whose_pod_could_not_be_moved_is_left_alone_for_a_while(until: float, goes: bool) -> None:
-    failed = FailedMove("n1", "default/a", "DigestWrong: sha256:1… is not sha256:2…", until)
+    failed = MoveBackoff("n1", "default/a", "DigestWrong: sha256:1… is not sha256:2…", until)
     nodes = [owned_node("n1"), owned_node("room", **STAYS)]
     cleaning = cleaned(quiet_snapshot(nodes, [job_on("n1", "a")], failed_moves=(failed,)))
     assert ([removing.node for removing in cleaning.remove] == ["n1"]) is goes
@@ -281,7 +281,7 @@ def measured(took_s: float, gib: float = 1.0, asked_gib: float | None = None, co
             "u",
             "n1",
             "n2",
-            "checkpoint",
+            MigrationMethod.CHECKPOINT,
             MigrationState.DONE,
             0.0,
             reached={"Prepared": 100.0, "Done": 100.0 + took_s},

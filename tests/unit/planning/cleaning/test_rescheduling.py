@@ -10,11 +10,12 @@ import pytest
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
 from htas.model.flavours import Billing, Catalogue
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
-from htas.model.policy import EmptyRelease, MigrationMethod
+from htas.model.policy import EmptyRelease
 from htas.model.reasons import Kept, Removal
-from htas.model.snapshot import Drain, Memory, Move
+from htas.model.snapshot import Drain, Memory
 from htas.planning.cluster.classes import CPU_ROW
 from htas.planning.cluster.opening import open_simulation
 from htas.planning.disrupt.cleaning.cleaner import clean
@@ -23,6 +24,7 @@ from tests.builders import (
     NOW,
     budget,
     make_job,
+    make_move,
     make_node,
     make_pod,
     owned_node,
@@ -311,7 +313,7 @@ class TestBudgets:
             job_on("leaving", "a", labels={"app": "x"}, **fields),
             job_on("n1", "b", labels={"app": "x"}),
         ]
-        drain = Drain("leaving", "leaving", "Underutilized", NOW, (Move("default/a", "leaving", "room", "evict"),))
+        drain = Drain("leaving", "leaving", "Underutilized", NOW, (make_move("default/a", "leaving", "room"),))
         cleaning = cleaned(quiet_snapshot(nodes, pods, budgets=(budget(1, {"app": "x"}),), drains=(drain,)))
         assert (removed(cleaning) == ["n1"]) is goes
 

@@ -12,7 +12,7 @@ import pytest
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.best_fit import best_fit, reorder_edge
 from htas.planning.solvers.edge.bound import quality_bound
-from htas.planning.solvers.edge.decision import Decision, Move, carried_out, decision
+from htas.planning.solvers.edge.decision import Decision, Shift, carried_out, decision
 from htas.planning.solvers.edge.immediate import place_new
 from htas.planning.solvers.edge.layout import Layout
 from htas.planning.solvers.edge.offloading import Offloading
@@ -285,14 +285,14 @@ class TestSteps:
         layout = Layout(it)
         layout.put(2, 1)  # first the large pod, though it has to wait for the small one
         layout.put(1, 0)
-        assert decision(layout).moves == (Move(1, 1, 0), Move(2, CLOUD, 1))
+        assert decision(layout).moves == (Shift(1, 1, 0), Shift(2, CLOUD, 1))
 
     def test_pods_that_change_places_have_no_such_order_and_all_stay_named(self):
         it = state([(1, 1), (1, 1)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, near={"a": [0], "b": [1]})
         layout = Layout(it)
         layout.put(0, 1)
         layout.put(1, 0)
-        assert set(decision(layout).moves) == {Move(0, 0, 1), Move(1, 1, 0)}
+        assert set(decision(layout).moves) == {Shift(0, 0, 1), Shift(1, 1, 0)}
 
 
 class TestBeyond:

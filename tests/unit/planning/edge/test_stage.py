@@ -10,6 +10,7 @@ import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.edge import EdgePolicy, Tier
+from htas.model.moves import MoveReason
 from htas.model.nodes import GROUP_LABEL, INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
@@ -157,7 +158,7 @@ def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
     made = planned(FREED, [settled(of("web", "1"), "far")])
     assert suggested(made) == {"web-1": "e"}
     [shift] = made.carry.suggest
-    assert (shift.source, shift.method, shift.is_aim) == ("far", "evict", True)
+    assert (shift.source, shift.method, shift.reason) == ("far", "evict", MoveReason.NEARER_TO_USERS)
     assert plan_document(made)["rearrange"]["suggest"] == [
         {"pod": "default/web-1", "from": "far", "to": "e", "method": "evict"}
     ]

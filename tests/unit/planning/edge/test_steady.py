@@ -9,9 +9,10 @@ import pytest
 
 from htas.model.claims import NodeClaim
 from htas.model.edge import EdgePolicy, Tier
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import GROUP_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
-from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup, Policy
+from htas.model.policy import CleaningRules, Limits, NodeGroup, Policy
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import Memory
@@ -170,7 +171,7 @@ def claims(nodes: list[Node]) -> tuple[NodeClaim, ...]:
 
 
 def under_way(*pods: Pod, target: str = "e", **fields: Any) -> OpenRearrangement:
-    slots = tuple(Slot(pod, target, pod.node, "evict", is_aim=True) for pod in pods)
+    slots = tuple(Slot(pod, target, pod.node, MigrationMethod.EVICT, is_aim=True) for pod in pods)
     return OpenRearrangement(NOW - 10, NOBODY, slots, is_suggestion=True, **fields)
 
 

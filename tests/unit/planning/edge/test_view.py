@@ -13,6 +13,7 @@ import pytest
 
 from htas.model.constraints import Constraints, HostPort, PodAffinityTerm, SpreadConstraint
 from htas.model.edge import EdgePolicy
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import GROUP_LABEL, HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.policy import NodeGroup
 from htas.model.rearrangement import OpenRearrangement, Slot
@@ -102,7 +103,7 @@ def test_everybody_has_a_place_who_has_one_in_sight() -> None:
         [near("a"), near("b")],
         [settled(runs, "a"), bound, nominated, waits, moved],
         expected_binds={bound.key: "b"},
-        rearrangement=OpenRearrangement(NOW, 10, (Slot(moved, "b", "a", "evict"),)),
+        rearrangement=OpenRearrangement(NOW, 10, (Slot(moved, "b", "a", MigrationMethod.EVICT),)),
     )
     opening = opened(snapshot.cluster.nodes, snapshot.cluster.pods, policy(), expected_binds=snapshot.expected_binds, rearrangement=snapshot.rearrangement)  # fmt: skip
     where = whereabouts(Situation(opening, snapshot, policy(), NOW, Placer(policy(), opening.pools)))

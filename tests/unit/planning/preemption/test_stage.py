@@ -34,7 +34,7 @@ ONE = [machine("n")]
 
 
 def preempted(plan: Plan) -> set[tuple[str, str, str]]:
-    return {(item.pod[8:], item.node, item.beneficiary[8:]) for item in plan.preempt}
+    return {(item.pod[8:], item.source, item.beneficiary[8:]) for item in plan.preempt}
 
 
 def reasons(plan: Plan) -> dict[str, Unplaced]:

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
-from htas.model.policy import CleaningRules, Engine, MigrationMethod, NodeGroup
+from htas.model.policy import CleaningRules, Engine, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.planning.optimize import Budget, optimise
 from tests.builders import (
@@ -58,22 +59,22 @@ def test_figure_one_moves_one_of_two_pods_so_that_the_third_fits() -> None:
     pods = [pod("one", "2Gi", "a"), pod("two", "2Gi", "b"), pod("three", "3Gi")]
     found = optimised(two_nodes(), pods)
     assert found.status is RearrangementStatus.PROVEN_OPTIMAL
-    assert len(found.shifts) == len(found.seats) == 1
-    assert found.shifts[0].target is not None
-    assert found.seats[0].node == found.shifts[0].source
+    assert len(found.moves) == len(found.seats) == 1
+    assert found.moves[0].target is not None
+    assert found.seats[0].node == found.moves[0].source
     assert (found.tiers[0].stays, found.tiers[0].stays_bound) == (3, 3)
 
 
 def test_the_present_placement_is_told_to_be_the_best() -> None:
     found = optimised(two_nodes(), [pod("one", "3Gi", "a"), pod("two", "3Gi", "b"), pod("three", "2Gi")])
     assert found.status is RearrangementStatus.ALREADY_OPTIMAL
-    assert (found.shifts, found.seats) == ((), ())
+    assert (found.moves, found.seats) == ((), ())
 
 
 def test_more_important_work_displaces_the_least_important() -> None:
     pods = [pod("low", "3Gi", "a", 1), pod("middle", "3Gi", "b", 5), pod("high", "3Gi", priority=9)]
     found = optimised(two_nodes(), pods)
-    assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/low", None)]
+    assert [(shift.pod, shift.target) for shift in found.moves] == [("default/low", None)]
     assert [(seat.pod, seat.node) for seat in found.seats] == [("default/high", "a")]
 
 
@@ -84,7 +85,7 @@ def test_pods_of_services_leave_the_edge_for_more_important_work_alone() -> None
     for priority, tier, leaves in ((0, "edge", False), (1, "edge", True), (0, "cloud", True)):
         nodes = [msgspec.structs.replace(edge, labels={"htas.io/tier": tier}), cloud]
         found = optimised(nodes, [pod("web", "2Gi", "e"), make_job("batch", memory="4Gi", priority=priority)])
-        assert [shift.target for shift in found.shifts] == (["c"] if leaves else [])
+        assert [shift.target for shift in found.moves] == (["c"] if leaves else [])
         assert [seat.node for seat in found.seats] == (["e"] if leaves else [])
 
 
@@ -109,15 +110,15 @@ def test_priorities_beyond_32_bits_are_only_ranks() -> None:
 def test_a_pod_held_by(what: str, fields: dict[str, object]) -> None:
     pods = [pod("low", "3Gi", "a", **fields), pod("high", "3Gi", priority=9)]
     found = optimised([make_node("a", "4", "4Gi")], pods)
-    assert not found.shifts, what
+    assert not found.moves, what
     assert not found.seats
 
 
 def test_a_budget_without_disruptions_left_holds_its_pods() -> None:
     pods = [pod("low", "3Gi", "a", labels={"app": "x"}), pod("high", "3Gi", priority=9)]
     node = [make_node("a", "4", "4Gi")]
-    assert not optimised(node, pods, budgets=(budget(0, {"app": "x"}),)).shifts
-    assert optimised(node, pods, budgets=(budget(1, {"app": "x"}),)).shifts
+    assert not optimised(node, pods, budgets=(budget(0, {"app": "x"}),)).moves
+    assert optimised(node, pods, budgets=(budget(1, {"app": "x"}),)).moves
 
 
 def test_a_service_that_has_not_opted_in_does_not_move_for_work_of_its_own_priority() -> None:
@@ -131,7 +132,7 @@ def test_a_bare_pod_is_evicted_for_more_important_work_but_never_moved() -> None
     pods = [pod("bare", "2Gi", "a", owner=None), pod("high", "3Gi", priority=1)]
     nodes = [make_node("a", "4", "4Gi"), make_node("b", "4", "2560Mi")]
     found = optimised(nodes, pods)
-    assert [(shift.pod, shift.target) for shift in found.shifts] == [("default/bare", None)]
+    assert [(shift.pod, shift.target) for shift in found.moves] == [("default/bare", None)]
 
 
 @pytest.mark.parametrize(("owner", "method"), [("ReplicaSet", "checkpoint"), ("StatefulSet", "evict")])
@@ -141,7 +142,7 @@ def test_a_pod_is_moved_by_its_group_s_method_unless_it_must_keep_its_name(owner
     owned = Owner(owner, "shop", "shop-uid", 2)
     pods = [pod("shop-0", "2Gi", "a", owner=owned), pod("shop-1", "2Gi", "b", owner=owned), pod("three", "3Gi")]
     found = optimise(make_snapshot(nodes, pods), make_policy([group]), NOW, Budget(5.0), lambda: 0.0)
-    assert [(shift.target is not None, shift.method) for shift in found.shifts] == [(True, method)]
+    assert [(shift.target is not None, shift.method) for shift in found.moves] == [(True, method)]
 
 
 def test_nothing_moves_to_a_tainted_or_closed_node() -> None:

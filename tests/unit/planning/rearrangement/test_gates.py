@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from htas.model.moves import MigrationMethod
 from htas.model.nodes import GROUP_LABEL
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
-from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup
+from htas.model.policy import CleaningRules, Limits, NodeGroup
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import OutcomeReason
 from htas.planning.disrupt.rearrangement.carrying import carried_on
@@ -31,7 +32,7 @@ def in_a_circle(
     """x goes from a to b, y from b to a, and neither has room beside the other; `work` of a priority is to have what is
     left; None: all of it is a suggestion."""
     x, y = of(services[0], "x", "a"), of(services[1], "y", "b")
-    slots = [Slot(x, "b", "a", method.value, is_aim=work is None), Slot(y, "a", "b", method.value)]
+    slots = [Slot(x, "b", "a", method, is_aim=work is None), Slot(y, "a", "b", method)]
     pods = [x, y]
     if work is not None:
         waiting = of("work", "work", None, "1", work)

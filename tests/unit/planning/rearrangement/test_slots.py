@@ -6,19 +6,20 @@ from typing import Any
 
 import msgspec
 
+from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod
 from htas.model.policy import Limits
 from htas.model.rearrangement import OpenRearrangement, Slot
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended, Move
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended
 from htas.planning.cluster.holds.slots import PATIENCE_S, progress
 from htas.planning.planner import plan
-from tests.builders import NOW, make_node, make_pod, make_policy, running
+from tests.builders import NOW, make_move, make_node, make_pod, make_policy, running
 
 NODES = (make_node("a"), make_node("b"))
 MOVED = running(make_pod("web-1", "2", uid="u1"), "a")
 GOING = msgspec.structs.replace(MOVED, deleted_at=NOW)
 AGAIN = make_pod("web-2", "2", uid="u2")
-SLOT = Slot(MOVED, "b", "a", "evict")
+SLOT = Slot(MOVED, "b", "a", MigrationMethod.EVICT)
 
 
 def opened(*slots: Slot, **fields: Any) -> OpenRearrangement:
@@ -46,14 +47,14 @@ def test_another_pod_of_the_same_owner_and_shape_fills_it() -> None:
 def test_a_twin_fills_it_when_its_source_is_gone_whatever_its_name_and_owner() -> None:
     bare = msgspec.structs.replace(MOVED, owner=None)
     twin = running(make_pod("web-1-twin", "2", uid="u5", owner=None, twin_of="u1"), "b")
-    under_way = after(opened(Slot(bare, "b", "a", "checkpoint")), bare, twin)
+    under_way = after(opened(Slot(bare, "b", "a", MigrationMethod.CHECKPOINT)), bare, twin)
     assert [slot.twin for slot in under_way.slots] == ["u5"]
     done = after(under_way, msgspec.structs.replace(twin, twin_of=""))
     assert (done.is_complete, done.moved) == (True, 1)
 
 
 def test_one_pod_fills_one_slot_only() -> None:
-    other = Slot(running(make_pod("web-9", "2", uid="u9"), "a"), "b", "a", "evict")
+    other = Slot(running(make_pod("web-9", "2", uid="u9"), "a"), "b", "a", MigrationMethod.EVICT)
     once = after(opened(SLOT, other), running(AGAIN, "b"))
     twice = after(once, running(AGAIN, "b"))
     assert (len(once.slots), twice.slots, twice.moved) == (1, once.slots, 1)
@@ -117,10 +118,10 @@ def test_room_of_a_slot_is_nobody_elses() -> None:
 
 
 def test_room_of_a_slot_to_which_its_pod_is_moving_is_kept_once() -> None:
-    moving = Slot(MOVED, "b", "a", "checkpoint")
+    moving = Slot(MOVED, "b", "a", MigrationMethod.CHECKPOINT)
     small = make_pod("small", "2", uid="small")
     there = running(make_pod("there", "2", uid="there", owner=None), "a")
-    move = Move(MOVED.key, "a", "b", "checkpoint")
+    move = make_move(MOVED.key, "a", "b", MigrationMethod.CHECKPOINT)
     assert planned(opened(moving), MOVED, there, small, moves=(move,)) == {"default/small": "b"}
 
 

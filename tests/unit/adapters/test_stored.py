@@ -1,0 +1,73 @@
+"""Bodies of an earlier form are understood as what they said."""
+
+import msgspec
+import pytest
+
+from htas.adapters.stored import decoded
+from htas.model.moves import MigrationMethod, MoveReason
+from htas.model.outcomes import Action
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.record import CycleRecord
+from htas.model.snapshot import Drain
+from tests import earlier
+
+
+def test_a_drain_of_old_empties_its_node_by_the_same_moves() -> None:
+    moves = decoded(earlier.body(3, "drain"), Drain).moves
+    assert [(move.pod, move.target, move.method) for move in moves] == [
+        ("default/web-1", "big-1", MigrationMethod.EVICT),
+        ("default/web-2", "big-1", MigrationMethod.CHECKPOINT),
+    ]
+    assert {(move.uid, move.reason) for move in moves} == {("", MoveReason.NODE_DRAINED)}
+
+
+def test_a_rearrangement_of_old_has_its_slots_and_victims() -> None:
+    opened = decoded(earlier.body(3, "rearrangement"), OpenRearrangement)
+    assert [(slot.pod.key, slot.node, slot.source, slot.method.value) for slot in opened.slots] == [
+        ("default/urgent", "big-1", None, "evict"),
+        ("default/web-1", "big-2", "small-1", "evict"),
+        ("default/web-2", "big-2", "small-1", "checkpoint"),
+    ]
+    assert [(pod.key, pod.node) for pod in opened.victims] == [("default/batch", "big-1")]
+    assert (opened.slots[1].left_at, opened.slots[2].twin, opened.evicted) == (1_000_003.0, "twin-uid", 3)
+
+
+def test_a_suggestion_of_old_is_still_made_for_the_edge() -> None:
+    opened = decoded(earlier.body(3, "suggestion"), OpenRearrangement)
+    assert [(slot.method.value, slot.is_aim) for slot in opened.slots] == [("replace", True), ("evict", False)]
+    assert (opened.is_suggestion, opened.starting) == (True, ("web-7",))
+
+
+def test_a_cycle_of_old_tells_every_move_and_outcome() -> None:
+    record = decoded(earlier.body(3, "cycle"), CycleRecord)
+    plan = record.plan
+    assert [(move.pod, move.source, move.beneficiary) for move in plan.preempt] == [
+        ("default/web-1", "small-1", "default/urgent")
+    ]
+    assert [move.target for move in plan.migrate] == ["big-1", "big-1"]
+    assert [move.reason for move in (*plan.carry.steps, *plan.carry.suggest)] == [
+        MoveReason.DETOUR,
+        MoveReason.BREAKS_CYCLE,
+        MoveReason.NEARER_TO_USERS,
+    ]
+    assert [move.reason for move in record.snapshot.moves] == [MoveReason.UNDER_WAY]
+    assert record.snapshot.failed_moves[0].of_drain
+    assert [outcome.action for outcome in record.outcomes][:4] == [
+        Action.DRAIN,
+        Action.MIGRATE,
+        Action.EVICT,
+        Action.PREEMPT,
+    ]
+
+
+@pytest.mark.parametrize("name", ["drain", "rearrangement", "suggestion", "cycle"])
+def test_what_was_understood_is_written_in_todays_form(name: str) -> None:
+    kinds = {"drain": Drain, "cycle": CycleRecord}
+    kind = kinds.get(name, OpenRearrangement)
+    read = decoded(earlier.body(3, name), kind)
+    assert msgspec.json.decode(msgspec.json.encode(read), type=kind) == read
+
+
+def test_what_no_version_wrote_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decoded(b'{"node": "a"}', Drain)
