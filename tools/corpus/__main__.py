@@ -17,8 +17,7 @@ from pathlib import Path
 
 from htas.planning.planner import plan
 from tools.corpus import stories
-from tools.corpus.decisions import Corpus, Decision, write
-from tools.corpus.documents import Document
+from tools.corpus.decisions import Corpus, merge, write
 from tools.corpus.recording import Recorder
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +38,10 @@ def _parser() -> argparse.ArgumentParser:
     record = commands.add_parser("record", help="play, and write down what is decided and done")
     record.add_argument("folder", type=Path)
     record.add_argument("--workers", type=int, default=2)
+    record.add_argument("--tests", nargs="+", default=TESTS, help="the tests to play")
+    record.add_argument(
+        "--no-days", action="store_true", help="without the demo's, the paper's, the trace's, the edge's"
+    )
     record.add_argument("--trace", type=Path, help="a pod list of the openb trace, of which the end is played as well")
     record.set_defaults(run=_record)
     compare = commands.add_parser("compare", help="plan all that is on record anew")
@@ -58,29 +61,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _record(chosen: argparse.Namespace) -> int:
-    from tools.corpus.days import play  # the experiments, which no comparison needs
-
     with tempfile.TemporaryDirectory() as name:
         parts = Path(name)
-        _play_tests(TESTS, parts, chosen.workers)
-        recorder = Recorder()
-        play(recorder, chosen.trace)
-        write(parts / "days", recorder.decisions, recorder.policies)
-        decisions: dict[str, Decision] = {}
-        policies: dict[str, Document] = {}
-        for part in sorted(parts.iterdir()):
-            corpus = Corpus(part)
-            for decision in corpus:
-                decisions.setdefault(decision.digest, decision)
-                policies[decision.policy] = corpus.policy_document(decision)
-        in_order = sorted(decisions.values(), key=lambda each: (each.source, each.now))
-        write(chosen.folder, in_order, policies)
+        _play_tests(chosen.tests, parts, chosen.workers)
+        if not chosen.no_days:
+            from tools.corpus.days import play  # the experiments, which no comparison needs
+
+            recorder = Recorder()
+            play(recorder, chosen.trace)
+            write(parts / "days", recorder.decisions, recorder.policies)
+        decisions = merge(sorted(parts.iterdir()), chosen.folder)
         _keep_stories(parts, chosen.folder)
         for passed_over in parts.glob("*/passed-over.json"):
             print("passed over:", passed_over.read_text())
-    seconds = sum(each.seconds for each in in_order)
+    seconds = sum(each.seconds for each in decisions)
     size = sum(file.stat().st_size for file in chosen.folder.iterdir())
-    print(f"{len(in_order)} decisions in {seconds:.0f} s of planning; {size / 1e6:.1f} MB")
+    print(f"{len(decisions)} decisions in {seconds:.0f} s of planning; {size / 1e6:.1f} MB")
     return 0
 
 

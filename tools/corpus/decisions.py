@@ -101,3 +101,17 @@ def write(folder: Path, decisions: Iterable[Decision], policies: dict[str, Docum
     with lzma.open(folder / POLICIES, "wb") as lines:
         for key in sorted(used):
             lines.write(msgspec.json.encode(WrittenPolicy(key, policies[key])) + b"\n")
+
+
+def merge(parts: Iterable[Path], folder: Path) -> list[Decision]:
+    """What several folders have, in one: each question once. Returns the decisions."""
+    decisions: dict[str, Decision] = {}
+    policies: dict[str, Document] = {}
+    for part in parts:
+        corpus = Corpus(part)
+        for decision in corpus:
+            decisions.setdefault(decision.digest, decision)
+            policies[decision.policy] = corpus.policy_document(decision)
+    in_order = sorted(decisions.values(), key=lambda each: (each.source, each.now))
+    write(folder, in_order, policies)
+    return in_order
