@@ -70,7 +70,7 @@ def _record(chosen: argparse.Namespace) -> int:
             recorder = Recorder()
             play(recorder, chosen.trace)
             write(parts / "days", recorder.decisions, recorder.policies)
-        decisions = merge(sorted(parts.iterdir()), chosen.folder)
+        decisions = merge(sorted(parts.iterdir()), chosen.folder, plan)
         _keep_stories(parts, chosen.folder)
         for passed_over in parts.glob("*/passed-over.json"):
             print("passed over:", passed_over.read_text())

@@ -103,15 +103,19 @@ def write(folder: Path, decisions: Iterable[Decision], policies: dict[str, Docum
             lines.write(msgspec.json.encode(WrittenPolicy(key, policies[key])) + b"\n")
 
 
-def merge(parts: Iterable[Path], folder: Path) -> list[Decision]:
-    """What several folders have, in one: each question once. Returns the decisions."""
+def merge(parts: Iterable[Path], folder: Path, planner: Planner) -> list[Decision]:
+    """What several folders have, in one: each question once. Returns the decisions.
+
+    What comes out otherwise when it is planned again is left out: a test had changed a constant of the planner's.
+    """
     decisions: dict[str, Decision] = {}
     policies: dict[str, Document] = {}
     for part in parts:
         corpus = Corpus(part)
         for decision in corpus:
-            decisions.setdefault(decision.digest, decision)
-            policies[decision.policy] = corpus.policy_document(decision)
+            if decision.digest not in decisions and not corpus.differing(decision, planner):
+                decisions[decision.digest] = decision
+                policies[decision.policy] = corpus.policy_document(decision)
     in_order = sorted(decisions.values(), key=lambda each: (each.source, each.now))
     write(folder, in_order, policies)
     return in_order
