@@ -21,7 +21,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Cycles, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
-from htas.planning.scaling.offers import Offer
+from htas.planning.provision.offers import Offer
 
 
 def settings(catalogue: Catalogue) -> Policy:
