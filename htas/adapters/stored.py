@@ -1,8 +1,9 @@
 """Bodies as stores and queues hold them: read in today's form, or in that of an earlier htas.
 
 Moves had seven types once, of which one told who is preempted, one what leaves a node that is drained, and so on; a
-victim of a rearrangement was a pod with the node that it stands on anyway. Journals are migrated when a store is
-opened; recorded cycles and what waits to be shipped stay as they were written, and are understood as they are read.
+victim of a rearrangement was a pod with the node that it stands on anyway. The journal, recorded cycles and what waits
+to be shipped are understood as they are read, and an entry of the journal is written anew in today's form as soon as it
+goes a step further: nothing has to be migrated, and no file is rewritten of which most will never be read again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import CycleRecord
-from htas.model.snapshot import Drain
+from htas.model.snapshot import ClusterSnapshot, Drain
 
 _T = TypeVar("_T")
 Json = dict[str, Any]
@@ -26,9 +27,15 @@ def decoded(body: bytes | str, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:
-        if (upgrade := _UPGRADES.get(kind)) is None:
+        if kind not in _UPGRADES:
             raise
-        return msgspec.convert(upgrade(msgspec.json.decode(body, type=Json)), kind)
+        return msgspec.convert(upgraded(msgspec.json.decode(body, type=Json), kind), kind)
+
+
+def upgraded(old: Json, kind: type[Any]) -> Json:
+    """A decoded body in today's form; as it is, where that kind has had no other."""
+    upgrade = _UPGRADES.get(kind)
+    return upgrade(old) if upgrade is not None else old
 
 
 def _drain(old: Json) -> Json:
@@ -40,19 +47,13 @@ def _rearrangement(old: Json) -> Json:
 
 
 def _cycle(old: Json) -> Json:
-    snapshot, plan = old["snapshot"], old["plan"]
+    plan = old["plan"]
     carry = plan.get("carry", {})
     steps = [_move(step, _step_reason(step)) for step in carry.get("steps", ())]
     suggest = [_move(move, _suggested_reason(move)) for move in carry.get("suggest", ())]
-    rearrangement = snapshot.get("rearrangement")
     return {
         **old,
-        "snapshot": {
-            **snapshot,
-            "drains": [_drain(drain) for drain in snapshot.get("drains", ())],
-            "moves": [_move(move, MoveReason.UNDER_WAY) for move in snapshot.get("moves", ())],
-            "rearrangement": _rearrangement(rearrangement) if rearrangement else None,
-        },
+        "snapshot": _snapshot(old["snapshot"]),
         "plan": {
             **plan,
             "preempt": [_preemption(item) for item in plan.get("preempt", ())],
@@ -62,8 +63,18 @@ def _cycle(old: Json) -> Json:
     }
 
 
+def _snapshot(old: Json) -> Json:
+    rearrangement = old.get("rearrangement")
+    return {
+        **old,
+        "drains": [_drain(drain) for drain in old.get("drains", ())],
+        "moves": [_move(move, MoveReason.UNDER_WAY) for move in old.get("moves", ())],
+        "rearrangement": _rearrangement(rearrangement) if rearrangement else None,
+    }
+
+
 def _move(old: Json, reason: MoveReason) -> Json:
-    return {"uid": "", "reason": reason, **old}
+    return {"uid": "", "reason": reason, **{key: value for key, value in old.items() if key not in _DROPPED}}
 
 
 def _step_reason(old: Json) -> MoveReason:
@@ -86,5 +97,8 @@ def _preemption(old: Json) -> Json:
 _UPGRADES: dict[type[Any], Callable[[Json], Json]] = {
     Drain: _drain,
     OpenRearrangement: _rearrangement,
+    ClusterSnapshot: _snapshot,
     CycleRecord: _cycle,
 }
+_DROPPED = frozenset({"started_at", "is_detour", "breaks_cycle", "is_aim"})
+"""Of a move: what its reason says now, and what nobody read."""

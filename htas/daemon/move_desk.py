@@ -77,7 +77,7 @@ def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
     if move is None:
         return {**told, "isOver": False}
     told |= {
-        "method": move.method,
+        "method": move.method.value,
         "state": move.state.value,
         "isOver": move.is_over,
         "from": move.source,

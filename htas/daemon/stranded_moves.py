@@ -45,7 +45,7 @@ def tell_stranded(objects: Objects, carried: Collection[MigrationMethod]) -> Non
             "a move is carried on by nobody",
             move=record.id,
             pod=record.pod,
-            method=record.method,
+            method=record.method.value,
             state=record.state.value,
             do=f"configure migration for {record.method} again and start anew, until the label htas.io/moving is gone",
         )

@@ -49,14 +49,15 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "optimize": list(plan.optimize),
         "rearrange": {
             "leave": [
-                {"pod": step.pod, "from": step.source, "to": step.target, "method": step.method}
+                {"pod": step.pod, "from": step.source, "to": step.target, "method": step.method.value}
                 for step in plan.carry.steps
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
             **({"suggest": leave_document(plan.carry.suggest)} if plan.carry.suggest else {}),
         },
         "migrate": [
-            {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method} for item in plan.migrate
+            {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}
+            for item in plan.migrate
         ],
         "remove": [
             {

@@ -29,7 +29,7 @@ def tiers_document(tiers: Iterable[PriorityTier]) -> list[dict[str, Any]]:
 
 def leave_document(moves: Iterable[Move]) -> list[dict[str, Any]]:
     """Pods that leave their nodes; `to` null: for nowhere."""
-    return [{"pod": move.pod, "from": move.source, "to": move.target, "method": move.method} for move in moves]
+    return [{"pod": move.pod, "from": move.source, "to": move.target, "method": move.method.value} for move in moves]
 
 
 def place_document(seats: Iterable[Seat]) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from htas.adapters.stored import upgraded
+from htas.model.moves import Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 
@@ -34,12 +36,16 @@ def document_of(plan: Plan) -> Document:
             "at": plan.taken_at,
             "nanos": [plan.cost.before_nanos, plan.cost.after_nanos, plan.cost.bound_nanos, plan.cost.beside_nanos],
             "launch": {item.claim: item.why for item in plan.launch},
-            "steps": [[step.uid, step.is_detour, step.breaks_cycle] for step in plan.carry.steps],
+            "steps": [_step(step) for step in plan.carry.steps],
             "carry": plan.carry.message,
             "remove": {item.node: [item.claim, item.message] for item in plan.remove},
             "memory": plain(plan.memory),
         },
     }
+
+
+def _step(step: Move) -> list[object]:
+    return [step.uid, step.reason is MoveReason.DETOUR, step.reason is MoveReason.BREAKS_CYCLE]
 
 
 def plain(value: object) -> Any:
@@ -51,6 +57,7 @@ def read(document: Document, kind: type[Read]) -> Read:
     """The structure that a recorded document tells of; raises LostError where a field of it is read no more."""
     for path, name in RENAMED.items():
         _rename(document, path.split("."), name)
+    document = upgraded(document, kind)
     made = msgspec.convert(document, kind)
     lost = next(_lost(document, msgspec.to_builtins(made), kind.__name__), None)
     if lost is not None:
@@ -76,7 +83,7 @@ def _lost(recorded: Any, now: Any, where: str) -> Iterator[str]:
         for key, value in recorded.items():
             if key in now:
                 yield from _lost(value, now[key], f"{where}.{key}")
-            elif value is not None:
+            elif value not in (None, [], "", "evict"):  # defaults, which are not written
                 yield f"{where}.{key}"
     elif isinstance(recorded, list) and isinstance(now, list | tuple):
         for index, value in enumerate(recorded):

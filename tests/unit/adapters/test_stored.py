@@ -1,9 +1,16 @@
 """Bodies of an earlier form are understood as what they said."""
 
+import shutil
+import zlib
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from htas.adapters.cassandra import rows
+from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.stored import decoded
+from htas.adapters.write_behind.entries import Entry, Kind
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.outcomes import Action
 from htas.model.rearrangement import OpenRearrangement
@@ -66,6 +73,31 @@ def test_what_was_understood_is_written_in_todays_form(name: str) -> None:
     kind = kinds.get(name, OpenRearrangement)
     read = decoded(earlier.body(3, name), kind)
     assert msgspec.json.decode(msgspec.json.encode(read), type=kind) == read
+
+
+def test_a_file_of_old_is_gone_on_from(tmp_path: Path) -> None:
+    shutil.copy(earlier.file_of(3), tmp_path / "store.sqlite")
+    store = SqliteStore(str(tmp_path / "store.sqlite"))
+    [drain], opened, [record] = store.drains(), store.rearrangement(), store.cycles()
+    assert (len(drain.moves), opened is not None and len(opened.slots), record.plan.preempt[0].beneficiary) == (
+        2,
+        3,
+        "default/urgent",
+    )
+    assert opened is not None
+    written = store.put_rearrangement(msgspec.structs.replace(opened, moved=3)), store.put_drain(drain)
+    assert (store.rearrangement(), *store.drains()) == written
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("drain", Drain), ("rearrangement", OpenRearrangement), ("cycle", CycleRecord)]
+)
+def test_rows_of_a_keyspace_and_entries_that_wait_for_it_are_understood(name: str, kind: type[msgspec.Struct]) -> None:
+    body = earlier.body(3, name)
+    held = zlib.compress(body) if kind is CycleRecord else body
+    entry = Entry(1, Kind.CYCLE if kind is CycleRecord else Kind.DRAIN, "", held)
+    assert rows.decoded(body.decode(), kind) == entry.holds(kind) == decoded(body, kind)
 
 
 def test_what_no_version_wrote_is_refused() -> None:

@@ -50,7 +50,7 @@ BACK = msgspec.structs.replace(
 FRESH = msgspec.structs.replace(
     DONE,
     id="m3",
-    method="replace",
+    method=MigrationMethod.REPLACE,
     reached={state: at for state, at in DONE.reached.items() if state not in ("Checkpointed", "Transferred")},
     dumped_at=None,
     archive_bytes=0,
