@@ -62,13 +62,11 @@ def fall_back(
     """
     if not _is_suggestion(snapshot):
         return _fall_back(opening, snapshot, policy, unplaced)
-    nominees = list(opening.sim.nominees)
     with opening.sim.fork() as branch:
         result = _fall_back(opening, snapshot, policy, unplaced)
         if not result.acts:
             branch.commit()
             return result
-    opening.sim.nominees = nominees
     helped = {*result.nominated, *result.optimize}
     told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
     return FallingBack(told, is_suggestion_in_the_way=True)

@@ -38,14 +38,11 @@ class Nominations:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():
             held = [nominee for nominee in found if self._takes_its_room(nominee)]
-        self._held = held
-        self._unsettled = held
+        self._held = self._unsettled = held
         self.lapsed = tuple(nominee.pod for nominee in found if nominee not in held)
-        self.begin()
 
     def begin(self) -> None:
-        """Settle anew from the beginning, as after a fork that was dropped: a fork restores no room that was kept."""
-        self._sim.nominees.clear()
+        """From the first priority on; again where all is placed anew."""
         self._unsettled = self._held
 
     def settle(self, priority: float = -math.inf) -> None:

@@ -51,9 +51,8 @@ class _Turns:
         self._placer = situation.placer
         self._near = PlacingNear(situation)
         self._nominations = Nominations(opening, policy, situation.preempted_for)
-        self._waiting = (*opening.waiting, *self._nominations.lapsed)
-        self._overdue = policy.overdue(situation.now)
-        self._classes = bundle(self._waiting, opening.book, self._overdue)
+        waiting = (*opening.waiting, *self._nominations.lapsed)
+        self._classes = bundle(waiting, opening.book, policy.overdue(situation.now))
 
     def placed(self, meant_for: Mapping[str, str]) -> list[Demand]:
         """Those that have a machine of their own (`meant_for`: pod to claim) go first, the others where they fit best.
@@ -62,9 +61,7 @@ class _Turns:
         """
         opening, near, nominations = self._opening, self._near, self._nominations
         nominations.begin()
-        if near.is_needed:  # it takes pods from their classes
-            near.begin()
-            self._classes = bundle(self._waiting, opening.book, self._overdue)
+        near.begin()
         counts = self._placed_as_meant(meant_for) if meant_for else {}
         demands = []
         for priority, group in groupby(self._classes, key=lambda cls: cls.priority):

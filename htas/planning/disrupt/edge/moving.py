@@ -8,8 +8,7 @@ all who are to leave have left, and never for pods of lower priority.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -167,23 +166,11 @@ class _Trial:
             if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
                 self.unfit.add(pod.uid)
 
-    @contextmanager
-    def _closed_to_moves(self) -> Iterator[None]:
-        sim = self.situation.opening.sim
-        rows = [sim.table.row_of[name] for name in self.closed if name in sim.table.row_of]
-        rows = [row for row in rows if sim.table.is_open[row]]
-        for row in rows:
-            sim.close(row)
-        try:
-            yield
-        finally:
-            for row in rows:
-                sim.open(row)
-
     def _find_room(self, decision: Decision) -> None:
         """By every rule of feasibility, once all who leave have left."""
         sim = self.situation.opening.sim
-        with self._closed_to_moves(), sim.fork():
+        with sim.fork():
+            sim.close(*(sim.table.row_of[name] for name in self.closed if name in sim.table.row_of))
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
                 sim.unplace(self._class(pod), self._row_of(pod))

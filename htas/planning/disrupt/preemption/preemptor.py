@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 from zlib import crc32
@@ -186,7 +185,8 @@ class Preemptor:
     def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
-        with sim.fork(), self._without_lesser_nominees(cls, row) as lesser:
+        with sim.fork():
+            lesser = self._take_off_nominees(row, cls.priority)
             self._just_placed.take_off(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
@@ -212,23 +212,11 @@ class Preemptor:
                     victims.append(resident)
         return victims
 
-    @contextmanager
-    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[list[Nominee]]:
-        """Pods nominated to a row give way to a higher priority. To be used in a fork; gives who they are."""
-        nominees = self._sim.nominees
-        try:
-            yield self._take_off_nominees(row, cls.priority)
-        finally:
-            self._sim.nominees = nominees
-
     def _take_off_nominees(self, row: int, priority: int) -> list[Nominee]:
         """Promise a row no more to pods below a priority; returns them."""
         sim = self._sim
         lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
-        for nominee in lesser:
-            sim.unplace(nominee.cls, row)
-        if lesser:
-            sim.nominees = [each for each in sim.nominees if each not in lesser]
+        sim.drop_room(lesser)
         return lesser
 
     # Budgets.
