@@ -16,6 +16,7 @@ from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.whereabouts import node_of
 from htas.planning.disrupt.cleaning.candidates import Candidate, Question, candidate_of, is_quiet, judge, percent
 from htas.planning.disrupt.cleaning.consolidation import (
     FULL_ENOUGH,
@@ -116,7 +117,7 @@ def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
     """Pods by the node they run on, or are being bound to."""
     pods_on: dict[str, list[Pod]] = {}
     for pod in snapshot.cluster.pods:
-        where = pod.node or snapshot.expected_binds.get(pod.key)
+        where = node_of(pod, snapshot)
         if where is not None:
             pods_on.setdefault(where, []).append(pod)
     return pods_on

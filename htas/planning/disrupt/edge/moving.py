@@ -18,9 +18,9 @@ from htas.model.pods import Pod
 from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.order import Transfer, in_a_circle
 from htas.planning.cluster.services import served
 from htas.planning.disrupt.edge.movers import Movers
-from htas.planning.disrupt.edge.ordering import Transfer, in_a_circle
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.eligibility.at_once import AtOnce, at_most_at_once
 from htas.planning.eligibility.budgets import BudgetLedger, ledger_of
@@ -190,7 +190,7 @@ class _Trial:
             if move.pod in self.targets:
                 pod, row = self.view.pods[move.pod], self.targets[move.pod]
                 may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
-                moves.append(Transfer(pod.uid, self._class(pod), self._row_of(pod), row, may_go_first))
+                moves.append(Transfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
         self.unfit |= in_a_circle(self.situation.opening.sim, moves)
 
     def _row_of(self, pod: Pod) -> int:

@@ -16,6 +16,7 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.preemption.choice import by_importance
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disturbing import Disturbing, Leave, Terms
@@ -55,7 +56,7 @@ class Residents:
         self._covered: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, list[Resident]] = {}
         self._ending: dict[int, list[Resident]] = {}
-        moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
+        moving = {move.pod for move in moves_under_way(snapshot)}
         found: list[tuple[int, Resident]] = []
         for row, pods in opening.running.items():
             for pod in pods:
