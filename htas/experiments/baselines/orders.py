@@ -13,6 +13,10 @@ LEAST_REQUESTED = Scored(Scoring(ScoringStrategy.LEAST_ALLOCATED))
 """kube-scheduler's default: the node with the most left, CPU and memory alike; the first of equals."""
 
 
+MOST_REQUESTED = Scored(Scoring(ScoringStrategy.MOST_ALLOCATED))
+"""The node with the least left: NodeResourcesFit with MostAllocated."""
+
+
 @dataclass(frozen=True, slots=True)
 class FirstFit:
     """The first row."""
