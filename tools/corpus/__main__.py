@@ -1,0 +1,146 @@
+"""Decisions on record: does a change of the inside of planning change any?
+
+python -m tools.corpus record DIR       # plays the tests, stories and days; 10 minutes
+python -m tools.corpus compare DIR      # plans all of it anew and prints what differs
+python -m tools.corpus stories DIR      # plays the stories anew and prints which go another way
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from htas.planning.planner import plan
+from tools.corpus import stories
+from tools.corpus.decisions import Corpus, merge, write
+from tools.corpus.recording import Recorder
+
+ROOT = Path(__file__).parents[2]
+STORIES = ("tests/stories", "tests/unit/execution", "tests/unit/daemon")
+TESTS = (*STORIES, "tests/unit/planning", "tests/unit/profiler", "tests/unit/cli", "tests/laws")
+WITHOUT = ("tests/laws/test_fuzz.py", "tests/stories/test_adversary.py", "tests/stories/test_kill.py")
+SLOW_S = 900
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = _parser().parse_args(arguments)
+    return int(chosen.run(chosen))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    record = commands.add_parser("record", help="play, and write down what is decided and done")
+    record.add_argument("folder", type=Path)
+    record.add_argument("--workers", type=int, default=2)
+    record.add_argument("--tests", nargs="+", default=TESTS, help="the tests to play")
+    record.add_argument(
+        "--no-days", action="store_true", help="without the demo's, the paper's, the trace's, the edge's"
+    )
+    record.add_argument("--trace", type=Path, help="a pod list of the openb trace, of which the end is played as well")
+    record.set_defaults(run=_record)
+    compare = commands.add_parser("compare", help="plan all that is on record anew")
+    compare.add_argument("folder", type=Path)
+    compare.add_argument("--most", type=int, default=20, help="so many that differ are shown")
+    compare.add_argument("--lines", type=int, default=5, help="so many differences of each")
+    compare.add_argument("--every", type=int, default=1, help="7: of seven decisions one, for a first look")
+    compare.add_argument("--only", default="", help="decisions whose source has this in its name")
+    compare.add_argument("--workers", type=int, default=1)
+    compare.set_defaults(run=_compare)
+    played = commands.add_parser("stories", help="play the stories anew, and tell which go another way")
+    played.add_argument("folder", type=Path)
+    played.add_argument("--most", type=int, default=20, help="so many that differ are shown")
+    played.add_argument("--workers", type=int, default=1)
+    played.set_defaults(run=_stories)
+    return parser
+
+
+def _record(chosen: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory() as name:
+        parts = Path(name)
+        _play_tests(chosen.tests, parts, chosen.workers)
+        if not chosen.no_days:
+            from tools.corpus.days import play  # the experiments, which no comparison needs
+
+            recorder = Recorder()
+            play(recorder, chosen.trace)
+            write(parts / "days", recorder.decisions, recorder.policies)
+        decisions = merge(sorted(parts.iterdir()), chosen.folder, plan)
+        _keep_stories(parts, chosen.folder)
+        for passed_over in parts.glob("*/passed-over.json"):
+            print("passed over:", passed_over.read_text())
+    seconds = sum(each.seconds for each in decisions)
+    size = sum(file.stat().st_size for file in chosen.folder.iterdir())
+    print(f"{len(decisions)} decisions in {seconds:.0f} s of planning; {size / 1e6:.1f} MB")
+    return 0
+
+
+def _play_tests(tests: Sequence[str], parts: Path, workers: int) -> None:
+    """Run tests with the plugin; raises SystemExit where one fails."""
+    command = [sys.executable, "-m", "pytest", "-p", "tools.corpus.plugin", "--corpus", str(parts), "-q"]
+    command += ["-n", str(workers) if workers > 1 else "0", f"--timeout={SLOW_S}"]
+    done = subprocess.run([*command, *(f"--ignore={each}" for each in WITHOUT), *tests], cwd=ROOT, check=False)
+    if done.returncode:
+        raise SystemExit("tests fail; nothing was recorded")
+
+
+def _keep_stories(parts: Path, folder: Path) -> None:
+    """What the parts tell, in one file."""
+    told = {story: lines for part in parts.glob(f"*/{stories.STORIES}") for story, lines in stories.read(part).items()}
+    in_stories = {story: lines for story, lines in told.items() if story.startswith(STORIES)}
+    stories.write(folder / stories.STORIES, in_stories)
+
+
+def _compare(chosen: argparse.Namespace) -> int:
+    step = chosen.every * chosen.workers
+    shares = [(chosen.folder, step, number * chosen.every, chosen.only) for number in range(chosen.workers)]
+    with ProcessPoolExecutor(chosen.workers) as pool:
+        parts = list(pool.map(_compared, shares) if chosen.workers > 1 else map(_compared, shares))
+    count = sum(part[0] for part in parts)
+    differing = [each for part in parts for each in part[1]]
+    for source, at, found in differing[: chosen.most]:
+        print(f"{source} at {at:.3f}: {len(found)} differences")
+        for line in found[: chosen.lines]:
+            print(f"    {line}")
+    print(f"{len(differing)} of {count} decisions differ")
+    return 1 if differing or not count else 0
+
+
+Share = tuple[Path, int, int, str]
+"""A folder, of how many decisions in turn one is taken, the first one taken, and what its source has in its name."""
+
+
+def _compared(share: Share) -> tuple[int, list[tuple[str, float, list[str]]]]:
+    """How many were planned anew, and those that differ."""
+    folder, step, first, only = share
+    corpus, count, differing = Corpus(folder), 0, []
+    for index, decision in enumerate(corpus):
+        if index % step != first or only not in decision.source:
+            continue
+        count += 1
+        found = corpus.differing(decision, plan)
+        if found:
+            differing.append((decision.source, decision.now, found))
+    return count, differing
+
+
+def _stories(chosen: argparse.Namespace) -> int:
+    recorded = stories.read(chosen.folder / stories.STORIES)
+    with tempfile.TemporaryDirectory() as name:
+        _play_tests(STORIES, Path(name), chosen.workers)
+        _keep_stories(Path(name), Path(name))
+        now = stories.read(Path(name) / stories.STORIES)
+    differing = list(stories.differing(recorded, now))
+    for story, how in differing[: chosen.most]:
+        print(f"{story}\n    {how}")
+    print(f"{len(differing)} of {len(recorded)} stories go another way")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Plans, snapshots and policies as plain data, in a form that outlives a renamed field.
+
+A plan is compared by the documented JSON of it and, beside that, what only the executor reads: who renames a field of
+the plan changes its name here as well, and what is on record stays. Snapshots and policies are written as they are: a
+field of theirs that is renamed is told in RENAMED, with the old name's path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from htas.model.plan import Plan
+from htas.model.plan_document import plan_document
+
+RENAMED: Mapping[str, str] = {}
+"""Path of a field as it was recorded to its name now, such as "cluster.pods.*.owner": "controller" (`*`: each item)."""
+
+Read = TypeVar("Read")
+Document = dict[str, Any]
+
+
+class LostError(Exception):
+    """A recorded field that the code of today does not read."""
+
+
+def document_of(plan: Plan) -> Document:
+    """All that a plan says: the public document, and beside it what that leaves out."""
+    return {
+        **plan_document(plan),
+        "beside": {
+            "at": plan.taken_at,
+            "nanos": [plan.cost.before_nanos, plan.cost.after_nanos, plan.cost.bound_nanos, plan.cost.beside_nanos],
+            "launch": {item.claim: item.why for item in plan.launch},
+            "steps": [[step.uid, step.is_detour, step.breaks_cycle] for step in plan.carry.steps],
+            "carry": plan.carry.message,
+            "remove": {item.node: [item.claim, item.message] for item in plan.remove},
+            "memory": plain(plan.memory),
+        },
+    }
+
+
+def plain(value: object) -> Any:
+    """As JSON has it: a set in order, a tuple as a list."""
+    return msgspec.json.decode(msgspec.json.encode(value, order="deterministic"))
+
+
+def read(document: Document, kind: type[Read]) -> Read:
+    """The structure that a recorded document tells of; raises LostError where a field of it is read no more."""
+    for path, name in RENAMED.items():
+        _rename(document, path.split("."), name)
+    made = msgspec.convert(document, kind)
+    lost = next(_lost(document, msgspec.to_builtins(made), kind.__name__), None)
+    if lost is not None:
+        raise LostError(f"{lost}: recorded, but not read any more; tell its new name in tools/corpus/documents.py")
+    return made
+
+
+def _rename(value: Any, path: list[str], name: str) -> None:
+    first, *rest = path
+    if first == "*":
+        for each in value.values() if isinstance(value, dict) else value:
+            _rename(each, rest, name)
+    elif isinstance(value, dict) and first in value:
+        if rest:
+            _rename(value[first], rest, name)
+        else:
+            value[name] = value.pop(first)
+
+
+def _lost(recorded: Any, now: Any, where: str) -> Iterator[str]:
+    """Paths of what is recorded and not there now. What is there now beside it are defaults of new fields."""
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key, value in recorded.items():
+            if key in now:
+                yield from _lost(value, now[key], f"{where}.{key}")
+            elif value is not None:
+                yield f"{where}.{key}"
+    elif isinstance(recorded, list) and isinstance(now, list | tuple):
+        for index, value in enumerate(recorded):
+            yield from _lost(value, now[index], f"{where}[{index}]")
+
+
+def differences(recorded: Any, now: Any, where: str = "") -> Iterator[str]:
+    """Where two documents differ, in words, from the top down."""
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key in dict.fromkeys((*recorded, *now)):
+            at = f"{where}.{key}" if where else str(key)
+            if key not in now:
+                yield f"{at}: recorded {_text(recorded[key])}, now nothing"
+            elif key not in recorded:
+                yield f"{at}: recorded nothing, now {_text(now[key])}"
+            else:
+                yield from differences(recorded[key], now[key], at)
+    elif isinstance(recorded, list) and isinstance(now, list):
+        yield from _differing_items(recorded, now, where)
+    elif recorded != now:
+        yield f"{where}: recorded {_text(recorded)}, now {_text(now)}"
+
+
+def _differing_items(recorded: list[Any], now: list[Any], where: str) -> Iterator[str]:
+    if len(recorded) == len(now):
+        for index, (old, new) in enumerate(zip(recorded, now, strict=True)):
+            yield from differences(old, new, f"{where}[{index}]")
+        return
+    for item in recorded:
+        if item not in now:
+            yield f"{where}: recorded only: {_text(item)}"
+    for item in now:
+        if item not in recorded:
+            yield f"{where}: now only: {_text(item)}"
+
+
+def _text(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 300 else f"{text[:300]}…"

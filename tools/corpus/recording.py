@@ -1,0 +1,102 @@
+"""What is kept of the decisions that a planner makes: few of each kind from each source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from time import perf_counter
+
+import msgspec
+
+from htas.model.plan import KeptNode, Plan, Removing, UnplacedPod
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.model.stages import ALL_STAGES, Stage
+from tools.corpus.decisions import Decision, Planner, digest
+from tools.corpus.documents import Document, LostError, document_of, plain, read
+
+MOST_OF_A_KIND = 3
+MOST_OF_A_SOURCE = 60
+MOST_BYTES = 1_000_000
+MOST_SECONDS = 3.0
+
+
+class Recorder:
+    """Wraps planners. `source` names what is played now."""
+
+    def __init__(self) -> None:
+        self.source = ""
+        self.decisions: list[Decision] = []
+        self.policies: dict[str, Document] = {}
+        self.passed_over: Counter[str] = Counter()
+        self._of_a_kind: Counter[tuple[object, ...]] = Counter()
+        self._of_source: Counter[str] = Counter()
+
+    def watching(self, planner: Planner) -> Planner:
+        """The same planner, looked at."""
+
+        def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
+            began = perf_counter()
+            made = planner(snapshot, policy, now, stages)
+            self._see(snapshot, policy, now, stages, made, perf_counter() - began)
+            return made
+
+        return plan
+
+    def _see(
+        self,
+        snapshot: ClusterSnapshot,
+        policy: Policy,
+        now: float,
+        stages: frozenset[Stage],
+        made: Plan,
+        seconds: float,
+    ) -> None:
+        kind = self.source, *_kind(snapshot, made, stages)
+        if self._of_a_kind[kind] >= MOST_OF_A_KIND or self._of_source[self.source] >= MOST_OF_A_SOURCE:
+            return
+        if seconds > MOST_SECONDS:
+            self.passed_over["took long"] += 1
+            return
+        written = msgspec.json.encode(snapshot)
+        if len(written) > MOST_BYTES:
+            self.passed_over["large"] += 1
+            return
+        document, policy_document = msgspec.json.decode(written), plain(policy)
+        try:
+            is_whole = read(document, ClusterSnapshot) == snapshot and read(policy_document, Policy) == policy
+        except (LostError, msgspec.ValidationError):
+            is_whole = False
+        if not is_whole:  # such as an infinite number, which JSON does not have
+            self.passed_over["not the same once written"] += 1
+            return
+        key = digest(policy_document)
+        self.policies[key] = policy_document
+        self._of_a_kind[kind] += 1
+        self._of_source[self.source] += 1
+        plan = plain(document_of(made))
+        named = tuple(sorted(stage.value for stage in stages))
+        self.decisions.append(Decision(self.source, key, now, named, document, plan, round(seconds, 4)))
+
+
+def _reasons(items: Iterable[UnplacedPod | KeptNode | Removing]) -> frozenset[str]:
+    return frozenset(item.reason.value for item in items)
+
+
+def _kind(snapshot: ClusterSnapshot, made: Plan, stages: frozenset[Stage]) -> tuple[object, ...]:
+    """Coarsely what was decided and in what state: one of two pods, three or more are of one kind."""
+    parts = (made.bind, made.nominate, made.launch, made.preempt, made.optimize, made.migrate, made.remove)
+    carried = made.carry.steps, made.carry.suggest
+    unplaced, kept, removed = _reasons(made.unplaced), _reasons(made.kept), _reasons(made.remove)
+    state = snapshot.claims, snapshot.drains, snapshot.moves, snapshot.backoffs, snapshot.failed_moves
+    return (
+        *(min(2, len(part)) for part in (*parts, *carried, *state)),
+        made.carry.cancel,
+        unplaced,
+        kept,
+        removed,
+        stages,
+        snapshot.rearrangement is not None,
+        bool(snapshot.cloud_problem),
+        bool(snapshot.store_problem),
+    )
