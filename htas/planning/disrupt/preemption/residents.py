@@ -130,10 +130,8 @@ class Residents:
             return False
         return self.terms(resident).leave is not Leave.NEVER
 
-    def promising(self, cls: PodClass, open_rows: Bools, just_placed: Iterable[tuple[PodClass, int, int]]) -> list[int]:
+    def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
         """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
-
-        `just_placed`: (class, row, count) of waiting work of lower priority that the plan has given room.
 
         In the order of the priority up to which one would have to evict: there are the fewest and least important
         victims, so that a few hundred nodes need a closer look where there are thousands.
@@ -143,8 +141,6 @@ class Residents:
         for nominee in self._sim.nominees:
             if nominee.pod.priority < cls.priority:
                 room[nominee.row] += nominee.cls.requests
-        for other, row, count in just_placed:
-            room[row] += other.requests * count
         enough = open_rows & fits(room.T, cls)
         left, order = open_rows & ~enough, np.flatnonzero(enough).tolist()
         for level in _levels(self._priority[lower]):
