@@ -2,117 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 
 import msgspec
 
-from htas.model.plan import Carrying, Plan
+from htas.model.plan import Carrying, Plan, UnplacedPod
 from htas.model.pods import Pod
-from htas.model.policy import FallbackMode, Policy
+from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.begun import as_begun, carried_over, gone_on
 from htas.planning.cluster.opening import open_simulation
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import Cleaning, clean
 from htas.planning.disrupt.edge.moving import Suggestion, suggest_moves
-from htas.planning.disrupt.fallback import FallingBack, fall_back
+from htas.planning.disrupt.fallback import Fallback, FallingBack
 from htas.planning.disrupt.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
 from htas.planning.hope import is_there_hope
 from htas.planning.namespaces.limiting import within_limits
+from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
-from htas.planning.place.queue import place
+from htas.planning.place.queue import SchedulingQueue
 from htas.planning.place.situation import Situation
-from htas.planning.provision.lengthening import lengthening_of
+from htas.planning.provision.lengthening import Lengthening, lengthening_of
 from htas.planning.provision.scale_up import Buying, buy
 from htas.planning.writing import Placements, written
 
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 """What decides: `plan`, or in an experiment somebody else's way of deciding."""
 
-MOST_TURNS = 3
-"""So often all is placed anew in one plan. What is in the way after that is left to the next plan."""
-
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
 
-    First, work is sorted (who waits, of which kind, for how long: `open_simulation`) and a rearrangement under way is
-    carried on. Then: place what waits on what is there and what is coming (`place`); count what is about to free, and
-    buy for the rest (`buy`); preempt or search where nothing can be bought (`fall_back`); move to the edge what is far
-    from its users (`_suggest`); give back what is not worth its price (`_clean`); and write all of it down with its
-    reasons (`written`). Where lesser work had just been given room that somebody is preempted for, all of that is done
-    anew, with the preemptions as begun (`as_begun`).
+    1. `open_simulation`: who runs where, who waits, and of which kind; a rearrangement under way is carried on.
+    2. `_provide`: place what waits on what is there and what is coming; count what is about to free, and buy for the
+       rest; preempt, or ask for the optimiser, where nothing can be bought.
+    3. `_suggest`: move to the edge what is far from its users.
+    4. `_clean`: give back what is not worth its price.
+    5. `written`: all of it with its reasons.
 
     `stages` are the cycles that are due: placing always is; buying, cleaning and the edge have cycles of their own.
 
     Where namespaces have limits, whoever is beyond one is held back, and all of that is done without them.
     """
-    return within_limits(lambda seen: _turned(seen, policy, now, stages), snapshot, policy)
+    return within_limits(lambda seen: _planned(seen, policy, now, stages), snapshot, policy)
 
 
-def _turned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
-    """All stages, and once more for as long as lesser work is in the way of what somebody is preempted for."""
-    made, falling_back = _planned(snapshot, policy, now, stages)
-    for turn in range(1, MOST_TURNS + 1):
-        if not falling_back.is_lesser_work_in_the_way:
-            break
-        snapshot = as_begun(snapshot, falling_back)
-        made, falling_back = _planned(snapshot, policy, now, stages, falling_back, is_last=turn == MOST_TURNS)
-    return made
-
-
-def _planned(
-    snapshot: ClusterSnapshot,
-    policy: Policy,
-    now: float,
-    stages: frozenset[Stage],
-    begun: FallingBack | None = None,
-    *,
-    is_last: bool = False,
-) -> tuple[Plan, FallingBack]:
-    """One way through the stages; `begun` is what the way before this one preempted. The last one preempts no more."""
+def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
     opening = open_simulation(snapshot, policy, now)
     lengthening = lengthening_of(opening, snapshot, policy)
-    placer = Placer(policy, opening.pools, lengthening)
-    preempted_for = frozenset(begun.nominated) if begun else frozenset[str]()
-    situation = Situation(opening, snapshot, policy, now, placer, preempted_for)
+    situation = Situation(opening, snapshot, policy, now, Placer(policy, opening.pools, lengthening))
     carried = carry_on(opening, snapshot, policy, now)
-    demands = place(situation)
-    placed_at_first = _keys(pods_by_row(opening.sim.assignments()))
-    work_is_waiting = is_there_hope(situation, demands) or bool(opening.sim.nominees)
-    buying = buy(situation, demands, lengthening, is_due=Stage.AUTOSCALING in stages)
-    falling_back = _fallen_back(situation, buying, begun, is_last=is_last)
-    if falling_back.is_suggestion_in_the_way:
+    provided = _provide(situation, lengthening, is_buying_due=Stage.AUTOSCALING in stages)
+    if provided.falling_back.is_suggestion_in_the_way:
         carried = given_up(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(opening.sim.assignments())
-    suggestion = _suggest(situation, falling_back, placements, is_due=Stage.EDGE in stages)
-    cleaning = _clean(
-        situation,
-        buying,
-        falling_back,
-        placements,
-        work_is_waiting,
-        suggestion,
-        _taken_away(carried, falling_back, suggestion, snapshot),
-        is_due=Stage.CLEANING in stages,
-    )
-    made = written(situation, buying, falling_back, cleaning, placements, placed_at_first)
+    suggestion = _suggest(situation, provided.falling_back, placements, is_due=Stage.EDGE in stages)
+    leaving = _taken_away(carried, provided.falling_back, suggestion, snapshot)
+    cleaning = _clean(situation, provided, placements, suggestion, leaving, is_due=Stage.CLEANING in stages)
+    made = written(situation, provided.buying, provided.falling_back, cleaning, placements, provided.placed_at_first)
     if suggestion.moves:
-        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.moves)), falling_back
-    return with_carrying(made, carried), falling_back
+        return msgspec.structs.replace(made, carry=Carrying(suggest=suggestion.moves))
+    return with_carrying(made, carried)
 
 
-def _fallen_back(situation: Situation, buying: Buying, begun: FallingBack | None, *, is_last: bool) -> FallingBack:
-    """What is done for work that nothing can be bought for, beside what has begun."""
-    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
-    if begun is None:
-        return fall_back(opening, snapshot, policy, buying.unplaced)
-    carried = carried_over(begun, buying.unplaced, opening.sim.nominees)
-    if is_last or policy.fallback.mode is not FallbackMode.PREEMPT:  # the optimiser has been asked
-        return carried
-    return gone_on(carried, fall_back(opening, snapshot, policy, buying.unplaced))
+@dataclass(frozen=True, slots=True)
+class _Provided:
+    """What was done for the pods that wait: their places are in the simulation."""
+
+    buying: Buying
+    falling_back: FallingBack
+    placed_at_first: Set[str]
+    """Pods that found room before anything was bought, by key."""
+    work_is_waiting: bool
+
+
+def _provide(situation: Situation, lengthening: Lengthening | None, *, is_buying_due: bool) -> _Provided:
+    """Room for the pods that wait: on nodes, on machines to buy, or where less important pods leave.
+
+    Nearly always everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted
+    for and less important work has just been given room, that is taken back, and each priority has its turn, as
+    kube-scheduler has it: its pods are placed, and those for whom nothing would be bought preempt, before anybody less
+    important is placed.
+    """
+    sim, queue = situation.opening.sim, SchedulingQueue(situation)
+
+    def bought(demands: Sequence[Demand]) -> tuple[Buying, Set[str], bool]:
+        placed = _keys(pods_by_row(sim.assignments()))
+        waits = is_there_hope(situation, demands) or bool(sim.nominees)
+        return buy(situation, demands, lengthening, is_due=is_buying_due), placed, waits
+
+    def shortage(demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
+        with sim.fork():
+            copies = [Demand(demand.cls, demand.count) for demand in demands]
+            return buy(situation, copies, lengthening, is_due=is_buying_due).unplaced
+
+    with sim.fork() as at_once:
+        buying, placed, waits = bought(queue.place())
+        fallback = Fallback(situation)
+        waiting = fallback.waiting(buying.unplaced)
+        if not fallback.is_outranked(waiting):
+            at_once.commit()
+            with sim.fork() as preempting:
+                fallback.preempt(waiting)
+                if fallback.acts_against_a_suggestion:
+                    return _Provided(buying, fallback.suggestion_given_up(buying.unplaced), placed, waits)
+                preempting.commit()
+            return _Provided(buying, fallback.result(buying.unplaced), placed, waits)
+    with sim.fork() as in_turn:
+        fallback = Fallback(situation)
+        demands = queue.place_in_turn(lambda left, priority: fallback.preempt_in_turn(left, priority, shortage))
+        buying, placed, waits = bought(demands)
+        if not fallback.acts_against_a_suggestion:
+            in_turn.commit()
+            return _Provided(buying, fallback.result(buying.unplaced), placed, waits)
+    buying, placed, waits = bought(queue.place())
+    return _Provided(buying, fallback.suggestion_given_up(buying.unplaced), placed, waits)
 
 
 def _keys(placements: Placements) -> set[str]:
@@ -139,10 +146,8 @@ def _taken_away(
 
 def _clean(
     situation: Situation,
-    buying: Buying,
-    falling_back: FallingBack,
+    provided: _Provided,
     placements: dict[int, list[Pod]],
-    work_is_waiting: bool,
     suggestion: Suggestion,
     leaving: Sequence[Pod],
     *,
@@ -150,6 +155,7 @@ def _clean(
 ) -> Cleaning:
     """Empty and release what is not worth its price, but nothing that this plan needs."""
     opening, snapshot = situation.opening, situation.snapshot
+    buying, work_is_waiting = provided.buying, provided.work_is_waiting
     names = opening.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in opening.sim.nominees}
     needed |= buying.kept | suggestion.needed

@@ -58,7 +58,7 @@ def test_a_service_that_is_starting_is_left_where_it_is_and_the_rearrangement_en
 @pytest.mark.parametrize("call", ["migrate", "checkpoint"])
 def test_pods_that_cannot_be_moved_are_evicted_to_their_slots_a_quarter_at_a_time(call: str) -> None:
     """Checkpoints would have moved all of them at once; none of them can be made."""
-    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
+    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT)
     story = crowded(5, 0, optimizer=found)
     error = MoveRefusedError(Refusal.DEVICE, "claims a device") if call == "migrate" else PermanentError("criu: no")
     for _ in range(4):
@@ -72,7 +72,7 @@ def test_pods_that_cannot_be_moved_are_evicted_to_their_slots_a_quarter_at_a_tim
 @pytest.mark.parametrize("moment", range(102, 110))
 def test_a_crash_while_they_are_evicted_one_by_one_makes_no_more_of_them_leave(moment: int) -> None:
     """What a crash makes the daemon forget, that their moves were refused, is in its journal."""
-    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT.value)
+    found = Foretold({f"api-{i}": "b" for i in range(1, 5)}, {"big-1": "a"}, MigrationMethod.CHECKPOINT)
     story = crowded(5, 0, optimizer=found)
     for _ in range(4):
         story.world.migration.faults.arrange("checkpoint", PermanentError("criu: no"))

@@ -28,6 +28,7 @@ from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.table import NodeTable
+from htas.planning.cluster.whereabouts import moves_under_way, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def _sort_pods(
     for pod in view.pods:
         if chosen and pod.node is None:
             pod = _nominated_by_volumes(pod, chosen)
-        node = pod.node or snapshot.expected_binds.get(pod.key)
+        node = node_of(pod, snapshot)
         if node is not None:
             row = table.row_of.get(node)
             if row is not None:
@@ -252,8 +253,7 @@ def _count_running(
     now: float,
 ) -> dict[int, list[Pod]]:
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
-    moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
-    targets = {move.pod: (sim.table.row_of.get(move.target or ""), move.method) for move in moves}
+    targets = {move.pod: (sim.table.row_of.get(move.target or ""), move.method) for move in moves_under_way(snapshot)}
     arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}

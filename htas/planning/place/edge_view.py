@@ -14,6 +14,7 @@ from htas.planning.cluster.feasibility import PLACEMENT_FILTERS
 from htas.planning.cluster.feasibility.world import accepted
 from htas.planning.cluster.opening import Opening
 from htas.planning.cluster.services import served
+from htas.planning.cluster.whereabouts import node_of
 from htas.planning.place.edge_present import services_of
 from htas.planning.place.situation import Situation
 from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, Size
@@ -45,7 +46,7 @@ def whereabouts(situation: Situation) -> dict[str, str]:
     snapshot, opening = situation.snapshot, situation.opening
     where: dict[str, str] = {}
     for pod in snapshot.cluster.pods:
-        node = pod.node or snapshot.expected_binds.get(pod.key) or pod.nominated_node
+        node = node_of(pod, snapshot) or pod.nominated_node
         if node is not None:
             where[pod.uid] = node
     for each in opening.reservations:

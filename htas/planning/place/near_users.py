@@ -27,14 +27,9 @@ class PlacingNear:
         self._waiting = frozenset(pod.uid for pod in waiting) if self._rows else frozenset[str]()
         self._where: dict[str, str] = {}
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is an edge, and a service's pod that waits."""
-        return bool(self._waiting)
-
     def begin(self) -> None:
-        """From the first priority, also after a fork that was dropped."""
-        self._where = whereabouts(self._situation)
+        """From the first priority on; again where all is placed anew."""
+        self._where = whereabouts(self._situation) if self._waiting else {}
 
     def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
         """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
@@ -43,7 +38,8 @@ class PlacingNear:
         here = {pod.uid for pod in pods} & self._waiting
         placed = self._placed(here) if here else frozenset()
         for cls, count in zip(classes, counts, strict=True) if placed else ():
-            cls.pods[count:] = [pod for pod in cls.pods[count:] if pod.uid not in placed]
+            left = [pod for pod in cls.pods[count:] if pod.uid not in placed]
+            self._situation.opening.sim.set_members(cls, cls.pods[:count] + left)
 
     def _placed(self, here: Set[str]) -> Set[str]:
         from htas.planning.solvers.edge.immediate import place_new  # where there is an edge alone: it loads the solver

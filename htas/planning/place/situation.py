@@ -20,5 +20,3 @@ class Situation:
     now: float
     placer: Placer
     """Places over the opening's pools, but on no node that batch work would have rented too long."""
-    preempted_for: frozenset[str] = frozenset()
-    """Waiting pods that this plan has already made room for, by key: no other node has any for them."""

@@ -146,8 +146,6 @@ def attempt(
         shopper.buy_for(left)
         machines, elsewhere = _machines(sim, shopper, mark)
         drop_superfluous(sim, machines, elsewhere, allowance, placer)
-        for machine in machines:
-            sim.take_back(machine.row)
     machines = [machine for machine in machines if machine.contents]
     right_size(sim, machines, offers, allowance, shopper.worth)
     return Attempt(machines, elsewhere, left, allowance)

@@ -82,8 +82,9 @@ def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:
     within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
     message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
     for wait in ahead.waits:
-        told += _told(wait.demand.youngest(wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
-        wait.demand.leave_out(wait.count)
+        pods = wait.demand.youngest(wait.count)
+        told += _told(pods, Unplaced.CAPACITY_FREES_SOON, message, {})
+        wait.demand.leave_out(situation.opening.sim, pods)
     return told
 
 
@@ -93,7 +94,7 @@ def _gathering(situation: Situation, demands: Sequence[Demand], lengthening: Len
     message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
     for demand in gathering(policy, demands, situation.now):
         told += _waiting(situation, demand, lengthening, Unplaced.GATHERING, message, {})
-        demand.leave_out(demand.count)
+        demand.leave_out(situation.opening.sim, demand.youngest(demand.count))
     return told
 
 

@@ -104,8 +104,6 @@ def _rehouse(
         moved = all(_moved(sim, cls, count, rows, placer) for cls, count in machine.contents)
         if moved and _still_spread(sim, machine, machines, elsewhere):
             branch.commit()
-        else:
-            sim.take_back(machine.row)
     return list(sim.assignments(mark)) if branch.is_committed else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.holds.slots import Held
+from htas.planning.cluster.order import Transfer
 from htas.planning.cluster.simulation import Simulation
 
 _NO_SLOT = "its slot in the rearrangement under way is not free yet"
@@ -45,6 +46,10 @@ class Reservation:
     def fits(self, sim: Simulation) -> bool:
         """Whether its room is free, by every rule of feasibility."""
         return self.row is not None and sim.fits(self.cls, self.row)
+
+    def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> Transfer:
+        """The way of its pod into it; `rows` are those of nodes by name."""
+        return Transfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
 
 
 def reserve(

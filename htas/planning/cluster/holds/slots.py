@@ -14,6 +14,7 @@ import msgspec
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.whereabouts import is_pending, node_of
 
 PATIENCE_S = 60.0
 """How long an owner may take to make another pod before its slot is given up. ReplicaSets take a second; a Job that has
@@ -53,8 +54,7 @@ def standing(snapshot: ClusterSnapshot) -> Standing | None:
     """How the rearrangement of a snapshot stands, binds under way counted as done."""
     if snapshot.rearrangement is None:
         return None
-    expected = snapshot.expected_binds
-    look = _Look(snapshot.cluster, lambda pod: pod.node or expected.get(pod.key))
+    look = _Look(snapshot.cluster, lambda pod: node_of(pod, snapshot))
     current = look.progress(snapshot.rearrangement, snapshot.taken_at)
     return Standing(current, look.held(current))
 
@@ -190,4 +190,4 @@ class _Look:
 
 
 def _waits(pod: Pod, where: str | None) -> bool:
-    return where is None and not (pod.is_terminating or pod.gates or pod.is_daemon or pod.nominated_node)
+    return is_pending(pod, where) and not (pod.is_daemon or pod.nominated_node)

@@ -6,6 +6,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
 
@@ -24,8 +25,7 @@ class Movers:
             drain.node for drain in snapshot.drains
         }
         self._failed = {failed.pod: failed for failed in snapshot.failed_moves if now < failed.until}
-        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
-        self._on_their_way |= {move.pod for move in snapshot.moves}
+        self._on_their_way = {move.pod for move in moves_under_way(snapshot)}
 
     def why_not(self, pod: Pod) -> str | None:
         """What keeps a pod where it is; None: nothing."""

@@ -8,8 +8,7 @@ all who are to leave have left, and never for pods of lower priority.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,9 +18,9 @@ from htas.model.moves import Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.order import Transfer, in_a_circle
 from htas.planning.cluster.services import served
 from htas.planning.disrupt.edge.movers import Movers
-from htas.planning.disrupt.edge.ordering import Transfer, in_a_circle
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.eligibility.at_once import AtOnce, at_most_at_once
 from htas.planning.eligibility.budgets import BudgetLedger, ledger_of
@@ -168,23 +167,11 @@ class _Trial:
             if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
                 self.unfit.add(pod.uid)
 
-    @contextmanager
-    def _closed_to_moves(self) -> Iterator[None]:
-        sim = self.situation.opening.sim
-        rows = [sim.table.row_of[name] for name in self.closed if name in sim.table.row_of]
-        rows = [row for row in rows if sim.table.is_open[row]]
-        for row in rows:
-            sim.close(row)
-        try:
-            yield
-        finally:
-            for row in rows:
-                sim.open(row)
-
     def _find_room(self, decision: Decision) -> None:
         """By every rule of feasibility, once all who leave have left."""
         sim = self.situation.opening.sim
-        with self._closed_to_moves(), sim.fork():
+        with sim.fork():
+            sim.close(*(sim.table.row_of[name] for name in self.closed if name in sim.table.row_of))
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
                 sim.unplace(self._class(pod), self._row_of(pod))
@@ -204,7 +191,7 @@ class _Trial:
             if move.pod in self.targets:
                 pod, row = self.view.pods[move.pod], self.targets[move.pod]
                 may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
-                moves.append(Transfer(pod.uid, self._class(pod), self._row_of(pod), row, may_go_first))
+                moves.append(Transfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
         self.unfit |= in_a_circle(self.situation.opening.sim, moves)
 
     def _row_of(self, pod: Pod) -> int:

@@ -16,6 +16,7 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.preemption.choice import by_importance
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disturbing import Disturbing, Leave, Terms
@@ -55,7 +56,7 @@ class Residents:
         self._covered: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, list[Resident]] = {}
         self._ending: dict[int, list[Resident]] = {}
-        moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
+        moving = {move.pod for move in moves_under_way(snapshot)}
         found: list[tuple[int, Resident]] = []
         for row, pods in opening.running.items():
             for pod in pods:
@@ -129,10 +130,8 @@ class Residents:
             return False
         return self.terms(resident).leave is not Leave.NEVER
 
-    def promising(self, cls: PodClass, open_rows: Bools, just_placed: Iterable[tuple[PodClass, int, int]]) -> list[int]:
+    def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
         """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
-
-        `just_placed`: (class, row, count) of waiting work of lower priority that the plan has given room.
 
         In the order of the priority up to which one would have to evict: there are the fewest and least important
         victims, so that a few hundred nodes need a closer look where there are thousands.
@@ -142,8 +141,6 @@ class Residents:
         for nominee in self._sim.nominees:
             if nominee.pod.priority < cls.priority:
                 room[nominee.row] += nominee.cls.requests
-        for other, row, count in just_placed:
-            room[row] += other.requests * count
         enough = open_rows & fits(room.T, cls)
         left, order = open_rows & ~enough, np.flatnonzero(enough).tolist()
         for level in _levels(self._priority[lower]):

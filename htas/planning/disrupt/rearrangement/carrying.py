@@ -25,6 +25,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.holds.reservations import Reservation, importance, seat
 from htas.planning.cluster.holds.slots import identity
 from htas.planning.cluster.opening import Opening, open_simulation
+from htas.planning.cluster.order import in_order
+from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.disrupt.rearrangement.components import Component, components
 from htas.planning.disrupt.rearrangement.gates import Gates
 from htas.planning.disrupt.rearrangement.validity import forbidden, refusal
@@ -206,22 +208,13 @@ class _Steps:
 
         Else two more would wait for each other in its way, and it would be down for as long as they do.
         """
-        sim, left = self.opening.sim, [each for each in self.blocked if each is not first]
+        sim, rows = self.opening.sim, self.opening.sim.table.row_of
+        others = [each.transfer(rows) for each in self.blocked if each is not first]
         with sim.fork():
-            self._take_off(first)
-            while not first.fits(sim):
-                moving = next((each for each in left if each.fits(sim)), None)
-                if moving is None:
-                    return False
-                left.remove(moving)
-                moving.keep(sim)
-                self._take_off(moving)
-            return True
-
-    def _take_off(self, each: Reservation) -> None:
-        row = self.opening.sim.table.row_of.get(each.held.slot.source or "")
-        if row is not None:
-            self.opening.sim.unplace(each.cls, row)
+            source = rows.get(first.held.slot.source or "")
+            if source is not None:
+                sim.unplace(first.cls, source)
+            return first.fits(sim) or any(first.fits(sim) for _ in in_order(sim, others))
 
     def _breaks_one(self) -> bool:
         return any(step.reason is MoveReason.BREAKS_CYCLE for step in self.steps)
@@ -332,9 +325,7 @@ def _still_runs(pod: Pod | None, source: str) -> bool:
 
 
 def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:
-    if pod is None or pod.node is not None or pod.key in snapshot.expected_binds:
-        return False
-    return not (pod.is_terminating or pod.gates or pod.nominated_node)
+    return pod is not None and is_pending(pod, node_of(pod, snapshot)) and not pod.nominated_node
 
 
 def _settled(slots: Iterable[Slot], pods: Mapping[str, Pod]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.holds.reservations import Reservation
 from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.order import in_order
 from htas.planning.disrupt.rearrangement.components import components
 from htas.planning.eligibility.disturbing import Disturbance, Disturbing
 
@@ -82,26 +82,13 @@ def _taken(opening: Opening, current: OpenRearrangement, snapshot: ClusterSnapsh
         for pod in snapshot.cluster.pods:
             if pod.node in names and (pod.uid in leaving or pod.is_terminating) and pod.node in rows:
                 sim.unplace(opening.book.class_of(pod), rows[pod.node])
-        left = _without_room(opening, [each for each in opening.reservations if not each.is_moving])
+        slots = [each for each in opening.reservations if not each.is_moving]
+        come = {each.key for each in in_order(sim, [each.transfer(rows, has_left=True) for each in slots])}
+    left = next((each for each in slots if each.key not in come), None)
     if left is None:
         return None
     slot = left.held.slot
     return Invalid(OutcomeReason.ROOM_TAKEN, f"{slot.node} has no room for {left.held.example.key} any more")
-
-
-def _without_room(opening: Opening, reservations: Iterable[Reservation]) -> Reservation | None:
-    """A slot that finds no room. Round by round: by affinity, say, one pod may need another one to be there first."""
-    left = list(reservations)
-    while left:
-        placed = []
-        for each in left:
-            if each.fits(opening.sim):
-                each.keep(opening.sim)
-                placed.append(each)
-        if not placed:
-            return left[0]
-        left = [each for each in left if each not in placed]
-    return None
 
 
 def forbidden(
