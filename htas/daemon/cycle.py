@@ -20,6 +20,7 @@ from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.draining import Draining
+from htas.execution.evictor import Evictor
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
 from htas.execution.journal import Journal
@@ -109,9 +110,10 @@ class Daemon:
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._moves = MovesSeen(ports.migration, policy.timeouts)
         self.requested_moves = RequestedMoves(ports.migration)
-        self._draining = Draining(ports, calls, policy, self._machines, self._moves)
-        self._preempting = Preempting(ports, calls, policy)
-        self._rearranging = Rearranging(ports, calls, policy, self._moves)
+        self._evictor = Evictor(ports, policy)
+        self._draining = Draining(ports, calls, policy, self._machines, self._moves, self._evictor)
+        self._preempting = Preempting(ports, calls, policy, self._evictor)
+        self._rearranging = Rearranging(ports, calls, policy, self._moves, self._evictor)
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
         self._executor = Executor(
             ports, calls, self._machines, self._preempting, self._draining, self._rearranging, self._expectations
@@ -165,6 +167,7 @@ class Daemon:
         self._backoffs.timeouts = policy.timeouts
         self._moves.timeouts = policy.timeouts
         self._machines.policy = policy
+        self._evictor.policy = policy
         self._draining.policy = policy
         self._preempting.policy = policy
         self._rearranging.policy = policy

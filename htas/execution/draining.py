@@ -12,6 +12,7 @@ from functools import partial
 
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
+from htas.execution.evictor import Departures, Evictor, Stuck, first_to_leave
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.outcomes import attempted
@@ -23,7 +24,7 @@ from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Removing
 from htas.model.pods import Pod
-from htas.model.policy import Policy, grace_of
+from htas.model.policy import Policy
 from htas.model.reasons import Blocking, Invalid, OutcomeReason
 from htas.model.snapshot import ClusterView, Drain
 from htas.planning.cluster.ending import is_overdue
@@ -32,10 +33,8 @@ from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.eligibility.movability import VolumeBook
-from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
+from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
-SYSTEM_CRITICAL = 2_000_000_000
-"""Priorities of system-cluster-critical and above: those pods leave a node when the others have left."""
 FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers")
 
 
@@ -48,12 +47,11 @@ class Draining:
     policy: Policy
     machines: Machines
     moves: MovesSeen
-    _refused_since: dict[str, float] = field(default_factory=dict)
+    evictor: Evictor
+    _stuck: Stuck = field(default_factory=Stuck)
     """Since when a node's pods could not be evicted, not one of them."""
     _refused_moves: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By node: a pod that cannot be moved as it is, and why."""
-    _may_begin: int = 0
-    """Moves that may still be begun in this step."""
 
     def start(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Outcome:
         """Begin to empty a node, if it is still as the plan saw it."""
@@ -129,22 +127,26 @@ class Draining:
         under_way = self.machines.cloud.under_way
         drains = {drain.node: drain for drain in self.ports.store.drains()}
         outcomes += self.moves.look()
-        self._may_begin = self.policy.migration.at_once - len(self.ports.migration.moving())
+        departures = self.evictor.departures(view.nodes)
         self._refused_moves = {node: why for node, why in self._refused_moves.items() if node in drains}
-        self._refused_since = {node: at for node, at in self._refused_since.items() if node in drains}
+        self._stuck.keep(drains)
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
         going |= under_way
         for drain in drains.values():
             if drain.claim not in going:
-                told, begun = self._step(drain, view, can_release)
+                told, begun = self._step(drain, view, departures, can_release)
                 outcomes += told
                 calls += begun
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
                 outcomes.append(self._undo(node.name, None, FORGOTTEN))
-        return outcomes + self.calls.all(calls)
+        outcomes += self.calls.all(calls)
+        self._note_refusals(departures, view.pods)
+        return outcomes
 
-    def _step(self, drain: Drain, view: ClusterView, can_release: bool) -> tuple[list[Outcome], list[Call]]:
+    def _step(
+        self, drain: Drain, view: ClusterView, departures: Departures, can_release: bool
+    ) -> tuple[list[Outcome], list[Call]]:
         """What was done about a drain, and the calls to make for it beside those of the others."""
         claim = self._claim(drain.claim)
         node = next((node for node in view.nodes if node.name == drain.node), None)
@@ -171,7 +173,7 @@ class Draining:
         why = self._hopeless(drain, node, held, view)
         if why is not None:
             return [self._undo(drain.node, claim, why)], []
-        return [], self._moves_on(drain, node, held)
+        return [], self._moves_on(drain, held, departures)
 
     def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> Invalid | None:
         """Why a drain cannot finish, or must not go on."""
@@ -186,8 +188,7 @@ class Draining:
         if failed is not None:
             self.moves.leave_alone(drain.node, *failed, now, of_drain=True)
             return Invalid(OutcomeReason.MOVE_FAILED, f"{failed[0]} could not be moved: {failed[1]}")
-        refused_at = self._refused_since.get(drain.node)
-        if refused_at is not None and now - refused_at >= timeouts.eviction_s:
+        if drain.node in self._stuck.longer_than(timeouts.eviction_s, now):
             why = f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
             return Invalid(OutcomeReason.EVICTION_REFUSED, why)
         return self._promise(node, view)
@@ -210,7 +211,7 @@ class Draining:
         now = self.ports.clock.now()
         volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
         context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)
-        under_way = {move.pod for move in self.ports.migration.moving()}
+        under_way = self.evictor.under_way()
         for pod in self._held(view.pods, node.name):
             if pod.key in under_way:  # it may belong to nobody for a moment, while its twin takes its place
                 continue
@@ -225,46 +226,23 @@ class Draining:
             return self._undo(drain.node, None, Invalid(OutcomeReason.CLAIM_GONE, f"its machine is {claim.state}"))
         return attempted(Action.DRAIN, drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
-    def _moves_on(self, drain: Drain, node: Node, held: Sequence[Pod]) -> list[Call]:
+    def _moves_on(self, drain: Drain, held: Sequence[Pod], departures: Departures) -> list[Call]:
         """Calls that move or evict what is still there, system-critical pods last. All may be repeated."""
         moves = {move.pod: move for move in drain.moves}
-        under_way = {move.pod for move in self.ports.migration.moving()}
-        ordinary = [pod for pod in held if pod.priority < SYSTEM_CRITICAL]
-        calls: list[Call] = []
-        for pod in ordinary or held:
-            if pod.is_terminating or pod.key in under_way:
-                continue
-            move = moves[pod.key]
-            if move.method.makes_twin:
-                if self._may_begin > 0:
-                    self._may_begin -= 1
-                    calls.append(partial(self._migrate, pod, move))
-            else:
-                calls.append(partial(self._evict, pod, node))
-        return calls
+        leaving = [(pod, moves[pod.key]) for pod in first_to_leave(held) if not pod.is_terminating]
+        calls = (departures.call(pod, move, partial(self._note, move)) for pod, move in leaving)
+        return [call for call in calls if call is not None]
 
-    def _migrate(self, pod: Pod, move: Move) -> Outcome:
-        target = move.target or ""
+    def _note(self, move: Move, outcome: Outcome) -> None:
+        """Since when none of a node's pods could be evicted; a move that is refused is told of its pod."""
+        if not move.method.makes_twin:
+            self._stuck.note(move.source, outcome, self.ports.clock.now())
 
-        def start() -> None:
-            try:
-                self.ports.migration.start(pod, target, move.method)
-            except MoveRefusedError as error:
-                if error.reason is not Refusal.NOT_RUNNING:  # it may run by the next cycle
-                    self._refused_moves[move.source] = pod.key, str(error)
-                raise
-
-        return attempted(Action.MIGRATE, pod.key, start, f"to {target}", target)
-
-    def _evict(self, pod: Pod, node: Node) -> Outcome:
-        grace_s = grace_of(pod, self.policy.group(node.group))
-        outcome = attempted(Action.EVICT, pod.key, lambda: self.ports.cluster.evict(pod, grace_s))
-        if outcome.status is OutcomeStatus.DONE:
-            self._refused_since.pop(node.name, None)
-            reached("drain.evicted")
-        else:
-            self._refused_since.setdefault(node.name, self.ports.clock.now())
-        return outcome
+    def _note_refusals(self, departures: Departures, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            error = departures.refused.get(pod.uid)
+            if error is not None and error.reason is not Refusal.NOT_RUNNING:  # it may run by the next cycle
+                self._refused_moves[pod.node or ""] = pod.key, str(error)
 
     def _undo(self, node: str, claim: NodeClaim | None, why: Invalid) -> Outcome:
         """Open a node again and forget its drain."""

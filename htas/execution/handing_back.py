@@ -14,7 +14,7 @@ import msgspec
 
 from htas.execution.calls import Call, Calls
 from htas.execution.claimed_nodes import nodes_of_claims
-from htas.execution.draining import SYSTEM_CRITICAL
+from htas.execution.evictor import Evictor, first_to_leave
 from htas.execution.machines import Machines
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
@@ -24,7 +24,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules, Policy, grace_of
+from htas.model.policy import CleaningRules, Policy
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.ending import is_overdue
@@ -192,11 +192,10 @@ class HandingBack:
 
     def _evictions(self, node: Node, pods: Sequence[Pod]) -> list[Call]:
         """Of those who do not end yet, system-critical pods last."""
-        group = self.policy.group(node.group)
-        evict = self.ports.cluster.evict
+        group, evictor = self.policy.group(node.group), Evictor(self.ports, self.policy)
         return [
-            partial(attempted, Action.EVICT, pod.key, partial(evict, pod, grace_of(pod, group)), f"from {node.name}")
-            for pod in [pod for pod in pods if pod.priority < SYSTEM_CRITICAL] or pods
+            partial(evictor.evict, pod, group, Action.EVICT, f"from {node.name}")
+            for pod in first_to_leave(pods)
             if not pod.is_terminating
         ]
 

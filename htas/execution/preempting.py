@@ -6,27 +6,29 @@ leaves a nomination, which the next plan honours or finds lapsed; nothing needs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 
 import msgspec
 
-from htas.execution.calls import Call, Calls
+from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
+from htas.execution.evictor import Evictor
+from htas.execution.outcomes import attempted_once
 from htas.execution.ports import Ports
 from htas.model.moves import Move
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Policy, Promises, grace_of
+from htas.model.policy import NodeGroup, Policy, Promises
 from htas.model.reasons import Invalid, OutcomeReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disturbing import Disturbing
 from htas.planning.namespaces import pins
-from htas.ports import HTASError, NotFoundError
+from htas.ports import HTASError
 
 PATIENCE_S = 30.0
 """After this long an eviction or nomination that was not observed is taken to have been lost."""
@@ -39,6 +41,7 @@ class Preempting:
     ports: Ports
     calls: Calls
     policy: Policy
+    evictor: Evictor
     _evicted: dict[str, float] = field(default_factory=dict)
     """When victims were evicted, by uid."""
     _nominated: dict[str, tuple[str | None, float]] = field(default_factory=dict)
@@ -70,8 +73,12 @@ class Preempting:
             return [nominated]
         reached("preempt.nominated")
         victims = round_.victims(items)
+        message = f"for {pod.key} of priority {pod.priority} on {node}"
         outcomes = self.calls.all(
-            [self._call(victim, pod, node, breaks, round_.grace_of(victim)) for victim, breaks in victims]
+            [
+                partial(self.evictor.preempt, victim, round_.group_of(victim), message, breaks_budget=breaks)
+                for victim, breaks in victims
+            ]
         )
         now = self.ports.clock.now()
         for (victim, _), outcome in zip(victims, outcomes, strict=True):
@@ -83,20 +90,11 @@ class Preempting:
         return [nominated, *outcomes]
 
     def _nominate(self, pod: Pod, node: str | None) -> Outcome:
-        outcome = _done(
-            Action.NOMINATE, pod.key, node or "", partial(self.ports.cluster.nominate, pod, node), node or ""
-        )
+        act, target = partial(self.ports.cluster.nominate, pod, node), node or ""
+        outcome = attempted_once(Action.NOMINATE, pod.key, act, target, target)
         if outcome.status is OutcomeStatus.DONE:
             self._nominated[pod.uid] = node, self.ports.clock.now()
         return outcome
-
-    def _call(self, victim: Pod, pod: Pod, node: str, breaks_budget: bool, grace_s: float) -> Call:
-        """Evict a victim; where a budget forbids that and the policy does not, delete it as kube-scheduler does."""
-        message = f"for {pod.key} of priority {pod.priority} on {node}"
-        act = partial(self.ports.cluster.evict, victim, grace_s)
-        if breaks_budget:
-            act = partial(self.ports.cluster.preempt, victim, f"{self.policy.scheduler_name}: preempting {message}")
-        return partial(_evicted, victim.key, message, act)
 
     def applied(self, pods: tuple[Pod, ...], now: float) -> tuple[Pod, ...]:
         """The pods, with what was done to them and is not observed yet: no pod is preempted for twice."""
@@ -163,10 +161,9 @@ class _Round:
             self._ledger.spend(victim)
         return found
 
-    def grace_of(self, victim: Pod) -> float:
-        """Seconds it is given to end."""
+    def group_of(self, victim: Pod) -> NodeGroup | None:
         node = self._nodes.get(victim.node or "")
-        return grace_of(victim, self._policy.group(node.group) if node is not None else None)
+        return self._policy.group(node.group) if node is not None else None
 
     def lesser_nominees(self, pod: Pod, node: str) -> Iterable[Pod]:
         """Our own pods nominated to a node that give way to a pod; other schedulers take theirs back themselves."""
@@ -186,20 +183,3 @@ class _Round:
         """Victims on their node; those that are gone or end already need nothing."""
         found = [(self._present(item.pod), item.source) for item in items]
         return [pod for pod, node in found if pod is not None and pod.node == node and not pod.is_terminating]
-
-
-def _evicted(key: str, message: str, act: Callable[[], object]) -> Outcome:
-    outcome = _done(Action.PREEMPT, key, message, act)
-    if outcome.status is OutcomeStatus.DONE:
-        reached("preempt.evicted")
-    return outcome
-
-
-def _done(action: Action, subject: str, message: str, act: Callable[[], object], target: str = "") -> Outcome:
-    try:
-        act()
-    except NotFoundError as error:
-        return Outcome(action, subject, OutcomeStatus.DROPPED, str(error), target=target)
-    except HTASError as error:
-        return Outcome(action, subject, OutcomeStatus.FAILED, f"planned anew next cycle: {error}", target=target)
-    return Outcome(action, subject, OutcomeStatus.DONE, message, target=target)

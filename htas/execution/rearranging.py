@@ -17,17 +17,17 @@ from functools import partial
 
 import msgspec
 
-from htas.execution.calls import Call, Calls
+from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
+from htas.execution.evictor import Departures, Evictor, Stuck
 from htas.execution.moves_seen import MovesSeen
-from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Carrying
 from htas.model.pods import Pod
-from htas.model.policy import NodeGroup, Policy, grace_of
+from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
 from htas.model.reasons import Invalid, OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
@@ -51,8 +51,8 @@ class Rearranging:
     calls: Calls
     policy: Policy
     moves: MovesSeen
-    _refused_since: dict[str, float] = field(default_factory=dict)
-    """Since when a pod (its uid) could not be evicted or moved."""
+    evictor: Evictor
+    _stuck: Stuck = field(default_factory=Stuck)
 
     def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
@@ -66,7 +66,7 @@ class Rearranging:
         except HTASError as error:
             return None, Outcome(action, SUBJECT, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
-        self._refused_since.clear()
+        self._stuck.keep(())
         return written, Outcome(action, SUBJECT, OutcomeStatus.DONE, told(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
@@ -176,24 +176,20 @@ class Rearranging:
 
     def _take(self, steps: tuple[Move, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
         pods = {pod.uid: pod for pod in view.pods}
-        asked = {step.uid for step in steps}
-        self._refused_since = {uid: at for uid, at in self._refused_since.items() if uid in asked}
-        under_way = {move.pod for move in self.ports.migration.moving()}
-        groups = {node.name: self.policy.group(node.group) for node in view.nodes}
-        may_begin = self.policy.migration.at_once - len(under_way)
-        calls: list[Call] = []
-        refused: dict[str, str] = {}
-        for step in steps:
-            if step.pod in under_way:
-                continue
-            pod, group = pods[step.uid], groups.get(step.source)
-            if step.target is None or not step.method.makes_twin:
-                calls.append(partial(self._evict, pod, step, group))
-            elif may_begin > 0:
-                may_begin -= 1
-                calls.append(partial(self._move, pod, step, refused))
-        outcomes = self.calls.all(calls)
+        self._stuck.keep({step.uid for step in steps})
+        departures = self.evictor.departures(view.nodes)
+        calls = [
+            departures.call(pods[step.uid], step, partial(self._note, pods[step.uid], departures)) for step in steps
+        ]
+        outcomes = self.calls.all([call for call in calls if call is not None])
+        refused = {uid: str(error) for uid, error in departures.refused.items() if _says_of_pod(error, pods[uid])}
         return [*outcomes, *self._after_refusals(current, pods, refused)]
+
+    def _note(self, pod: Pod, departures: Departures, outcome: Outcome) -> None:
+        """Since when a pod could not leave; not of one that is to be evicted instead from now on."""
+        error = departures.refused.get(pod.uid)
+        if error is None or not _says_of_pod(error, pod):
+            self._stuck.note(pod.uid, outcome, self.ports.clock.now())
 
     def _after_refusals(
         self, current: OpenRearrangement, pods: Mapping[str, Pod], refused: Mapping[str, str]
@@ -206,7 +202,7 @@ class Rearranging:
                 current = self._evicted_instead(current, refused)
             except HTASError as error:
                 return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
-        late = self._refused_too_long()
+        late = self._stuck.longer_than(self.policy.timeouts.eviction_s, self.ports.clock.now())
         return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
     def _give_up(self, current: OpenRearrangement, late: list[Pod]) -> Outcome:
@@ -227,43 +223,6 @@ class Rearranging:
             current = self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
             reached("rearrange.detour-journalled")
         return current
-
-    def _move(self, pod: Pod, step: Move, refused: dict[str, str]) -> Outcome:
-        """Begin a move. That a pod is found not to be movable as it is, is added to `refused`."""
-        target = step.target or ""
-
-        def start() -> None:
-            try:
-                self.ports.migration.start(pod, target, step.method)
-            except MoveRefusedError as error:
-                if error.reason not in PASSING and pod.owner is not None:
-                    refused[pod.uid] = str(error)
-                raise
-
-        outcome = attempted(Action.MOVE, pod.key, start, f"to {target}", target)
-        return outcome if pod.uid in refused else self._remembered(pod, outcome, "rearrange.moved")
-
-    def _evict(self, pod: Pod, step: Move, group: NodeGroup | None) -> Outcome:
-        grace_s = grace_of(pod, group)
-        action = Action.MOVE if step.target else Action.DISPLACE
-        message = f"evicted, goes to {step.target}" if step.target else "evicted for more important work"
-        outcome = attempted(
-            action, pod.key, partial(self.ports.cluster.evict, pod, grace_s), message, step.target or ""
-        )
-        return self._remembered(pod, outcome, "rearrange.evicted")
-
-    def _remembered(self, pod: Pod, outcome: Outcome, point: str) -> Outcome:
-        """Since when a pod could not leave."""
-        if outcome.status is OutcomeStatus.DONE:
-            self._refused_since.pop(pod.uid, None)
-            reached(point)
-        else:
-            self._refused_since.setdefault(pod.uid, self.ports.clock.now())
-        return outcome
-
-    def _refused_too_long(self) -> list[str]:
-        now, patience_s = self.ports.clock.now(), self.policy.timeouts.eviction_s
-        return [uid for uid, at in self._refused_since.items() if now - at >= patience_s]
 
     def _complete(self, current: OpenRearrangement) -> Outcome:
         took_s = self.ports.clock.now() - current.started_at
@@ -289,8 +248,13 @@ class Rearranging:
         except HTASError as error:
             return Outcome(action, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached(point)
-        self._refused_since.clear()
+        self._stuck.keep(())
         return Outcome(action, SUBJECT, OutcomeStatus.DONE, message, reason)
+
+
+def _says_of_pod(error: MoveRefusedError, pod: Pod) -> bool:
+    """Whether a refusal holds for as long as the pod is as it is; without a controller it is asked for once more."""
+    return error.reason not in PASSING and pod.owner is not None
 
 
 def told(opened: OpenRearrangement) -> str:
