@@ -11,7 +11,7 @@ from threading import Lock
 import msgspec
 
 from htas.model.migrations import MigrationRecord, Refusal
-from htas.model.moves import MigrationMethod
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Phase, Pod
@@ -21,6 +21,7 @@ from htas.planning.cluster.opening import open_simulation
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.migration_method import MigrationMethods
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 from htas.ports import HTASError, MigrationPort, MoveRefusedError
 
@@ -114,8 +115,8 @@ class RequestedMoves:
 
     def _carry_out(self, request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> Outcome:
         try:
-            pod, method = judged(request, snapshot, policy)
-            self.migration.start(pod, request.target, method)
+            pod, move = judged(request, snapshot, policy)
+            self.migration.start(pod, request.target, move.method)
         except HTASError as error:
             reason = error.reason.value if isinstance(error, MoveRefusedError) else ""
             detail = str(error.args[0]) if error.args else type(error).__name__
@@ -127,7 +128,7 @@ class RequestedMoves:
                 f"to {request.target}, as asked: {error}",
                 target=request.target,
             )
-        begun = msgspec.structs.replace(request, uid=pod.uid, begun_at=snapshot.taken_at, method=method)
+        begun = msgspec.structs.replace(request, uid=pod.uid, begun_at=snapshot.taken_at, method=move.method)
         self._replace(begun)
         how = "by force" if request.is_forced else "as asked"
         return Outcome(
@@ -141,8 +142,8 @@ class RequestedMoves:
                     self._requests[at] = request
 
 
-def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Pod, MigrationMethod]:
-    """The pod of a request and how to move it; raises MoveRefusedError where something speaks against it."""
+def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Pod, Move]:
+    """The pod of a request and its move; raises MoveRefusedError where something speaks against it."""
     view = snapshot.cluster
     pod = next((pod for pod in view.pods if pod.key == request.pod), None)
     if pod is None or pod.phase is not Phase.RUNNING or pod.node is None or pod.is_terminating:
@@ -153,7 +154,9 @@ def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> t
         raise MoveRefusedError(Refusal.TARGET_NOT_READY, f"there is no node {request.target}")
     if pod.node == target.name:
         raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} is on {target.name} already")
-    method = request.method or _method_for(source, policy)
+    method = request.method or MigrationMethods(view, policy).wanted(pod)
+    if method is None:
+        raise _no_method(source, policy)
     refused = (
         _not_anybodys(pod)
         or refusal(pod, method, policy.migration, VolumeBook.of(view.volumes))
@@ -164,7 +167,7 @@ def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> t
     )
     if refused is not None:
         raise MoveRefusedError(refused[0], f"pod {pod.key}: {refused[1]}")
-    return pod, method
+    return pod, Move(pod.key, pod.uid, pod.node, target.name, method, MoveReason.REQUESTED)
 
 
 def _not_anybodys(pod: Pod) -> tuple[Refusal, str] | None:
@@ -185,16 +188,11 @@ def _promised(pod: Pod, source: Node | None, snapshot: ClusterSnapshot, policy: 
     return Refusal.PROMISED, f"{verdict.blocked.value}: {verdict.message}; --force moves it all the same"
 
 
-def _method_for(source: Node | None, policy: Policy) -> MigrationMethod:
-    """The group's method; of a node without a group, the only one that any group has."""
+def _no_method(source: Node | None, policy: Policy) -> MoveRefusedError:
     group = policy.group(source.group if source is not None else None)
-    groups = [group] if group is not None else policy.groups
-    methods = {each.cleaning.migration for each in groups if each.cleaning.migration.makes_twin}
-    if len(methods) != 1:
-        whose = f"group {group.name} moves" if group is not None else "the groups move"
-        how = ", ".join(sorted({each.cleaning.migration.value for each in groups}))
-        raise MoveRefusedError(Refusal.NOT_CONFIGURED, f"{whose} pods by {how}; state another method")
-    return methods.pop()
+    whose = f"group {group.name} moves" if group is not None else "the groups move"
+    how = ", ".join(sorted({each.cleaning.migration.value for each in ([group] if group else policy.groups)}))
+    return MoveRefusedError(Refusal.NOT_CONFIGURED, f"{whose} pods by {how}; state another method")
 
 
 def _no_room(pod: Pod, target: Node, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Refusal, str] | None:

@@ -13,7 +13,7 @@ from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
-from htas.daemon.moves import kubelet_checkpoint
+from htas.daemon.migration_methods import kubelet_checkpoint
 from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod

@@ -15,7 +15,7 @@ from htas.adapters.kwok.machines import Faults
 from htas.adapters.kwok.migration import KwokMigration
 from htas.adapters.kwok.provider import KwokProvider
 from htas.daemon.kubernetes_wiring import WallClock
-from htas.daemon.moves import MovesByMethod
+from htas.daemon.migration_methods import MovesByMethod
 from htas.model.migrations import MigrationSettings
 from htas.model.moves import MigrationMethod
 from htas.model.snapshot import ClusterView

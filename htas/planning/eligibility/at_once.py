@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 
 SHARE = 4
 """A quarter of a service's pods, rounded down, but one at least: a Deployment's maxUnavailable, 25 %."""
@@ -22,7 +22,7 @@ def share_of(count: int) -> int:
 class AtOnce:
     """Counts evictions of one suggestion. Pods whose twin starts first are not counted, as they are not missed."""
 
-    def __init__(self, pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger) -> None:
+    def __init__(self, pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger) -> None:
         pods = list(pods)
         self._leaving = leaving
         self._ledger = ledger
@@ -41,7 +41,7 @@ class AtOnce:
 
 
 def at_most_at_once(
-    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger
+    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger
 ) -> set[str]:
     """Of the pods (uids) that may be moved all but those of `some` that are too many at once, the last ones of them.
 

@@ -23,7 +23,7 @@ from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules import not_movable
 from htas.planning.eligibility.drain_rules.rule import MOVES, Context, Verdict
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 
 _NO_GROUP = CleaningRules()
 _ANY_NUMBER = 2**31
@@ -61,7 +61,7 @@ class Disturbing:
     """The terms of a cluster's pods. What budgets still allow is the ledger's to say: it changes with each decision."""
 
     def __init__(self, view: ClusterView, policy: Policy, now: float) -> None:
-        self._leaving = Leaving(view, policy)
+        self._leaving = MigrationMethods(view, policy)
         self._rules: Mapping[str, CleaningRules] = {
             node.name: group.cleaning for node in view.nodes if (group := policy.group(node.group)) is not None
         }

@@ -11,7 +11,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.rearrangement import Seat
 from htas.planning.cluster.opening import Opening
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 from htas.planning.solvers.placement.problem import Counts, Problem
 
 
@@ -46,7 +46,7 @@ def steps_of(problem: Problem, opening: Opening, x: Counts) -> list[Step]:
     return steps
 
 
-def verified(opening: Opening, problem: Problem, steps: list[Step], leaving: Leaving) -> list[Step]:
+def verified(opening: Opening, problem: Problem, steps: list[Step], leaving: MigrationMethods) -> list[Step]:
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
     The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused,
@@ -100,7 +100,9 @@ def seats_after(opening: Opening, policy: Policy) -> list[Step]:
     return steps
 
 
-def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tuple[Move, ...], tuple[Seat, ...]]:
+def written(
+    opening: Opening, steps: list[Step], leaving: MigrationMethods
+) -> tuple[tuple[Move, ...], tuple[Seat, ...]]:
     """Moves and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
     nodes = opening.sim.table.nodes
     moves, seats = [], []

@@ -8,7 +8,7 @@ from htas.model.policy import Policy
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.opening import open_simulation
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 from htas.planning.optimize.build import build
 from htas.planning.optimize.decode import Step, seats_after, steps_of, verified, written
 from htas.planning.solvers.placement.budget import Budget, Clock
@@ -30,7 +30,7 @@ def optimise(
     search = ENGINES[budget.engine](problem, Clock(budget, elapsed))
     search.run()
     wanted = steps_of(problem, opening, search.x)
-    leaving = Leaving(snapshot.cluster, policy)
+    leaving = MigrationMethods(snapshot.cluster, policy)
     steps = verified(opening, problem, wanted, leaving)
     is_as_found = len(steps) == len(wanted) and set(map(id, steps)) == set(map(id, wanted))
     steps += seats_after(opening, policy)

@@ -24,7 +24,7 @@ from htas.planning.disrupt.edge.movers import Movers
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.eligibility.at_once import AtOnce, at_most_at_once
 from htas.planning.eligibility.budgets import BudgetLedger, ledger_of
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
 from htas.planning.place.situation import Situation
@@ -64,7 +64,7 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
     movable = {pod.uid for pod in pods if movers.why_not(pod) is None}
     near = {names[row].name for row in rows}
     counted = [pod for pod in pods if where.get(pod.uid) not in near]
-    leaving, ledger = Leaving(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
+    leaving, ledger = MigrationMethods(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
     closed = unfit_targets(situation.snapshot.cluster, policy.edge, situation.now)
     for look in range(LOOKS):
         some = at_most_at_once(movable, counted, pods, leaving, ledger)
@@ -96,7 +96,7 @@ class _Trial:
     situation: Situation
     view: EdgeView
     where: Mapping[str, str]
-    leaving: Leaving
+    leaving: MigrationMethods
     budgets: BudgetLedger
     """Says which pods have any; what a decision spends of them is counted apart."""
     closed: Collection[str]

@@ -30,7 +30,7 @@ from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.disrupt.rearrangement.components import Component, components
 from htas.planning.disrupt.rearrangement.gates import Gates
 from htas.planning.disrupt.rearrangement.validity import forbidden, refusal
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_method import MigrationMethods
 from htas.planning.namespaces.limiting import exceeds
 
 _STANDS_STILL = Carrying()
@@ -73,7 +73,9 @@ def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: f
         if why is not None:
             return given_up(why.reason, why.message)
         bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
-        choosing = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy), Gates(current, snapshot))
+        choosing = _Steps(
+            opening, current, snapshot, now, MigrationMethods(snapshot.cluster, policy), Gates(current, snapshot)
+        )
         steps = choosing.chosen()
     if choosing.is_stuck and not bind:
         return given_up(OutcomeReason.ROOM_TAKEN, _IN_A_CIRCLE)
@@ -91,7 +93,7 @@ class _Steps:
     current: OpenRearrangement
     snapshot: ClusterSnapshot
     now: float
-    leaving: Leaving
+    leaving: MigrationMethods
     gates: Gates
     steps: list[Move] = field(default_factory=list)
     held: set[str] = field(default_factory=set)

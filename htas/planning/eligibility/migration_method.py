@@ -1,7 +1,8 @@
-"""How a pod leaves its node: by the method of its group where nothing speaks against it, else by eviction.
+"""The migration method: how a pod leaves its node. By that of its group where nothing speaks against it, else by eviction.
 
 The same rule for what the optimiser decides, for each step of carrying it out, and for whether a pod without a
-controller may be moved at all: evicted, nobody would start it again.
+controller may be moved at all: evicted, nobody would start it again. Who carries each method is wired in
+htas/daemon/migration_methods.py; what keeps a pod from being moved by one is in movability.py.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 
 
-class Leaving:
-    """The methods by which the pods of a cluster can leave their nodes now."""
+class MigrationMethods:
+    """By which methods the pods of a cluster can leave their nodes now."""
 
     def __init__(self, view: ClusterView, policy: Policy) -> None:
         self._nodes = {node.name: node for node in view.nodes}
@@ -41,6 +42,15 @@ class Leaving:
             or (target_refusal(there, method) if there is not None else None)
         )
         return method if refused is None else MigrationMethod.EVICT
+
+    def wanted(self, pod: Pod) -> MigrationMethod | None:
+        """For a pod that somebody wants moved, and did not say how: its group's; where its node is of no group, the only
+        one that any group has. None: there is no one method."""
+        source = self._nodes.get(pod.node or "")
+        group = source.group if source is not None else None
+        methods = [self._methods[group]] if group in self._methods else self._methods.values()
+        with_twin = {method for method in methods if method.makes_twin}
+        return with_twin.pop() if len(with_twin) == 1 else None
 
     def arrives(self, pod: Pod, target: str) -> bool:
         """Whether the pod, or one that its controller makes instead, comes to run at the target."""

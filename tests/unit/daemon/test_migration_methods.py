@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from htas.daemon.moves import grace_s
+from htas.daemon.migration_methods import grace_s
 from htas.model.policy import CleaningRules, NodeGroup
 from tests.builders import make_policy, owned_node
 
