@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import CycleResult, Daemon
+from htas.model.outcomes import Outcome
 from htas.sandbox.announcer import SandboxAnnouncer
 from htas.sandbox.cloud import SandboxCloud
 from htas.sandbox.cluster import SandboxCluster
@@ -102,7 +104,9 @@ class Telling:
 
 
 def _text(value: object) -> str:
-    """Short: a pod by its key, a machine's node by its name, other structures whole."""
+    """An outcome as it was recorded at first, which had neither reason nor target. Others short: a pod by its key, a machine's node by its name, other structures whole."""
+    if isinstance(value, Outcome):
+        value = msgspec.structs.replace(value, reason=None, target="")
     for name in ("key", "name"):
         known = getattr(value, name, None)
         if isinstance(value, msgspec.Struct) and isinstance(known, str) and not hasattr(value, "version"):
@@ -124,6 +128,13 @@ def read(path: Path) -> dict[str, tuple[str, ...]]:
     return {each.story: each.lines for each in told}
 
 
+def _gist(line: str) -> str:
+    """A line without how the journal puts moves, which has changed since it was recorded."""
+    if line.startswith(("  put_drain", "  put_rearrangement")):
+        return re.split(r',"(?:moves|method|victims)":', line, maxsplit=1)[0]
+    return line
+
+
 def differing(recorded: dict[str, tuple[str, ...]], now: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
     """Each story that goes another way, and the first line at which it does."""
     for story, lines in recorded.items():
@@ -132,7 +143,10 @@ def differing(recorded: dict[str, tuple[str, ...]], now: dict[str, tuple[str, ..
             continue
         if lines == now[story]:
             continue
-        index = next((i for i, (old, new) in enumerate(zip(lines, now[story], strict=False)) if old != new), None)
+        pairs = enumerate(zip(lines, now[story], strict=False))
+        index = next((i for i, (old, new) in pairs if _gist(old) != _gist(new)), None)
+        if index is None and len(lines) == len(now[story]):
+            continue
         if index is None:
             index = min(len(lines), len(now[story]))
         old = lines[index] if index < len(lines) else "(its end)"
