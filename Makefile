@@ -59,11 +59,12 @@ test-real-clusters: ## Kubernetes with KWOK's nodes, and with real kubelets, con
 	$(BIN)/python -m pytest $(STORY) tests/real $(addprefix --ignore=,$(SERVERS)) | sed -u 's/^/clusters: /'
 
 .PHONY: check
-check: $(STAMP) ## ruff, mypy --strict and the import contracts
+check: $(STAMP) ## ruff, mypy --strict, the import contracts, and what nothing uses
 	$(BIN)/ruff check htas tests tools
 	$(BIN)/ruff format --check htas tests tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/vulture
 
 .PHONY: bench
 bench: $(STAMP) ## plan time and memory at 1k, 10k and 100k pending pods, and with 100 flavours

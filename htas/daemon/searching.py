@@ -10,9 +10,9 @@ import msgspec
 
 from htas.daemon.optimizer import Answer, Optimizer
 from htas.execution.ports import Ports
-from htas.execution.rearranging import SUBJECT, Rearranging
+from htas.execution.rearranging import Rearranging
 from htas.model.moves import Move
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat
@@ -148,7 +148,7 @@ class Searching:
             return []
         self._begin(fenced(snapshot, self.policy, held_in(plan)), is_requested)
         who = "it was asked for" if is_requested else f"{len(plan.optimize)} pods wait and nothing can be bought"
-        return [Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.DONE, who)]
+        return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, who)]
 
     def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:
         """Note what became of the rearrangement under way, by a cycle's outcomes."""
@@ -221,7 +221,7 @@ def _proven(found: Rearrangement | None) -> set[int]:
 
 def _told(answer: Answer) -> Outcome:
     if answer.found is None:
-        return Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.FAILED, answer.problem)
+        return Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.FAILED, answer.problem)
     found = answer.found
     what = f"{found.status} after {answer.took_s:.1f} s"
-    return Outcome(Action.SEARCH, SUBJECT, OutcomeStatus.DONE, f"{what}; {found.message}" if found.message else what)
+    return Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, f"{what}; {found.message}" if found.message else what)

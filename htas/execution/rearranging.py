@@ -24,7 +24,7 @@ from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Carrying
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -39,8 +39,6 @@ from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})
 """Refusals that say nothing of the pod: it is tried again, or the planner gives the whole up."""
-SUBJECT = "cluster"
-"""What outcomes of the whole are about; those of a step are about its pod."""
 
 
 @dataclass(slots=True)
@@ -60,14 +58,14 @@ class Rearranging:
         action = Action.SUGGEST if found.is_suggestion else Action.REARRANGE
         if isinstance(opened, Invalid):
             why = f"{opened.reason}: {opened.message}"
-            return None, Outcome(action, SUBJECT, OutcomeStatus.DROPPED, why, opened.reason)
+            return None, Outcome(action, CLUSTER, OutcomeStatus.DROPPED, why, opened.reason)
         try:
             written = self.ports.store.put_rearrangement(opened)
         except HTASError as error:
-            return None, Outcome(action, SUBJECT, OutcomeStatus.FAILED, str(error))
+            return None, Outcome(action, CLUSTER, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
         self._stuck.keep(())
-        return written, Outcome(action, SUBJECT, OutcomeStatus.DONE, told(written))
+        return written, Outcome(action, CLUSTER, OutcomeStatus.DONE, told(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
         """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
@@ -82,7 +80,7 @@ class Rearranging:
             view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         if current.lost:
             return [self._cancel(current, OutcomeReason.CONTRADICTED, LOST)]
         if current.is_complete:
@@ -110,7 +108,7 @@ class Rearranging:
         try:
             current = self._evicted_instead(current, self._taken_back(current))
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         fresh = msgspec.structs.replace(
             snapshot,
             cluster=view,
@@ -124,7 +122,7 @@ class Rearranging:
         try:
             current = self._journal_detours(carried.steps, current, view)
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         return self._take(carried.steps, current, view)
 
     def _taken_back(self, current: OpenRearrangement) -> dict[str, str]:
@@ -201,7 +199,7 @@ class Rearranging:
             try:
                 current = self._evicted_instead(current, refused)
             except HTASError as error:
-                return [Outcome(Action.REARRANGE, SUBJECT, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+                return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
         late = self._stuck.longer_than(self.policy.timeouts.eviction_s, self.ports.clock.now())
         return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
@@ -246,10 +244,10 @@ class Rearranging:
         try:
             self.ports.store.delete_rearrangement(current.version)
         except HTASError as error:
-            return Outcome(action, SUBJECT, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
+            return Outcome(action, CLUSTER, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached(point)
         self._stuck.keep(())
-        return Outcome(action, SUBJECT, OutcomeStatus.DONE, message, reason)
+        return Outcome(action, CLUSTER, OutcomeStatus.DONE, message, reason)
 
 
 def _says_of_pod(error: MoveRefusedError, pod: Pod) -> bool:

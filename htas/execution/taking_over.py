@@ -11,9 +11,8 @@ import msgspec
 
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.execution.rearranging import SUBJECT
 from htas.model.claims import ClaimState
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.reasons import OutcomeReason
 
 OVERTAKEN = "another daemon led meanwhile"
@@ -49,7 +48,7 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
         outcomes.append(
             Outcome(
                 Action.REARRANGE,
-                SUBJECT,
+                CLUSTER,
                 OutcomeStatus.DROPPED,
                 f"{OutcomeReason.OVERTAKEN}: {OVERTAKEN}",
                 OutcomeReason.OVERTAKEN,

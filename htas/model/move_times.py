@@ -63,12 +63,6 @@ class MoveTimes(msgspec.Struct, frozen=True, omit_defaults=True):
         slope = max(0.0, (n * product - gib * seconds) / (n * squared - gib * gib))
         return max(0.0, (seconds - slope * gib) / n), slope
 
-    @property
-    def bytes_per_s(self) -> float | None:
-        """B; None: size made no difference so far."""
-        _, slope = self.line
-        return GIB / slope if slope > 0 else None
-
     def expected_s(self, memory_bytes: int) -> float:
         """T of a pod that asks for so much memory: its archive is taken to be the share of it that others' were."""
         constant, slope = self.line

@@ -66,6 +66,10 @@ class OutcomeStatus(StrEnum):
     FAILED = "failed"
 
 
+CLUSTER = "cluster"
+"""The subject of what is about the whole: a search, a rearrangement."""
+
+
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one action.
 

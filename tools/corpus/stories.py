@@ -104,7 +104,10 @@ class Telling:
 
 
 def _text(value: object) -> str:
-    """An outcome as it was recorded at first, which had neither reason nor target. Others short: a pod by its key, a machine's node by its name, other structures whole."""
+    """Short: a pod by its key, a machine's node by its name, other structures whole.
+
+    An outcome is put as the first recording had it, which knew neither reason nor target.
+    """
     if isinstance(value, Outcome):
         value = msgspec.structs.replace(value, reason=None, target="")
     for name in ("key", "name"):

@@ -1,4 +1,4 @@
-"""The migration method: how a pod leaves its node. By that of its group where nothing speaks against it, else by eviction.
+"""The migration method: a pod leaves its node by that of its group where nothing speaks against it, else by eviction.
 
 The same rule for what the optimiser decides, for each step of carrying it out, and for whether a pod without a
 controller may be moved at all: evicted, nobody would start it again. Who carries each method is wired in
@@ -44,8 +44,10 @@ class MigrationMethods:
         return method if refused is None else MigrationMethod.EVICT
 
     def wanted(self, pod: Pod) -> MigrationMethod | None:
-        """For a pod that somebody wants moved, and did not say how: its group's; where its node is of no group, the only
-        one that any group has. None: there is no one method."""
+        """For a pod that somebody wants moved without saying how; None: there is no one method.
+
+        Its group's; where its node is of no group, the only one that any group has.
+        """
         source = self._nodes.get(pod.node or "")
         group = source.group if source is not None else None
         methods = [self._methods[group]] if group in self._methods else self._methods.values()
