@@ -8,7 +8,7 @@ import pytest
 
 from htas.adapters.kubernetes.pods import duration_s
 from htas.model.nodes import DO_NOT_DISRUPT
-from htas.model.pods import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
+from htas.model.pods import RUNTIME, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
 from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, pod, problems_of, read_pod, view_of
 
 
@@ -330,3 +330,18 @@ def test_an_image_that_cannot_be_is_not_kept(image: str, is_kept: bool) -> None:
 def test_of_a_promise_no_more_is_kept_than_says_something() -> None:
     found = read_pod(pod("a", {"annotations": {DO_NOT_DISRUPT: "x" * 262_144}}))
     assert found.disruption == {DO_NOT_DISRUPT: "x" * 256}
+
+
+def test_of_an_annotation_that_makes_no_sense_no_more_is_told_than_can_be_read() -> None:
+    (told,) = problems_of(pod("a", {"annotations": {RUNTIME: "\x1b" * 262_144}}))
+    assert len(told) < 700
+    assert told.endswith("is not a duration above zero such as 90s, 5m or 1h30m")
+
+
+@pytest.mark.parametrize(("many", "kept"), [(500, 500), (501, 500), (10_000, 500)])
+def test_so_many_labels_count_and_no_more(many: int, kept: int) -> None:
+    written = pod("a", {"labels": {f"example.com/{i:05d}": "x" for i in range(many)}})
+    (found,) = view_of(written).pods
+    assert list(found.labels) == [f"example.com/{i:05d}" for i in range(kept)]
+    told = [f"dump.json: Pod default/a: metadata.labels: {many:,} labels, of which the first 500 count"]
+    assert problems_of(written) == (told if many > kept else [])
