@@ -54,7 +54,7 @@ every run on record.
 LONGEST_PROMISE = 256
 """Of annotations that hold a pod where it is: "true", "false", a duration, names of volumes. They may be 256 KiB."""
 MOST_LABELS = 500
-"""Of a pod. An API server takes a megabyte of them: a hundred such pods took 2.6 s and 77 MB with each cycle on record."""
+"""Of a pod, which may have a megabyte of them: a hundred such took 2.6 s and 77 MB with each cycle on record."""
 _YES_OR_NO = (MAY_MIGRATE, SHARED_VOLUMES)
 """Marks that mean nothing but "true" and "false"."""
 
