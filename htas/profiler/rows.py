@@ -12,7 +12,7 @@ from htas.model.quantity import MAX_AMOUNT
 from htas.model.record import ProfileEvent, ProfileRow
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.run_length import remaining_s
+from htas.planning.cluster.run_length import remaining_s
 
 
 def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy: Policy) -> list[ProfileRow]:
