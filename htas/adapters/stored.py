@@ -26,10 +26,13 @@ def decoded(body: bytes | str, kind: type[_T]) -> _T:
     """A body of that kind; raises msgspec.DecodeError where it is of no form that was ever written."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
         if kind not in _UPGRADES:
             raise
-        return msgspec.convert(upgraded(msgspec.json.decode(body, type=Json), kind), kind)
+        try:
+            return msgspec.convert(upgraded(msgspec.json.decode(body, type=Json), kind), kind)
+        except (AttributeError, KeyError, TypeError):  # of no form at all: a row with a wrong bit, say
+            raise error from None
 
 
 def upgraded(old: Json, kind: type[Any]) -> Json:

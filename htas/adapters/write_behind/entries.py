@@ -54,7 +54,7 @@ class Entry:
         try:
             body = zlib.decompress(self.body) if self.kind is Kind.CYCLE else self.body
             return decoded(body, kind)
-        except (msgspec.DecodeError, zlib.error) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, zlib.error) as error:
             raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error
 
 

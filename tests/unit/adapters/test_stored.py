@@ -100,6 +100,16 @@ def test_rows_of_a_keyspace_and_entries_that_wait_for_it_are_understood(name: st
     assert rows.decoded(body.decode(), kind) == entry.holds(kind) == decoded(body, kind)
 
 
-def test_what_no_version_wrote_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"node": "a"}', Drain),
+        (b'{"node": "a", "claim": "c", "reason": "Empty", "started_at": 0.0, "moves": [3]}', Drain),
+        (b'{"started_at": 0.0, "priority": 1, "victims": [null]}', OpenRearrangement),
+        (b'{"snapshot": {}, "plan": {"preempt": [{"node": "a"}]}}', CycleRecord),
+        (b"[]", CycleRecord),
+    ],
+)
+def test_what_no_version_wrote_is_refused(body: bytes, kind: type[msgspec.Struct]) -> None:
     with pytest.raises(msgspec.DecodeError):
-        decoded(b'{"node": "a"}', Drain)
+        decoded(body, kind)

@@ -9,7 +9,7 @@ import pytest
 from htas.execution.requested_moves import MoveRequest, judged
 from htas.model.budgets import DisruptionBudget
 from htas.model.migrations import Refusal
-from htas.model.moves import MigrationMethod
+from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
 from htas.model.snapshot import ClusterSnapshot, ClusterView
@@ -26,7 +26,8 @@ def refused(fields: dict[str, Any], is_forced: bool, *budgets: DisruptionBudget)
     view = ClusterView((make_node("a"), make_node("b")), (pod,), budgets)
     request = MoveRequest("1", pod.key, "b", MigrationMethod.CHECKPOINT, is_forced=is_forced)
     try:
-        assert judged(request, ClusterSnapshot(NOW, view), make_policy()) == (pod, MigrationMethod.CHECKPOINT)
+        found, move = judged(request, ClusterSnapshot(NOW, view), make_policy())
+        assert (found, move.method, move.reason) == (pod, MigrationMethod.CHECKPOINT, MoveReason.REQUESTED)
     except MoveRefusedError as error:
         return error.reason, str(error)
     return None
