@@ -41,7 +41,7 @@ def instant_of(text: str, option: str) -> float:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Turn what goes wrong into a message and an exit code: 2 for bad input, 1 for a failed operation."""
     try:
         yield

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from htas.cli.console import FAILED, InputError, err, out, told
+from htas.cli.console import FAILED, InputError, err, exit_on_error, out
 from htas.experiments.workloads.patterns import Shape
 
 MOST_SEEDS = 10_000
@@ -45,7 +45,7 @@ def run_experiment(
     from htas.experiments.designs import design
     from htas.experiments.edge.results import EdgeResults
 
-    with told():
+    with exit_on_error():
         named = seeds_named(seeds)
         chosen = design(name, policies=policies or (), sources=patterns or (), seeds=named, path=work, prices=prices)
         for source in chosen.sources:
@@ -98,7 +98,7 @@ def make_workload(
     from htas.experiments.workloads.patterns import Pattern, named, workload
     from htas.experiments.workloads.table import write_workload
 
-    with told():
+    with exit_on_error():
         base = named(pattern)
         own = Pattern(
             name=base.name,
@@ -140,5 +140,5 @@ def report_on_results(
     """Write tables with confidence intervals, and figures: the paper's 3 to 8, for edge KubeDSM's 4 to 11."""
     from htas.cli.experiment_report import report
 
-    with told():
+    with exit_on_error():
         typer.echo(report(folder, into))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from htas.cli.console import InputError, told
+from htas.cli.console import InputError, exit_on_error
 from htas.cli.console import out as stdout
 from htas.cli.options import Config, configured
 
@@ -33,7 +33,7 @@ def handback(
     """Give every machine back, or let go of them: what to do before HTAS is uninstalled."""
     from htas.cli.handback import Wish, handed_back, left_view, span_of
 
-    with told():
+    with exit_on_error():
         if give_all == keep:
             raise InputError("name one of --all and --keep: are the machines to go, or to stay?")
         wish = Wish(keep, namespace, span_of(timeout, "--timeout"), not without_lease)

@@ -14,7 +14,7 @@ from htas.cli import experiment_commands as experiments
 from htas.cli import record_commands as records
 from htas.cli import store_commands as stores
 from htas.cli.console import err as stderr
-from htas.cli.console import escaped, told, warn
+from htas.cli.console import escaped, exit_on_error, warn
 from htas.cli.console import out as stdout
 from htas.cli.forms import Export, Shell, SimulationForm
 from htas.cli.handback_command import handback
@@ -84,7 +84,7 @@ def plan(
     from htas.cli.planning import plan_of, snapshot_of
     from htas.model.plan_document import plan_document
 
-    with told():
+    with exit_on_error():
         loaded = configured(config)
         made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
     match form:
@@ -113,7 +113,7 @@ def optimize(
     from htas.cli import optimize as optimum
     from htas.cli.planning import snapshot_of
 
-    with told():
+    with exit_on_error():
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
         found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
@@ -132,7 +132,7 @@ def explain_a_pod(name: str, config: Config = None, dump: Dump = None, at: At = 
     from htas.cli.explain import explain_pod
     from htas.cli.planning import plan_of, snapshot_of
 
-    with told():
+    with exit_on_error():
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, steady)
         lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
@@ -145,7 +145,7 @@ def explain_a_node(name: str, config: Config = None, dump: Dump = None, at: At =
     from htas.cli.explain import explain_node
     from htas.cli.planning import plan_of, snapshot_of
 
-    with told():
+    with exit_on_error():
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, steady)
         lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
@@ -169,7 +169,7 @@ def migrate_pod(
     """Move a running pod to another node with its progress, or say why not."""
     from htas.cli.migrate import asker_of, failed, line_of
 
-    with told():
+    with exit_on_error():
         asker = asker_of(configured(config), url, token_file, ca_file)
         last = None
         for last in asker.move(name, to, method, watch=wait, force=force):
@@ -190,7 +190,7 @@ def check(
     from htas.cli import reports
     from htas.config.migration_files import unseen_files
 
-    with told():
+    with exit_on_error():
         loaded = configured(config)
         problems = reports.cloud_problems_of(loaded, live)
         if not problems:
@@ -221,7 +221,7 @@ def flavours(
     """What can be bought: the price file beside the cloud's own flavours, and what is never worth its price."""
     from htas.cli.flavours import Question, flavours_json, flavours_view, rows_of, write_price_file
 
-    with told():
+    with exit_on_error():
         catalogue, sizes = Question(config, cloud, clouds_file, region).answer()
         if write is not None:
             stdout.print(write_price_file(write, catalogue, sizes, per_core, per_gib), soft_wrap=True)
@@ -261,7 +261,7 @@ def simulate(
     from htas.cli.simulate_view import simulation_view
     from htas.cli.tables import print_lines
 
-    with told():
+    with exit_on_error():
         answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())
     match form:
         case SimulationForm.TABLE:
@@ -282,7 +282,7 @@ def run(
     """Run the daemon until it is told to end (SIGTERM or Ctrl-C)."""
     from htas.cli.running import run_daemon  # the scheduler is loaded by this command alone
 
-    with told():
+    with exit_on_error():
         run_daemon(configured(config), for_s)
 
 
@@ -305,7 +305,7 @@ def agent(
     from htas.adapters.checkpoint.oci_registry import OciRegistry
     from htas.cli.agent import serve
 
-    with told():
+    with exit_on_error():
         there = OciRegistry(registry, repository, str(credentials_file or ""), str(ca_file or ""))
         serve(listen, token_file, there, directory)
 
@@ -318,7 +318,7 @@ def sandbox(
     """Run a sandbox world in a process of its own, for daemons to come and go."""
     from htas.cli.running import run_world
 
-    with told():
+    with exit_on_error():
         run_world(configured(config), socket)
 
 
@@ -334,7 +334,7 @@ def demo(
     """Play a day of mixed work in the sandbox and show what it costs."""
     from htas.cli.demo import DemoOptions, play
 
-    with told():
+    with exit_on_error():
         play(DemoOptions(config, trace, sample, seed, hours, seconds))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from htas.cli.console import InputError, instant_of, told
+from htas.cli.console import InputError, exit_on_error, instant_of
 from htas.cli.forms import CostBy, Export, Sorted
 from htas.cli.options import Config, configured
 
@@ -23,7 +23,7 @@ def top(
     from htas.cli import top as present
     from htas.cli.tables import print_lines, show
 
-    with told():
+    with exit_on_error():
         if form is not Export.TABLE and (watch or recorded):
             raise InputError("--output: lines are of the present alone; leave out --watch and --recorded")
         loaded = configured(config)
@@ -52,7 +52,7 @@ def cost(
     from htas.cli.tables import print_lines, show
     from htas.profiler.accounts import Window
 
-    with told():
+    with exit_on_error():
         window = Window(_instant(since, "--since", 0.0), _instant(until, "--until", math.inf))
         if window.since >= window.until:
             raise InputError("--since: is not before --until; there is nothing between them")
@@ -84,7 +84,7 @@ def history(
     from htas.cli import history as past
     from htas.cli.tables import print_lines, show
 
-    with told():
+    with exit_on_error():
         loaded, start = configured(config), _instant(since, "--since", 0.0)
         past.note_unshipped(loaded)
         if node is not None:
@@ -109,7 +109,7 @@ def replay(
     """Plan a recorded cycle again, offline, and show what would be different now."""
     from htas.cli import history as past
 
-    with told():
+    with exit_on_error():
         is_same = past.replay(configured(config), record)
     if not is_same:
         raise typer.Exit(1)

@@ -14,13 +14,13 @@ import structlog
 
 from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
-from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claimed_nodes import with_true_claims
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
-from htas.execution.draining import Draining
+from htas.execution.drainer import Drainer
+from htas.execution.event_recorder import EventRecorder
 from htas.execution.evictor import Evictor
 from htas.execution.executor import Executor
 from htas.execution.expectations import Expectations
@@ -28,8 +28,8 @@ from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
-from htas.execution.preempting import Preempting
-from htas.execution.rearranging import Rearranging
+from htas.execution.preemption import PreemptionExecutor
+from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
@@ -112,14 +112,14 @@ class Daemon:
         self._moves = MovesSeen(ports.migration, policy.timeouts)
         self.requested_moves = RequestedMoves(ports.migration)
         self._evictor = Evictor(ports, policy)
-        self._draining = Draining(ports, calls, policy, self._machines, self._moves, self._evictor)
-        self._preempting = Preempting(ports, calls, policy, self._evictor)
-        self._rearranging = Rearranging(ports, calls, policy, self._moves, self._evictor)
+        self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor)
+        self._preempting = PreemptionExecutor(ports, calls, policy, self._evictor)
+        self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor)
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
         self._executor = Executor(
             ports, calls, self._machines, self._preempting, self._draining, self._rearranging, self._expectations
         )
-        self._announcing = Announcing(ports.announcer, policy)
+        self._announcing = EventRecorder(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None

@@ -16,8 +16,8 @@ from htas.daemon.asking import Gate, Guarded, RequestRefusedError
 from htas.daemon.health import Health
 from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import PATH, SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
 from htas.model.plan_document import plan_document
 
 PATHS = """/healthz    whether the daemon works, by its last success
@@ -42,8 +42,8 @@ class Desks:
 
     health: Health
     metrics: Metrics
-    moves: MoveDesk
-    searches: SearchDesk
+    moves: MigrateEndpoint
+    searches: OptimizeEndpoint
 
 
 class HttpServer:

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 import htas
 from htas.daemon.cycle import CycleResult
+from htas.daemon.optimize_endpoint import SearchMetrics
 from htas.daemon.remote_store import StoreMetrics
-from htas.daemon.search_desk import SearchMetrics
 from htas.daemon.state_metrics import StateCollector
 from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.model.claims import ClaimState

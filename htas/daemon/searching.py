@@ -10,7 +10,7 @@ import msgspec
 
 from htas.daemon.optimizer import Answer, Optimizer
 from htas.execution.ports import Ports
-from htas.execution.rearranging import Rearranging
+from htas.execution.rearrangement import RearrangementExecutor
 from htas.model.moves import Move
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -58,7 +58,7 @@ class Searching:
     `request` and `report` may be called from any thread; the rest belongs to the thread that runs the cycles.
     """
 
-    def __init__(self, ports: Ports, policy: Policy, optimizer: Optimizer, rearranging: Rearranging) -> None:
+    def __init__(self, ports: Ports, policy: Policy, optimizer: Optimizer, rearranging: RearrangementExecutor) -> None:
         self.policy = policy
         self._ports = ports
         self._optimizer = optimizer
@@ -122,7 +122,7 @@ class Searching:
         answer = self._optimizer.answer() if snapshot.rearrangement is None else None
         if answer is None:
             return self.fact(snapshot), []
-        outcomes = [_told(answer)]
+        outcomes = [_outcome_of(answer)]
         self.on_answer(answer)
         self._note(answer, snapshot.taken_at)
         if answer.found is not None and answer.found.is_better:
@@ -219,7 +219,7 @@ def _proven(found: Rearrangement | None) -> set[int]:
     return {tier.priority for tier in found.tiers if tier.is_placing_proven} if found is not None else set()
 
 
-def _told(answer: Answer) -> Outcome:
+def _outcome_of(answer: Answer) -> Outcome:
     if answer.found is None:
         return Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.FAILED, answer.problem)
     found = answer.found

@@ -21,11 +21,11 @@ from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
 from htas.daemon.leadership import Leadership, Timing
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
-from htas.daemon.search_desk import SearchDesk
 from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, store_path
 from htas.daemon.triggers import Triggers
@@ -78,7 +78,7 @@ class Service:
         self._health = Health(loaded.policy.cycles)
         self._metrics = Metrics()
         self._gate = gate_of(loaded)
-        self._moves, self._searches = MoveDesk(), SearchDesk()
+        self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:

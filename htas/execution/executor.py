@@ -7,12 +7,12 @@ from functools import partial
 
 from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
-from htas.execution.draining import Draining
+from htas.execution.drainer import Drainer
 from htas.execution.expectations import Expectations
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
-from htas.execution.preempting import Preempting
-from htas.execution.rearranging import Rearranging
+from htas.execution.preemption import PreemptionExecutor
+from htas.execution.rearrangement import RearrangementExecutor
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
@@ -29,9 +29,9 @@ class Executor:
         ports: Ports,
         calls: Calls,
         machines: Machines,
-        preempting: Preempting,
-        draining: Draining,
-        rearranging: Rearranging,
+        preempting: PreemptionExecutor,
+        draining: Drainer,
+        rearranging: RearrangementExecutor,
         expectations: Expectations,
     ) -> None:
         self._ports = ports

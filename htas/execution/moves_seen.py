@@ -52,7 +52,7 @@ def repeated_s(move: MigrationRecord) -> float | None:
     return None if move.dumped_at is None or restored is None else restored - move.dumped_at
 
 
-def told(move: MigrationRecord) -> str:
+def summary(move: MigrationRecord) -> str:
     """A move that is over, in one line."""
     tries = "1 attempt" if move.attempt == 1 else f"{move.attempt} attempts"
     if move.state is MigrationState.ROLLED_BACK:
@@ -116,11 +116,11 @@ class MovesSeen:
                 self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
             self._forget_waits(move)
-            return Outcome(Action.MOVED, move.pod, OutcomeStatus.DONE, told(move), target=move.target, move=move)
+            return Outcome(Action.MOVED, move.pod, OutcomeStatus.DONE, summary(move), target=move.target, move=move)
         self._rolled_back[move.pod] = move
         if move.reason not in NOBODYS_FAULT:
             self.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
-        return Outcome(Action.MOVED, move.pod, OutcomeStatus.FAILED, told(move), target=move.target, move=move)
+        return Outcome(Action.MOVED, move.pod, OutcomeStatus.FAILED, summary(move), target=move.target, move=move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
         """Why a pod's move, begun at or after an instant, was taken back; None: none was."""

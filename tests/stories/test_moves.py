@@ -15,8 +15,8 @@ from htas.daemon.asking import Gate
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.execution.requested_moves import REMEMBERED
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.moves import MigrationMethod
@@ -197,11 +197,11 @@ class Desk:
         self.story = story
         token_file = folder / "token"
         token_file.write_text("let-me\n")
-        self.desk = MoveDesk(story.daemon.requested_moves)
+        self.desk = MigrateEndpoint(story.daemon.requested_moves)
         self.gate = Gate(token_file)
         self.metrics = Metrics()
         story.daemon.listeners.append(self.metrics.observe)
-        desks = Desks(Health(Cycles()), self.metrics, self.desk, SearchDesk())
+        desks = Desks(Health(Cycles()), self.metrics, self.desk, OptimizeEndpoint())
         self.server = HttpServer(("127.0.0.1", 0), desks, self.gate)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution import crash_points, evictor, preempting
+from htas.execution import crash_points, evictor, preemption
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import OutcomeStatus
 from htas.model.plan import UnplacedPod
@@ -201,7 +201,7 @@ def test_a_daemon_that_ends_in_the_midst_of_it_is_followed_by_one_that_finishes(
             raise KilledError
 
     story = full(service("high", 2, at_s=120, priority=100, requests=Resources(1000, 2 * GIB, 0, 1)))
-    for module in (evictor, preempting):
+    for module in (evictor, preemption):
         monkeypatch.setattr(module, "reached", reached)
     with pytest.raises(KilledError):
         story.play(400)

@@ -25,8 +25,8 @@ from htas.daemon.health import Health
 from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
 from htas.daemon.http_server import UNWANTED_BYTES, Certificate
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.model.policy import Cycles
 from tools.adversary.attack import Attack, Verdict, verdict
 from tools.testenv.certificates import write_pem
@@ -84,7 +84,7 @@ def target(*, has_tls: bool = False) -> Iterator[Target]:
         folder = Path(name)
         token = secrets.token_hex(32)
         (folder / "token").write_text(token)
-        desks = Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk())
+        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint())
         certificate = Certificate(*write_pem(folder, "tls", "htas", LOOPBACK)) if has_tls else None
         server = HttpServer(("127.0.0.1", 0), desks, Gate(folder / "token"), certificate=certificate)
         server.start()

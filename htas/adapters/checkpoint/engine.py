@@ -36,7 +36,7 @@ from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.removal import at_once_s
 from htas.adapters.checkpoint.steps import Steps
 from htas.adapters.kubernetes.api import ApiServer
-from htas.adapters.looking import Looking
+from htas.adapters.polling_worker import PollingWorker
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, MigrationState
 from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Pod
@@ -86,7 +86,7 @@ class CheckpointMigration:
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
         self._at_once = at_once or Semaphore(settings.at_once)
         self._told: deque[str] = deque(maxlen=ENDED_KEPT)
-        self._looking = Looking("moves", self._look, self._rest, self._closing)
+        self._looking = PollingWorker("moves", self._look, self._rest, self._closing)
 
     # The port.
 

@@ -26,7 +26,7 @@ from htas.adapters import twins
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kwok.twins import ending_as_meant, runs, twin_of, unmarking
-from htas.adapters.looking import Looking
+from htas.adapters.polling_worker import PollingWorker
 from htas.adapters.twins import Json, Origin
 from htas.model.migrations import (
     ENDED_KEPT,
@@ -70,7 +70,7 @@ class KwokMigration:
         self._moves: dict[str, MigrationRecord] = {}
         self._ended: deque[MigrationRecord] = deque(maxlen=ENDED_KEPT)
         self._closing = Event()
-        self._looking = Looking("kwok moves", self.advance, self._rest, self._closing)
+        self._looking = PollingWorker("kwok moves", self.advance, self._rest, self._closing)
 
     # The port.
 

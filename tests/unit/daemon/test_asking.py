@@ -13,8 +13,8 @@ from htas.daemon.asking import Gate, NotConnectedYet
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.model.policy import Cycles
 from htas.ports import User
 
@@ -42,7 +42,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def server(gate: Gate) -> Iterator[HttpServer]:
-    desks = Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk())
+    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint())
     made = HttpServer(("127.0.0.1", 0), desks, gate, health_address=("127.0.0.1", 0))
     made.start()
     yield made

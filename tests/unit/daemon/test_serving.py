@@ -20,9 +20,9 @@ from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.reloading import Reloading, changed_for_good
-from htas.daemon.search_desk import SearchDesk
 from htas.model.policy import Cycles
 from htas.ports import PermanentError
 from tests.stories.play import Story, job
@@ -89,7 +89,9 @@ def get(health: Health, metrics: Metrics, tmp_path: Path) -> Iterator[Get]:
     """Asks the daemon's server, with its token."""
     token_file = tmp_path / "token"
     token_file.write_text("let-me\n")
-    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate(token_file))
+    server = HttpServer(
+        ("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate(token_file)
+    )
     server.start()
 
     def asked(path: str) -> tuple[int, str]:
@@ -129,15 +131,15 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
 
 
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
-    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate())
+    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate())
     server.start()
     url = f"http://127.0.0.1:{server.port}/healthz"
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", server.port), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate())
+        HttpServer(("127.0.0.1", server.port), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate())
     busy = ("127.0.0.1", server.port)
     with pytest.raises(PermanentError, match=r"http\.healthListen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", 0), Desks(health, metrics, MoveDesk(), SearchDesk()), Gate(), busy)
+        HttpServer(("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate(), busy)
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.execution.moves_seen import MovesSeen, told
+from htas.execution.moves_seen import MovesSeen, summary
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move
@@ -68,7 +68,7 @@ FRESH = msgspec.structs.replace(
     ],
 )  # fmt: skip
 def test_what_is_told_of_a_move(move: MigrationRecord, line: str) -> None:
-    assert told(move) == line
+    assert summary(move) == line
 
 
 class Book:

@@ -1,4 +1,4 @@
-"""Rearranging: a better placement that was found is carried out step by step, or cancelled with the reason.
+"""A rearrangement: a better placement that was found is carried out step by step, or cancelled with the reason.
 
 Order: journal → for each pod that leaves: its slot has room → moved or evicted → its replacement bound → noted in
 the journal → journal cleared. What is done is read off the cluster, so that whatever step a crash falls on, the next
@@ -42,7 +42,7 @@ PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, Move
 
 
 @dataclass(slots=True)
-class Rearranging:
+class RearrangementExecutor:
     """Begins, carries on, and ends the one rearrangement there is at a time."""
 
     ports: Ports
@@ -65,7 +65,7 @@ class Rearranging:
             return None, Outcome(action, CLUSTER, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
         self._stuck.keep(())
-        return written, Outcome(action, CLUSTER, OutcomeStatus.DONE, told(written))
+        return written, Outcome(action, CLUSTER, OutcomeStatus.DONE, summary(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
         """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
@@ -255,7 +255,7 @@ def _says_of_pod(error: MoveRefusedError, pod: Pod) -> bool:
     return error.reason not in PASSING and pod.owner is not None
 
 
-def told(opened: OpenRearrangement) -> str:
+def summary(opened: OpenRearrangement) -> str:
     """What is about to be done, in words."""
     moves = sum(slot.source is not None for slot in opened.slots)
     if opened.is_suggestion:

@@ -1,4 +1,4 @@
-"""Preempting: a pod is nominated to a node, and those of lower priority that stand in its way there are evicted.
+"""Preemption: a pod is nominated to a node, and those of lower priority that stand in its way there are evicted.
 
 Order: nomination written on the pod → victims evicted → nominations that give way there taken back. A crash in between
 leaves a nomination, which the next plan honours or finds lapsed; nothing needs a journal.
@@ -35,7 +35,7 @@ PATIENCE_S = 30.0
 
 
 @dataclass(slots=True)
-class Preempting:
+class PreemptionExecutor:
     """Carries preemptions out, each if it still holds on a fresh view; remembers what has not been observed yet."""
 
     ports: Ports

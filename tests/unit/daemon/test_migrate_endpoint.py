@@ -16,8 +16,8 @@ from htas.daemon.asking import Gate, RequestRefusedError
 from htas.daemon.health import Health
 from htas.daemon.http import LONGEST_BODY, Desks, HttpServer, _body
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.model.policy import Cycles
 
 TOKEN = "let-me"
@@ -34,7 +34,7 @@ def token_file(tmp_path: Path) -> Path:
 def port(token_file: Path) -> Iterator[int]:
     """Of a daemon that does not lead: whom it listens to is answered with 503."""
     server = HttpServer(
-        ("127.0.0.1", 0), Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk()), Gate(token_file)
+        ("127.0.0.1", 0), Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint()), Gate(token_file)
     )
     server.start()
     yield server.port

@@ -12,7 +12,7 @@ from htas.ports import HTASError
 log = structlog.get_logger()
 
 
-class Looking:
+class PollingWorker:
     """Repeats `look`, and `rest` in between. What fails is told and tried again: it never ends the thread."""
 
     def __init__(self, name: str, look: Callable[[], None], rest: Callable[[], None], closing: Event) -> None:

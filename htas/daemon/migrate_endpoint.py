@@ -16,7 +16,7 @@ from htas.model.moves import MigrationMethod
 Json = dict[str, Any]
 
 
-class Wish(msgspec.Struct, forbid_unknown_fields=True):
+class MigrateRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The body of POST /api/migrate. `method` null: that of the pod's node group; `force`: whoever wishes it stayed."""
 
     pod: str
@@ -26,7 +26,7 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(slots=True)
-class MoveDesk:
+class MigrateEndpoint:
     """Open while this daemon leads. Who may ask has been asked before (`asking.Guarded`)."""
 
     requests: RequestedMoves | None = None
@@ -35,7 +35,7 @@ class MoveDesk:
         """Take a request; raises RequestRefusedError."""
         requests = self._open()
         try:
-            wish = msgspec.json.decode(body, type=Wish)
+            wish = msgspec.json.decode(body, type=MigrateRequest)
         except msgspec.DecodeError as error:
             raise RequestRefusedError(
                 400, f'the body is not {{"pod": "namespace/name", "node": "name"}}: {error}'

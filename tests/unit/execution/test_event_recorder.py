@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from htas.execution.announcing import Announcing
+from htas.execution.event_recorder import EventRecorder
 from htas.model.news import News
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Launch, Plan, UnplacedPod
@@ -45,8 +45,8 @@ def listening() -> Listening:
 
 
 @pytest.fixture
-def announcing(listening: Listening) -> Announcing:
-    return Announcing(listening, POLICY)
+def announcing(listening: Listening) -> EventRecorder:
+    return EventRecorder(listening, POLICY)
 
 
 def snapshot(at: float = NOW) -> ClusterSnapshot:
@@ -64,25 +64,25 @@ def done(
 
 
 def test_a_waiting_pod_of_ours_is_told_and_marked_in_the_peers_words(
-    announcing: Announcing, listening: Listening
+    announcing: EventRecorder, listening: Listening
 ) -> None:
     announcing.announce(snapshot(), unplaced(OURS), [])
     assert listening.reasons("ours") == ["FailedScheduling", "NotTriggerScaleUp"]
     assert listening.marks == [("ours", "too big")]
 
 
-def test_another_schedulers_pod_is_not_ours_to_mark(announcing: Announcing, listening: Listening) -> None:
+def test_another_schedulers_pod_is_not_ours_to_mark(announcing: EventRecorder, listening: Listening) -> None:
     announcing.announce(snapshot(), unplaced(THEIRS), [])
     assert (listening.reasons("theirs"), listening.marks) == (["NotTriggerScaleUp"], [])
 
 
 @pytest.mark.parametrize("reason", [Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED])
-def test_of_some_pods_nothing_is_said_yet(reason: Unplaced, announcing: Announcing, listening: Listening) -> None:
+def test_of_some_pods_nothing_is_said_yet(reason: Unplaced, announcing: EventRecorder, listening: Listening) -> None:
     announcing.announce(snapshot(), unplaced(OURS, reason), [])
     assert (listening.news, listening.marks) == ([], [])
 
 
-def test_the_same_is_said_once_in_five_minutes(announcing: Announcing, listening: Listening) -> None:
+def test_the_same_is_said_once_in_five_minutes(announcing: EventRecorder, listening: Listening) -> None:
     for at in (0.0, 10.0, 299.0):
         announcing.announce(snapshot(NOW + at), unplaced(OURS), [])
     assert len(listening.reasons("ours")) == 2
@@ -92,7 +92,7 @@ def test_the_same_is_said_once_in_five_minutes(announcing: Announcing, listening
 
 
 def test_a_cycle_that_did_not_ask_for_machines_does_not_change_the_mark(
-    announcing: Announcing, listening: Listening
+    announcing: EventRecorder, listening: Listening
 ) -> None:
     announcing.announce(snapshot(), unplaced(OURS), [])
     announcing.announce(snapshot(), unplaced(OURS, Unplaced.AUTOSCALING_NOT_DUE, "waits"), [])
@@ -102,13 +102,15 @@ def test_a_cycle_that_did_not_ask_for_machines_does_not_change_the_mark(
     assert listening.marks[1:] == [("ours", "limit")]
 
 
-def test_a_purchase_is_told_to_the_pods_it_is_for(announcing: Announcing, listening: Listening) -> None:
+def test_a_purchase_is_told_to_the_pods_it_is_for(announcing: EventRecorder, listening: Listening) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key, THEIRS.key))
     announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), done(Action.LAUNCH, "c1"))
     assert listening.reasons("ours") == listening.reasons("theirs") == ["TriggeredScaleUp"]
 
 
-def test_an_answer_that_comes_cycles_later_still_finds_its_pods(announcing: Announcing, listening: Listening) -> None:
+def test_an_answer_that_comes_cycles_later_still_finds_its_pods(
+    announcing: EventRecorder, listening: Listening
+) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
     announcing.announce(snapshot(), Plan(NOW, launch=(launch,)), [])
     announcing.announce(snapshot(), Plan(NOW), [])
@@ -116,7 +118,7 @@ def test_an_answer_that_comes_cycles_later_still_finds_its_pods(announcing: Anno
     assert listening.reasons("ours") == ["TriggeredScaleUp", "FailedToScaleUp"]
 
 
-def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: Listening) -> None:
+def test_a_purchase_that_failed_is_told_too(announcing: EventRecorder, listening: Listening) -> None:
     launch = Launch("c1", "any", "medium", None, 1, (OURS.key,))
     announcing.announce(
         snapshot(), Plan(NOW, launch=(launch,)), done(Action.LAUNCH, "c1", "quota", OutcomeStatus.FAILED)
@@ -143,14 +145,14 @@ def test_a_purchase_that_failed_is_told_too(announcing: Announcing, listening: L
     ],
 )
 def test_what_was_done_is_told(
-    outcome: list[Outcome], name: str, reason: str, announcing: Announcing, listening: Listening
+    outcome: list[Outcome], name: str, reason: str, announcing: EventRecorder, listening: Listening
 ) -> None:
     announcing.announce(snapshot(), Plan(NOW), outcome)
     assert listening.reasons(name) == [reason]
 
 
 def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
-    announcing: Announcing, listening: Listening
+    announcing: EventRecorder, listening: Listening
 ) -> None:
     here, elsewhere = make_pod("here", node="n"), make_pod("elsewhere", node="m")
     view = ClusterView((make_node("n"), make_node("m")), (here, elsewhere))
@@ -164,7 +166,7 @@ def test_a_pod_whose_node_is_given_back_is_told_so_however_it_leaves(
     ]
 
 
-def test_warnings_come_first_in_case_some_are_dropped(announcing: Announcing, listening: Listening) -> None:
+def test_warnings_come_first_in_case_some_are_dropped(announcing: EventRecorder, listening: Listening) -> None:
     plan = unplaced(OURS)
     announcing.announce(snapshot(), plan, done(Action.DRAIN, "n", "empty"))
     assert listening.news[0].is_warning

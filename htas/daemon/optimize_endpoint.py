@@ -21,7 +21,7 @@ TOOK = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 300.0, 600.0)
 PATH = "/api/optimize"
 
 
-class SearchDesk:
+class OptimizeEndpoint:
     """Answers for the daemon that leads; `open_for` says which one that is, None: nobody here.
 
     Who may ask has been asked before (`asking.Guarded`).

@@ -1,4 +1,4 @@
-"""What HTAS tells people about their objects: in kube-scheduler's and Cluster Autoscaler's words, and not too often.
+"""Events and marks on the objects of people: in kube-scheduler's and Cluster Autoscaler's words, and not too often.
 
 The same thing is said of the same object once in five minutes (Cluster Autoscaler's rule); a waiting pod is marked
 when the reason changes.
@@ -33,7 +33,7 @@ UNSPOKEN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOMINATED, Unplaced.SU
 """Pods that are not ours to speak of yet."""
 
 
-class Announcing:
+class EventRecorder:
     """Turns plans and outcomes into News and marks. Keeps what it said lately; a restart says it once more."""
 
     def __init__(self, announcer: AnnouncerPort, policy: Policy) -> None:

@@ -14,8 +14,8 @@ from htas.daemon.asking import Gate
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
-from htas.daemon.search_desk import PATH, SearchDesk
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
 from htas.model.policy import Cycles, FallbackMode
 from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
 
@@ -27,9 +27,9 @@ class Asked:
 
     def __init__(self, token_file: Path) -> None:
         token_file.write_text("let-me\n")
-        self.desk = SearchDesk()
+        self.desk = OptimizeEndpoint()
         self.metrics = Metrics()
-        desks = Desks(Health(Cycles()), self.metrics, MoveDesk(), self.desk)
+        desks = Desks(Health(Cycles()), self.metrics, MigrateEndpoint(), self.desk)
         self._server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
         self._server.start()
 

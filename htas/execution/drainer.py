@@ -1,4 +1,4 @@
-"""Draining: a node is closed, emptied and released; or opened again, with the reason.
+"""The drainer: a node is closed, emptied and released; or opened again, with the reason.
 
 Order: journal → taint and cordon → move or evict → machine deleted → Node object deleted → journal cleared. Whatever
 step a crash falls on, the next cycle finds the drain in the journal and goes on, or undoes it.
@@ -39,7 +39,7 @@ FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers
 
 
 @dataclass(slots=True)
-class Draining:
+class Drainer:
     """Starts drains, takes them further each cycle, and undoes those that cannot finish."""
 
     ports: Ports
