@@ -5,30 +5,38 @@ in which the default scheduler leaves pods unplaced; 1, 10 and 20 s of wall cloc
 answer proven (in placing and staying) at one timeout holds at longer ones and is not searched again. Each answer is
 appended to a file of JSON lines as it comes: run again, the bench goes on where it was stopped.
 
+    python -m tools.bench.priority place --instances 10             # the default placements, by a real kube-scheduler
+    python -m tools.bench.priority agree                            # … and our re-implementation of it beside them
     python -m tools.bench.priority run --instances 5 --timeouts 1,10 --nodes 4,8,16,32 --out priority.jsonl
     python -m tools.bench.priority report --out priority.jsonl      # CSV, figure and table beside it
+    python -m tools.bench.priority clusters                         # 4 to 32 nodes through the API server, as a log
     python -m tools.bench.priority scale                            # 200, 500, 1,000 nodes
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
-from time import perf_counter, process_time
+from time import monotonic, perf_counter, process_time
 
+from rich.console import Console
 from rich.progress import track
 
 from htas.model.flavours import Catalogue
 from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
 from htas.planning.priority import Budget, optimise
+from tools.bench.priority_clusters import clusters
 from tools.bench.priority_document import Document
 from tools.bench.priority_instances import GRID, NOW, Cell, Instance, generate, instances, node_name, snapshot
+from tools.bench.priority_placements import AS_IS, IN_ORDER, RECORDED, alike, placed_as, record, recorded
 from tools.bench.priority_report import report
 
 POLICY = Policy("bench", Catalogue(()), (NodeGroup("any"),))
@@ -38,18 +46,27 @@ FORMULATIONS = "document", *Engine
 SCALE = [Cell(nodes, 8, 4, usage) for nodes in (200, 500, 1000) for usage in (0.95, 1.00, 1.05)]
 
 
-def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wall") -> dict[str, object]:
-    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time."""
+def solve(
+    formulation: str, instance: Instance, seconds: float, clock: str = "wall", workers: int = WORKERS
+) -> dict[str, object]:
+    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time.
+
+    Where the default scheduler placed everything nothing is searched, as nothing would call the optimiser.
+    """
     before = by_tier(instance, instance.node_of)
+    placed: tuple[int, ...] | None
     began, began_cpu = perf_counter(), process_time()
-    if formulation == "document":
-        answer = Document(instance, seconds, WORKERS).run()
+    if instance.is_full:
+        placed, placing, staying, node_of, bound = before, True, True, instance.node_of, sum(before)
+        took = took_cpu = 0.0
+    elif formulation == "document":
+        answer = Document(instance, seconds, workers).run()
         placed, placing, staying = answer.placed, answer.is_placing_proven, answer.is_staying_proven
         node_of, bound = answer.node_of, None
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
     else:
         elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
-        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, WORKERS, engine=Engine(formulation)), elapsed)
+        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, workers, engine=Engine(formulation)), elapsed)
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
         placed = tuple(tier.placed_after for tier in found.tiers)
         placing = all(tier.is_placing_proven for tier in found.tiers)
@@ -61,6 +78,7 @@ def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wa
         "priorities": instance.cell.priorities,
         "usage": instance.cell.usage,
         "seed": instance.seed,
+        "is_called": not instance.is_full,
         "formulation": formulation,
         "timeout": seconds,
         "before": before,
@@ -110,31 +128,82 @@ def utilisation(instance: Instance, node_of: tuple[int, ...]) -> tuple[float, fl
 
 
 def run(arguments: Namespace) -> None:
-    """What is not in the file yet, the shortest timeout first."""
+    """What is not in the file yet, the shortest timeout first, and of each cell one instance before the second."""
     done = {_key(line): line for line in read(arguments.out)}
-    cells = [
+    rounds = list(zip_longest(*(list(_to_solve(cell, arguments)) for cell in _cells(arguments))))
+    tasks = [
+        (timeout, instance, formulation)
+        for timeout in arguments.timeouts
+        for of_round in rounds
+        for instance in of_round
+        if instance is not None
+        for formulation in arguments.formulations
+        if (*_cell(instance.cell), instance.seed, formulation, timeout) not in done
+    ]
+    until = monotonic() + 60 * arguments.minutes
+    with arguments.out.open("a") as file:
+        for timeout, instance, formulation in track(tasks, "searches", disable=not sys.stderr.isatty()):
+            if monotonic() > until:
+                break
+            key = (*_cell(instance.cell), instance.seed, formulation, timeout)
+            shorter = [done.get((*key[:-1], other)) for other in sorted(arguments.timeouts) if other < timeout]
+            proven = next((line for line in shorter if line and _is_proven(line)), None)
+            line = {**proven, "timeout": timeout} if proven else _solved(formulation, instance, timeout, arguments)
+            done[key] = line
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+
+def _cells(arguments: Namespace) -> list[Cell]:
+    return [
         cell
         for cell in GRID
         if cell.nodes in arguments.nodes and cell.priorities in arguments.priorities and cell.usage in arguments.usages
     ]
-    tasks = [(timeout, cell) for timeout in arguments.timeouts for cell in cells]
-    with arguments.out.open("a") as file:
-        for timeout, cell in track(tasks, "cells", disable=not sys.stderr.isatty()):
-            for instance in instances(cell, arguments.instances):
-                for formulation in arguments.formulations:
-                    key = (*_cell(cell), instance.seed, formulation, timeout)
-                    if key in done:
-                        continue
-                    shorter = [done.get((*key[:-1], other)) for other in arguments.timeouts if other < timeout]
-                    proven = next((line for line in shorter if line and _is_proven(line)), None)
-                    line = (
-                        {**proven, "timeout": timeout}
-                        if proven
-                        else solve(formulation, instance, timeout, arguments.clock)
-                    )
-                    done[key] = line
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
+
+
+def _to_solve(cell: Cell, arguments: Namespace) -> Iterator[Instance]:
+    """The cell's instances with the default placement that was asked for: as recorded, or worked out."""
+    known = recorded(arguments.placements) if arguments.default == AS_IS else {}
+    for instance in instances(cell, arguments.instances):
+        if arguments.default == IN_ORDER:
+            yield instance
+        elif (placement := known.get((cell, instance.seed, AS_IS))) is not None:
+            yield placed_as(instance, placement)
+
+
+def _solved(formulation: str, instance: Instance, timeout: float, arguments: Namespace) -> dict[str, object]:
+    line = solve(formulation, instance, timeout, arguments.clock, arguments.workers)
+    told = {"default": arguments.default, "clock": arguments.clock, "workers": arguments.workers}
+    return {**line, **told, "load": round(os.getloadavg()[0], 1)}
+
+
+def place(arguments: Namespace) -> None:
+    """Record the default placements that are not in the file yet, instance by instance, the large clusters first."""
+    known = recorded(arguments.placements)
+    cells = sorted((cell for cell in GRID if cell.nodes in arguments.nodes), key=lambda cell: -cell.nodes)
+    picked = [list(instances(cell, arguments.instances)) for cell in cells]
+    tasks = [
+        (instance, profile)
+        for of_round in zip(*picked, strict=True)
+        for instance in of_round
+        for profile in arguments.profiles
+        if (instance.cell, instance.seed, profile) not in known
+    ]
+    began = monotonic()
+    done = record(tasks, arguments.placements, arguments.benches, began + 60 * arguments.minutes)
+    print(f"{done} of {len(tasks)} placements recorded in {monotonic() - began:.0f} s", flush=True)
+
+
+def agree(arguments: Namespace) -> None:
+    """In how many instances the real kube-scheduler, taking equal nodes by name, does as our re-implementation."""
+    counts: dict[int, list[bool]] = {}
+    for (cell, seed, profile), placement in recorded(arguments.placements).items():
+        if profile == IN_ORDER:
+            instance = generate(cell, seed)
+            counts.setdefault(cell.nodes, []).append(alike(instance, placement, instance.node_of))
+    for nodes, agreed in sorted(counts.items()):
+        print(f"{nodes} nodes: {sum(agreed)} of {len(agreed)} alike")
 
 
 def _is_proven(line: dict[str, object]) -> bool:
@@ -189,6 +258,15 @@ def main() -> None:
     for name in ("run", "report"):
         command = commands.add_parser(name)
         command.add_argument("--out", type=Path, default=Path("priority.jsonl"))
+    for name in ("place", "agree", "run"):
+        command = commands.choices.get(name) or commands.add_parser(name)
+        command.add_argument("--placements", type=Path, default=RECORDED)
+    command = commands.choices["place"]
+    command.add_argument("--instances", type=int, default=10)
+    command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
+    command.add_argument("--profiles", type=lambda text: text.split(","), default=[AS_IS], help="as-is, in-order")
+    command.add_argument("--benches", type=int, default=16, help="instances at once")
+    command.add_argument("--minutes", type=float, default=9.0)
     command = commands.choices["run"]
     command.add_argument("--instances", type=int, default=100)
     command.add_argument("--timeouts", type=numbers, default=[1, 10, 20])
@@ -196,7 +274,15 @@ def main() -> None:
     command.add_argument("--priorities", type=numbers, default=[1, 2, 4])
     command.add_argument("--usages", type=numbers, default=[0.90, 0.95, 1.00, 1.05])
     command.add_argument("--formulations", type=lambda text: text.split(","), default=list(FORMULATIONS))
+    command.add_argument("--workers", type=int, default=WORKERS)
+    command.add_argument("--default", choices=(AS_IS, IN_ORDER), default=AS_IS, help="whose placement is improved")
+    command.add_argument("--minutes", type=float, default=float("inf"), help="begin no search after them")
     command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
+    command = commands.add_parser("clusters")
+    command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
+    command.add_argument("--pods-per-node", type=int, default=4)
+    command.add_argument("--usage", type=float, default=0.95)
+    command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
     command = commands.add_parser("scale")
     command.add_argument("--seconds", type=float, default=9.0)
     command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
@@ -209,8 +295,15 @@ def main() -> None:
     match arguments.command:
         case "run":
             run(arguments)
+        case "place":
+            place(arguments)
+        case "agree":
+            agree(arguments)
         case "report":
             report(list(read(arguments.out)), arguments.out)
+        case "clusters":
+            cells = [Cell(int(nodes), arguments.pods_per_node, 4, arguments.usage) for nodes in arguments.nodes]
+            clusters([next(instances(cell, 1)) for cell in cells], arguments.engine, Console())
         case "scale":
             scale(arguments)
         case _:
