@@ -17,114 +17,23 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from time import monotonic, perf_counter, process_time
+from time import monotonic
 
 from rich.console import Console
 from rich.progress import track
 
-from htas.model.flavours import Catalogue
-from htas.model.policy import Engine, NodeGroup, Policy
-from htas.model.rearrangement import Rearrangement
-from htas.planning.priority import Budget, optimise
+from htas.model.policy import Engine
 from tools.bench.priority_clusters import clusters
-from tools.bench.priority_document import Document
-from tools.bench.priority_instances import GRID, NOW, Cell, Instance, generate, instances, node_name, snapshot
+from tools.bench.priority_instances import GRID, Cell, Instance, generate, instances
 from tools.bench.priority_placements import AS_IS, IN_ORDER, RECORDED, alike, placed_as, record, recorded
 from tools.bench.priority_report import report
-
-POLICY = Policy("bench", Catalogue(()), (NodeGroup("any"),))
-WORKERS = 2
-FORMULATIONS = "document", *Engine
-"""The document's model as it states it, and the three engines of `fallback.engine`."""
-SCALE = [Cell(nodes, 8, 4, usage) for nodes in (200, 500, 1000) for usage in (0.95, 1.00, 1.05)]
-
-
-def solve(
-    formulation: str, instance: Instance, seconds: float, clock: str = "wall", workers: int = WORKERS
-) -> dict[str, object]:
-    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time.
-
-    Where the default scheduler placed everything nothing is searched, as nothing would call the optimiser.
-    """
-    before = by_tier(instance, instance.node_of)
-    placed: tuple[int, ...] | None
-    began, began_cpu = perf_counter(), process_time()
-    if instance.is_full:
-        placed, placing, staying, node_of, bound = before, True, True, instance.node_of, sum(before)
-        took = took_cpu = 0.0
-    elif formulation == "document":
-        answer = Document(instance, seconds, workers).run()
-        placed, placing, staying = answer.placed, answer.is_placing_proven, answer.is_staying_proven
-        node_of, bound = answer.node_of, None
-        took, took_cpu = perf_counter() - began, process_time() - began_cpu
-    else:
-        elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
-        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, workers, engine=Engine(formulation)), elapsed)
-        took, took_cpu = perf_counter() - began, process_time() - began_cpu
-        placed = tuple(tier.placed_after for tier in found.tiers)
-        placing = all(tier.is_placing_proven for tier in found.tiers)
-        staying = all(tier.is_staying_proven for tier in found.tiers)
-        node_of, bound = after(instance, found), found.tiers[-1].placed_bound
-    return {
-        "nodes": instance.cell.nodes,
-        "pods_per_node": instance.cell.pods_per_node,
-        "priorities": instance.cell.priorities,
-        "usage": instance.cell.usage,
-        "seed": instance.seed,
-        "is_called": not instance.is_full,
-        "formulation": formulation,
-        "timeout": seconds,
-        "before": before,
-        "after": placed,
-        "bound": bound,
-        "is_placing_proven": placing,
-        "is_staying_proven": staying,
-        "moved": sum(0 <= old != new for old, new in zip(instance.node_of, node_of, strict=False)),
-        "seconds": round(took, 3),
-        "cpu_seconds": round(took_cpu, 3),
-        "more_cpu": utilisation(instance, node_of)[0] - utilisation(instance, instance.node_of)[0] if node_of else 0,
-        "more_memory": utilisation(instance, node_of)[1] - utilisation(instance, instance.node_of)[1] if node_of else 0,
-    }
-
-
-def by_tier(instance: Instance, node_of: tuple[int, ...]) -> tuple[int, ...]:
-    """Pods placed by tier, from the highest."""
-    placed = [priority for priority, node in zip(instance.priority, node_of, strict=True) if node >= 0]
-    return tuple(placed.count(priority) for priority in sorted(set(instance.priority), reverse=True))
-
-
-def after(instance: Instance, found: Rearrangement) -> tuple[int, ...]:
-    """Where each pod is once a rearrangement is carried out; checks that no node is over-full."""
-    number = {node_name(i): i for i in range(instance.cell.nodes)}
-    node_of = list(instance.node_of)
-    for shift in found.shifts:
-        node_of[int(shift.uid.removeprefix("pod-"))] = -1 if shift.target is None else number[shift.target]
-    for seat in found.seats:
-        node_of[int(seat.uid.removeprefix("pod-"))] = number[seat.node]
-    for requests, room in ((instance.cpu_m, instance.node_cpu_m), (instance.memory_bytes, instance.node_memory_bytes)):
-        for node in range(instance.cell.nodes):
-            if sum(amount for amount, at in zip(requests, node_of, strict=True) if at == node) > room:
-                raise AssertionError(f"node {node} is over-full in instance {instance.seed} of {instance.cell}")
-    return tuple(node_of)
-
-
-def utilisation(instance: Instance, node_of: tuple[int, ...]) -> tuple[float, float]:
-    """Percent of cpu and memory requested on nodes."""
-    nodes = instance.cell.nodes
-    return tuple(
-        100 * sum(amount for amount, at in zip(requests, node_of, strict=True) if at >= 0) / (room * nodes)
-        for requests, room in (
-            (instance.cpu_m, instance.node_cpu_m),
-            (instance.memory_bytes, instance.node_memory_bytes),
-        )
-    )  # type: ignore[return-value]  # two resources, two shares
+from tools.bench.priority_scale import scale
+from tools.bench.priority_solving import FORMULATIONS, WORKERS, solve
 
 
 def run(arguments: Namespace) -> None:
@@ -225,29 +134,6 @@ def read(path: Path) -> Iterator[dict[str, object]]:
         yield from (json.loads(text) for text in path.read_text().splitlines() if text)
 
 
-def scale_case(nodes: int, usage: float, seconds: float, engine: str) -> None:
-    """One large cluster, in this process: its memory is the process's peak."""
-    instance = generate(Cell(nodes, 8, 4, usage), 1)
-    answer = solve(engine, instance, seconds)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{nodes:>6} {usage:>6.0%} {answer['seconds']:>8} {answer['cpu_seconds']:>8} {peak:>8.0f} "
-        f"{answer['before']!s:>26} {answer['after']!s:>26} {answer['bound']:>6} {answer['moved']:>6}",
-        flush=True,
-    )
-
-
-def scale(arguments: Namespace) -> None:
-    """Each case in a process of its own."""
-    print(
-        f"{'nodes':>6} {'usage':>6} {'wall_s':>8} {'cpu_s':>8} {'peak_MB':>8} {'before':>26} {'after':>26} bound moved"
-    )
-    sys.stdout.flush()
-    for cell in SCALE:
-        command = [sys.executable, "-m", "tools.bench.priority", "scale-case", str(cell.nodes), str(cell.usage)]
-        subprocess.run([*command, str(arguments.seconds), arguments.engine], check=True)
-
-
 def numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
@@ -284,13 +170,12 @@ def main() -> None:
     command.add_argument("--usage", type=float, default=0.95)
     command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
     command = commands.add_parser("scale")
+    command.add_argument("--nodes", type=numbers, default=[200, 500, 1000])
+    command.add_argument("--pods-per-node", type=int, default=8)
+    command.add_argument("--usages", type=numbers, default=[0.95, 1.00, 1.05])
+    command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
     command.add_argument("--seconds", type=float, default=9.0)
     command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
-    case = commands.add_parser("scale-case")
-    case.add_argument("nodes", type=int)
-    case.add_argument("usage", type=float)
-    case.add_argument("seconds", type=float)
-    case.add_argument("engine")
     arguments = parser.parse_args()
     match arguments.command:
         case "run":
@@ -303,11 +188,11 @@ def main() -> None:
             report(list(read(arguments.out)), arguments.out)
         case "clusters":
             cells = [Cell(int(nodes), arguments.pods_per_node, 4, arguments.usage) for nodes in arguments.nodes]
-            clusters([next(instances(cell, 1)) for cell in cells], arguments.engine, Console())
-        case "scale":
-            scale(arguments)
+            console = Console(width=None if sys.stdout.isatty() else 120)
+            clusters([next(instances(cell, 1)) for cell in cells], arguments.engine, console)
         case _:
-            scale_case(arguments.nodes, arguments.usage, arguments.seconds, arguments.engine)
+            cells = [Cell(int(n), arguments.pods_per_node, 4, u) for n in arguments.nodes for u in arguments.usages]
+            scale(cells, arguments.engine, arguments.seconds, arguments.clock)
 
 
 if __name__ == "__main__":

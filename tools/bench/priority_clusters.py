@@ -192,19 +192,25 @@ def clusters(instances: list[Instance], engine: str, console: Console) -> list[F
 
 def table(flows: list[Flow], engine: str) -> Table:
     found = Table(box=None, header_style="dim", pad_edge=False, title=f"engine {engine}", title_justify="left")
-    columns = "nodes", "pods", "by kube-scheduler", "then by HTAS", "proven", "search", "moved", "evicted", "settled"
+    columns = "nodes", "pods", "kube-scheduler", "then HTAS", "", "search", "moved", "evicted", "settled", "over-full"
     for column in columns:
         found.add_column(column, justify="right")
     for flow in flows:
         found.add_row(
             str(flow.instance.cell.nodes),
             str(flow.pods),
-            f"{sum(flow.before)} {list(flow.before)}",
-            f"{sum(flow.after)} {list(flow.after)}",
+            _counts(flow.before),
+            _counts(flow.after),
             flow.status,
             f"{flow.search_s:.2f} s",
             str(flow.moved),
             str(flow.evicted),
             f"{flow.settled_s:.1f} s",
+            str(len(flow.over_full)),
         )
     return found
+
+
+def _counts(placed: tuple[int, ...]) -> str:
+    """In all, and by priority from the highest."""
+    return f"{sum(placed)} ({' '.join(map(str, placed))})"
