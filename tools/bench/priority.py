@@ -49,14 +49,14 @@ def run(arguments: Namespace) -> None:
         for formulation in arguments.formulations
         if (*_cell(instance.cell), instance.seed, formulation, timeout) not in done
     ]
-    until = monotonic() + 60 * arguments.minutes
+    deadline = monotonic() + 60 * arguments.minutes
     with arguments.out.open("a") as file:
         for timeout, instance, formulation in track(tasks, "searches", disable=not sys.stderr.isatty()):
-            if monotonic() > until:
+            if monotonic() > deadline:
                 break
             key = (*_cell(instance.cell), instance.seed, formulation, timeout)
             shorter = [done.get((*key[:-1], other)) for other in sorted(arguments.timeouts) if other < timeout]
-            proven = next((line for line in shorter if line and _is_proven(line)), None)
+            proven = next((line for line in shorter if line and _is_proven(line, arguments.until)), None)
             line = {**proven, "timeout": timeout} if proven else _solved(formulation, instance, timeout, arguments)
             done[key] = line
             file.write(json.dumps(line) + "\n")
@@ -115,8 +115,8 @@ def agree(arguments: Namespace) -> None:
         print(f"{nodes} nodes: {sum(agreed)} of {len(agreed)} alike")
 
 
-def _is_proven(line: dict[str, object]) -> bool:
-    return bool(line["is_placing_proven"] and line["is_staying_proven"])
+def _is_proven(line: dict[str, object], until: str) -> bool:
+    return bool(line["is_placing_proven"] and (until == "placing" or line["is_staying_proven"]))
 
 
 def _cell(cell: Cell) -> tuple[object, ...]:
@@ -163,6 +163,12 @@ def main() -> None:
     command.add_argument("--workers", type=int, default=WORKERS)
     command.add_argument("--default", choices=(AS_IS, IN_ORDER), default=AS_IS, help="whose placement is improved")
     command.add_argument("--minutes", type=float, default=float("inf"), help="begin no search after them")
+    command.add_argument(
+        "--until",
+        choices=("placing", "moves"),
+        default="moves",
+        help="proven so far at one timeout, an answer is not searched for again at a longer one",
+    )
     command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
     command = commands.add_parser("clusters")
     command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
