@@ -41,12 +41,15 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
     with styled():
         for engine in sorted({str(line["formulation"]) for line in lines}):
             part = [line for line in lines if line["formulation"] == engine]
-            title = f"engine {engine}: bars are timeouts"
+            title = f"engine {engine}, by timeout"
             drawn.append(save(_by_density(part, _timeouts(part), title), folder / f"figure-3-{engine}"))
             drawn.append(save(_by_usage(part, f"engine {engine}"), folder / f"figure-4-{engine}"))
         first = min(float(str(line["timeout"])) for line in lines)
         part = [line for line in lines if line["timeout"] == first]
-        drawn.append(save(_by_density(part, _engines(part), f"{first:g} s: bars are engines"), folder / "figure-3"))
+        engines = _engines(part)
+        title = f"{first:g} s; bars from left to right: {', '.join(engines)}"
+        bars = {name[0]: of_engine for name, of_engine in engines.items()}
+        drawn.append(save(_by_density(part, bars, title), folder / "figure-3"))
     return drawn
 
 
@@ -86,7 +89,7 @@ def _by_density(lines: Sequence[Line], bars: dict[str, list[Line]], title: str) 
 def _by_usage(lines: Sequence[Line], title: str) -> Any:
     """As Figure 4: usage levels, here for every timeout and with all priorities and densities together."""
     timeouts = _timeouts(lines)
-    figure = new_figure(4.4 * len(timeouts) + 0.6, 3.6)
+    figure = new_figure(max(7.0, 4.2 * len(timeouts) + 0.6), 3.8)
     panels = figure.subplots(1, len(timeouts), squeeze=False, sharey=True)[0]
     for axes, (name, part) in zip(panels, timeouts.items(), strict=True):
         sizes = sorted({int(str(line["nodes"])) for line in part})
@@ -111,10 +114,9 @@ def _stack(axes: Any, bars: dict[str, list[Line]], group: Group) -> None:
                 height = 100 * found.count(each) / len(found) if found else 0.0
                 axes.bar(x, height, width * 0.92, bottom=bottom, color=COLOURS[each], linewidth=0)
                 bottom += height
-            axes.text(x, 101.5, name if found else "–", ha="center", va="bottom", fontsize=6.5, color="#444444",
-                      rotation=90 if len(name) > 4 else 0)  # fmt: skip
+            axes.text(x, 101.5, name, ha="center", va="bottom", fontsize=7, color="#444444")
     axes.set_xticks(range(len(groups)), list(map(str, groups)))
-    axes.set_ylim(0, 128 if max(map(len, bars)) > 4 else 109)
+    axes.set_ylim(0, 110)
     axes.set_yticks(range(0, 101, 20))
 
 
@@ -127,5 +129,6 @@ def _legend(figure: Any, lines: Sequence[Line], title: str) -> None:
 
     there = set(map(category, lines))
     shown = [each for each in CATEGORIES if each in there]
-    legend_above(figure, [Patch(facecolor=COLOURS[each]) for each in shown], shown, columns=6)
+    columns = 6 if figure.get_figwidth() > 9 else 3
+    legend_above(figure, [Patch(facecolor=COLOURS[each]) for each in shown], shown, columns=columns)
     figure.supxlabel(title, fontsize=9, color="#444444")

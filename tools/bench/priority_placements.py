@@ -38,7 +38,9 @@ SCHEDULER_OF = {AS_IS: "default-scheduler", IN_ORDER: "in-order", FOR_HTAS: "hta
 PATIENCE_S = 2.0
 """The document waits as long for a ReplicaSet's pods, then creates the next."""
 QUIET_S = 3.0
-"""… and as long at the end, for what preemption sets going."""
+"""… and at least as long at the end, for what preemption sets going."""
+REST_S = 60.0
+"""kube-scheduler tries a pod again after 1, 2, 4, 8 and 10 s; by then it has come to rest, or nothing is recorded."""
 SCHEDULER = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -92,6 +94,24 @@ def alike(instance: Instance, one: Placement, other: Placement) -> bool:
     """Whether they differ by the names of pods of a ReplicaSet at most."""
     return Counter(zip(instance.replica_set, one, strict=True)) == Counter(
         zip(instance.replica_set, other, strict=True)
+    )
+
+
+def is_at_rest(instance: Instance, placement: Placement) -> bool:
+    """Whether kube-scheduler has nothing left to do: no pending pod fits, nor would by preempting lower priorities."""
+    held: dict[int, dict[int, tuple[int, int]]] = {node: {} for node in range(instance.cell.nodes)}
+    """By node and priority: what its pods of that priority or a higher one ask for."""
+    priorities = sorted(set(instance.priority))
+    for node, of_node in held.items():
+        for least in priorities:
+            there = [i for i, at in enumerate(placement) if at == node and instance.priority[i] >= least]
+            of_node[least] = sum(instance.cpu_m[i] for i in there), sum(instance.memory_bytes[i] for i in there)
+    return not any(
+        held[node][instance.priority[i]][0] + instance.cpu_m[i] <= instance.node_cpu_m
+        and held[node][instance.priority[i]][1] + instance.memory_bytes[i] <= instance.node_memory_bytes
+        for i, at in enumerate(placement)
+        if at < 0
+        for node in held
     )
 
 
@@ -250,9 +270,15 @@ class Bench:
             self.cluster.create(manifest)
             created += size
             self.pods.settle(self.name, created, PATIENCE_S)
-        while profile != IN_ORDER and not self.pods.is_quiet(self.name):
-            time.sleep(0.1)
-        self.pods.settle(self.name, created, 4 * PATIENCE_S)
+        until = time.monotonic() + REST_S
+        while profile != IN_ORDER and time.monotonic() < until and not self._is_at_rest(instance):
+            time.sleep(0.2)
+
+    def _is_at_rest(self, instance: Instance) -> bool:
+        """What preemption sets going may take seconds: who made room for itself is tried again after a pause."""
+        if not self.pods.is_quiet(self.name) or len(self.pods.of(self.name)) != len(instance.node_of):
+            return False
+        return is_at_rest(instance, self._read(Counter(instance.replica_set)))
 
     def _read(self, sizes: Counter[int]) -> Placement:
         nodes: dict[int, list[int]] = {each: [] for each in sizes}
@@ -338,6 +364,8 @@ def record(tasks: Iterable[tuple[Instance, str]], path: Path, benches: int, unti
             bench = free.get()
             placement = bench.place(instance, profile)
             free.put(bench)
+            if profile == AS_IS and not is_at_rest(instance, placement):
+                return
             cell = instance.cell
             line = {
                 "cell": [cell.nodes, cell.pods_per_node, cell.priorities, cell.usage],

@@ -12,7 +12,6 @@ from tools.bench.priority_categories import (
     BETTER,
     BETTER_OPTIMAL,
     CATEGORIES,
-    DEFAULT_OPTIMAL,
     NO_CALL,
     Line,
     category,
@@ -54,9 +53,8 @@ def _shares(lines: Sequence[Line], name: str, key: Callable[[Line], object]) -> 
         run = [x for x in lines if (x["formulation"], x["timeout"]) == (engine, timeout)]
         for group in sorted({str(key(line)) for line in run}, key=lambda text: float(text.rstrip("%") or 0)):
             part = [line for line in run if str(key(line)) == group]
-            counts = Counter(map(category, part))
-            shares = [f"{counts[each] / len(part):.1%}" for each in CATEGORIES]
-            cells = [engine, f"{timeout:g} s", group, str(len(part)), *shares, *_of_calls(part, counts)]
+            shares = [_share(part, each) for each in CATEGORIES]
+            cells = [engine, f"{timeout:g} s", group, str(len(part)), *shares, *_of_calls(part)]
             rows.append("| " + " | ".join(cells) + " |")
     return rows
 
@@ -64,19 +62,33 @@ def _shares(lines: Sequence[Line], name: str, key: Callable[[Line], object]) -> 
 _SECONDS = "mean CPU", "median wall", "longest CPU"
 
 
-def _of_calls(part: Sequence[Line], counts: Counter[str]) -> list[str]:
+def _share(lines: Sequence[Line], *categories: str) -> str:
+    return _mean(lines, [category(line) in categories for line in lines])
+
+
+def _mean(lines: Sequence[Line], is_so: Sequence[bool]) -> str:
+    """Every cell of the grid weighs the same, however many of its instances were solved."""
+    size = Counter(map(_cell, lines))
+    so = sum(1 / size[_cell(line)] for line, each in zip(lines, is_so, strict=True) if each)
+    return f"{so / len(size):.1%}"
+
+
+def _cell(line: Line) -> tuple[object, ...]:
+    return line["nodes"], line["pods_per_node"], line["priorities"], line["usage"]
+
+
+def _of_calls(part: Sequence[Line]) -> list[str]:
     """Of the instances that the default scheduler left pods unplaced in: how many, better, proven; seconds."""
     called = [line for line in part if category(line) != NO_CALL]
     if not called:
         return ["0"] + ["–"] * 6
-    proven = counts[BETTER_OPTIMAL] + counts[DEFAULT_OPTIMAL]
-    both = sum(bool(line["is_placing_proven"] and line["is_staying_proven"]) for line in called)
-    shares = [(counts[BETTER_OPTIMAL] + counts[BETTER]), proven, both]
     cpu = [_number(line, "cpu_seconds") for line in called]
     wall = [_number(line, "seconds") for line in called]
     return [
         str(len(called)),
-        *(f"{share / len(called):.1%}" for share in shares),
+        _share(called, BETTER_OPTIMAL, BETTER),
+        _mean(called, [bool(line["is_placing_proven"]) for line in called]),
+        _mean(called, [bool(line["is_placing_proven"] and line["is_staying_proven"]) for line in called]),
         f"{fmean(cpu):.2f} s",
         f"{median(wall):.2f} s",
         f"{max(cpu):.2f} s",
@@ -90,8 +102,7 @@ def _unproven(lines: Sequence[Line]) -> list[str]:
         cells: dict[tuple[object, ...], list[bool]] = {}
         for line in lines:
             if (line["formulation"], line["timeout"]) == (engine, timeout):
-                key = line["nodes"], line["pods_per_node"], line["priorities"], line["usage"]
-                cells.setdefault(key, []).append(bool(line["is_placing_proven"]))
+                cells.setdefault(_cell(line), []).append(bool(line["is_placing_proven"]))
         worst = sorted((fmean(proven), key) for key, proven in cells.items() if not all(proven))
         listed = "; ".join(f"{n}x{p}, {k} prio, {u:g}: {share:.0%}" for share, (n, p, k, u) in worst[:20])
         told.append(f"{engine} at {timeout:g} s: {listed or 'none'}")

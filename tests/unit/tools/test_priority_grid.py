@@ -14,7 +14,7 @@ from tools.bench.priority_categories import (
     category,
 )
 from tools.bench.priority_instances import Cell, generate, instances
-from tools.bench.priority_placements import AS_IS, IN_ORDER, alike, placed_as, recorded
+from tools.bench.priority_placements import AS_IS, IN_ORDER, alike, is_at_rest, placed_as, recorded
 
 
 def test_our_kube_scheduler_puts_every_pod_where_the_real_one_did() -> None:
@@ -26,10 +26,24 @@ def test_our_kube_scheduler_puts_every_pod_where_the_real_one_did() -> None:
         assert alike(instance, placement, instance.node_of), (cell, seed)
 
 
-def test_no_recorded_placement_overfills_a_node() -> None:
-    small = {key: placement for key, placement in recorded().items() if key[2] == AS_IS and key[0].nodes == 4}
+def test_recorded_placements_are_what_kube_scheduler_leaves_when_it_has_come_to_rest() -> None:
+    """No node over-full; no pending pod fits, and none could preempt: else it was read off too early."""
+    small = {key: placement for key, placement in recorded().items() if key[2] == AS_IS and key[0].nodes <= 8}
+    assert small
     for (cell, seed, _), placement in small.items():
-        assert placed_as(generate(cell, seed), placement).node_of == placement
+        instance = generate(cell, seed)
+        assert placed_as(instance, placement).node_of == placement
+        assert is_at_rest(instance, placement), (cell, seed)
+
+
+def test_a_pod_that_could_preempt_keeps_kube_scheduler_busy() -> None:
+    """Everything of the lowest priority runs, what is more important waits."""
+    instance = next(instances(Cell(4, 4, 4, 0.90), 1))
+    lowest = min(instance.priority)
+    kept = tuple(
+        at if priority == lowest else -1 for at, priority in zip(instance.node_of, instance.priority, strict=True)
+    )
+    assert not is_at_rest(instance, kept)
 
 
 def test_an_overfull_placement_is_refused() -> None:
