@@ -7,7 +7,7 @@ from time import perf_counter, process_time
 from htas.model.flavours import Catalogue
 from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
-from htas.planning.priority import Budget, optimise
+from htas.planning.optimize import Budget, optimise
 from tools.bench.priority_document import Document
 from tools.bench.priority_instances import NOW, Instance, node_name, snapshot
 
