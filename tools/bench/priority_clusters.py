@@ -20,7 +20,8 @@ from rich.table import Table
 
 from htas.model.pods import MAY_MIGRATE
 from tools.bench.priority_instances import Instance
-from tools.bench.priority_placements import FOR_HTAS, Bench, Pods, PodSeen, control_plane, prioritise
+from tools.bench.priority_placements import FOR_HTAS, Bench, Pods, PodSeen, control_plane, placed_as, prioritise
+from tools.bench.priority_solving import by_tier
 from tools.testenv.cluster import Cluster, Json, eventually
 from tools.testenv.daemon import Htas, configuration
 
@@ -34,10 +35,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What came of one cluster; pods by priority, from the highest."""
+    """What came of one cluster; `after`: pods placed by priority, from the highest."""
 
     instance: Instance
-    before: tuple[int, ...]
+    """As kube-scheduler has placed it."""
     after: tuple[int, ...]
     status: str
     search_s: float
@@ -47,6 +48,10 @@ class Flow:
     """From the daemon's start."""
     over_full: tuple[str, ...]
     """Nodes that at some moment had more promised than they have."""
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        return by_tier(self.instance, self.instance.node_of)
 
     @property
     def pods(self) -> int:
@@ -98,12 +103,13 @@ def play(instance: Instance, engine: str, say: Say) -> Flow:
         prioritise(cluster)
         bench = Bench(NAMESPACE, cluster, pods).opened()
         bench.fill(instance, FOR_HTAS, {MAY_MIGRATE: "true"})
+        instance = placed_as(instance, bench.read(instance))
         before = placed(instance, pods)
         say(f"kube-scheduler has placed {sum(before)} of {len(instance.node_of)} pods: {by_priority(instance, before)}")
         cluster.stop("kube-scheduler")
         outsider.is_telling = True
         try:
-            return _rearranged(instance, engine, cluster, pods, outsider, Path(folder), before, say)
+            return _rearranged(instance, engine, cluster, pods, outsider, Path(folder), say)
         finally:
             pods.stop()
 
@@ -115,7 +121,6 @@ def _rearranged(
     pods: Pods,
     outsider: Outsider,
     folder: Path,
-    before: tuple[int, ...],
     say: Say,
 ) -> Flow:
     fallback = {"mode": "optimize", "after": "1s", "budget": "10s", "pause": "5s", "engine": str(engine), "workers": 1}
@@ -145,7 +150,6 @@ def _rearranged(
     gone = Counter(bool(each["to"]) for each in report["leave"])
     return Flow(
         instance,
-        before,
         after,
         report["status"],
         report["tookSeconds"],

@@ -255,7 +255,7 @@ class Bench:
     def place(self, instance: Instance, profile: str) -> Placement:
         """Where the profile's scheduler puts the pods; nothing is left behind."""
         self.fill(instance, profile)
-        found = self._read(Counter(instance.replica_set))
+        found = self.read(instance)
         self.clear(instance.cell.nodes)
         return found
 
@@ -278,9 +278,11 @@ class Bench:
         """What preemption sets going may take seconds: who made room for itself is tried again after a pause."""
         if not self.pods.is_quiet(self.name) or len(self.pods.of(self.name)) != len(instance.node_of):
             return False
-        return is_at_rest(instance, self._read(Counter(instance.replica_set)))
+        return is_at_rest(instance, self.read(instance))
 
-    def _read(self, sizes: Counter[int]) -> Placement:
+    def read(self, instance: Instance) -> Placement:
+        """Where the pods are now."""
+        sizes = Counter(instance.replica_set)
         nodes: dict[int, list[int]] = {each: [] for each in sizes}
         for pod in self.pods.of(self.name):
             if pod.spec.nodeName:
