@@ -12,6 +12,7 @@ from tools.bench.priority_categories import (
     BETTER,
     BETTER_OPTIMAL,
     CATEGORIES,
+    DEFAULT_OPTIMAL,
     NO_CALL,
     Line,
     category,
@@ -47,7 +48,7 @@ def _runs(lines: Iterable[Line]) -> list[tuple[str, float]]:
 
 def _shares(lines: Sequence[Line], name: str, key: Callable[[Line], object]) -> list[str]:
     """A row for each engine, timeout and group: categories of all instances, and of those that called the optimiser."""
-    head = ["engine", "timeout", name, "instances", *CATEGORIES, "calls", "better", "proven", "moves too", *_SECONDS]
+    head = ["engine", "timeout", name, "instances", *CATEGORIES, *_OF_CALLS]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for engine, timeout in _runs(lines):
         run = [x for x in lines if (x["formulation"], x["timeout"]) == (engine, timeout)]
@@ -59,7 +60,10 @@ def _shares(lines: Sequence[Line], name: str, key: Callable[[Line], object]) -> 
     return rows
 
 
-_SECONDS = "mean CPU", "median wall", "longest CPU"
+_OF_CALLS = (
+    *("calls", "better", "default optimal", "proven", "moves too"),
+    *("mean CPU", "median wall", "longest CPU"),
+)
 
 
 def _share(lines: Sequence[Line], *categories: str) -> str:
@@ -81,12 +85,13 @@ def _of_calls(part: Sequence[Line]) -> list[str]:
     """Of the instances that the default scheduler left pods unplaced in: how many, better, proven; seconds."""
     called = [line for line in part if category(line) != NO_CALL]
     if not called:
-        return ["0"] + ["–"] * 6
+        return ["0"] + ["–"] * (len(_OF_CALLS) - 1)
     cpu = [_number(line, "cpu_seconds") for line in called]
     wall = [_number(line, "seconds") for line in called]
     return [
         str(len(called)),
         _share(called, BETTER_OPTIMAL, BETTER),
+        _share(called, DEFAULT_OPTIMAL),
         _mean(called, [bool(line["is_placing_proven"]) for line in called]),
         _mean(called, [bool(line["is_placing_proven"] and line["is_staying_proven"]) for line in called]),
         f"{fmean(cpu):.2f} s",
