@@ -129,12 +129,15 @@ def _rearranged(
     with Htas(config, folder / "log") as daemon:
         shown = [0]
 
-        def told() -> Json | None:
-            """What the search came to, once all of it is done."""
+        def tell() -> None:
             for line in daemon.lines[shown[0] :]:
                 shown[0] += 1
                 if line.get("event") in TOLD:
                     say(f"htas: {line['event']} {line.get('message', '')}".rstrip())
+
+        def carried_out() -> Json | None:
+            """What the search came to, once all of it is done."""
+            tell()
             status, text = daemon.get("/api/optimize")
             report: Json = msgspec.json.decode(text) if status == 200 else {}
             wanted = tuple(tier["placedAfter"] for tier in report.get("tiers", []))
@@ -142,11 +145,12 @@ def _rearranged(
             return report if is_over else None
 
         daemon.says("leads")
-        report = eventually(told, WITHIN_S, "what was found is carried out") or {}
+        report = eventually(carried_out, WITHIN_S, "what was found is carried out") or {}
         settled_s = time.monotonic() - began
         after = placed(instance, pods)
-        say(f"{sum(after)} of {len(instance.node_of)} pods have a node: {by_priority(instance, after)}")
         daemon.stop()
+        tell()
+        say(f"{sum(after)} of {len(instance.node_of)} pods have a node: {by_priority(instance, after)}")
     gone = Counter(bool(each["to"]) for each in report["leave"])
     return Flow(
         instance,
