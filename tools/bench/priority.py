@@ -7,6 +7,7 @@ appended to a file of JSON lines as it comes: run again, the bench goes on where
 
     python -m tools.bench.priority place --instances 10             # the default placements, by a real kube-scheduler
     python -m tools.bench.priority agree                            # … and our re-implementation of it beside them
+    python -m tools.bench.priority picked                           # how often that fails, and with points for names
     python -m tools.bench.priority run --instances 5 --timeouts 1,10 --nodes 4,8,16,32 --out priority.jsonl
     python -m tools.bench.priority report --out priority.jsonl      # CSV, figure and table beside it
     python -m tools.bench.priority clusters                         # 4 to 32 nodes through the API server, as a log
@@ -29,7 +30,7 @@ from rich.progress import track
 
 from htas.model.policy import Engine
 from tools.bench.priority_clusters import clusters
-from tools.bench.priority_instances import GRID, Cell, Instance, generate, instances
+from tools.bench.priority_instances import GRID, Cell, Instance, generate, instances, seeded
 from tools.bench.priority_placements import AS_IS, IN_ORDER, RECORDED, alike, placed_as, record, recorded
 from tools.bench.priority_report import report
 from tools.bench.priority_scale import scale
@@ -115,6 +116,17 @@ def agree(arguments: Namespace) -> None:
         print(f"{nodes} nodes: {sum(agreed)} of {len(agreed)} alike")
 
 
+def picked(count: int = 40) -> None:
+    """How many of so many seeds are picked: by name among equals, and with the 100 points of the authors' plugin."""
+    for cell in GRID:
+        if cell.priorities == 1 and cell.usage < 1.0:
+            random = seeded(1, "picked", cell.nodes, cell.pods_per_node, f"{cell.usage:.2f}")
+            seeds = [random.getrandbits(63) for _ in range(count)]
+            alone, pointed = (sum(not generate(cell, seed, points).is_full for seed in seeds) for points in (0, 100))
+            kind = f"{cell.nodes} nodes, {cell.pods_per_node} pods a node, {cell.usage:.0%}"
+            print(f"{kind}: {alone} of {count} by name among equals, {pointed} with points for names", flush=True)
+
+
 def _is_proven(line: dict[str, object], until: str) -> bool:
     return bool(line["is_placing_proven"] and (until == "placing" or line["is_staying_proven"]))
 
@@ -170,6 +182,7 @@ def main() -> None:
         help="proven so far at one timeout, an answer is not searched for again at a longer one",
     )
     command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
+    commands.add_parser("picked")
     command = commands.add_parser("clusters")
     command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
     command.add_argument("--pods-per-node", type=int, default=4)
@@ -190,6 +203,8 @@ def main() -> None:
             place(arguments)
         case "agree":
             agree(arguments)
+        case "picked":
+            picked()
         case "report":
             report(list(read(arguments.out)), arguments.out)
         case "clusters":

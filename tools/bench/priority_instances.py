@@ -88,8 +88,12 @@ def instances(cell: Cell, count: int, first_seed: int = 1) -> Iterator[Instance]
             yield instance
 
 
-def generate(cell: Cell, seed: int) -> Instance:
-    """One instance, the default scheduler's placement included."""
+def generate(cell: Cell, seed: int, name_points: int = 0) -> Instance:
+    """One instance, the default scheduler's placement included.
+
+    `name_points`: what the first feasible node by name gets on top of its score, the last none. The document's authors
+    had 100, as much as a scorer gives: nodes are filled one after another then, and more fits.
+    """
     sizes = _replica_set_sizes(cell, seed)
     cpus, memories, priorities = seeded(seed, "rs-cpu"), seeded(seed, "rs-mem"), seeded(seed, "base")
     cpu_of = [cpus.randint(*CPU_M) for _ in sizes]
@@ -99,7 +103,7 @@ def generate(cell: Cell, seed: int) -> Instance:
     cpu_m = tuple(cpu_of[number] for number in replica_set)
     memory_bytes = tuple(memory_of[number] for number in replica_set)
     room = _per_node(cpu_m, cell), _per_node(memory_bytes, cell)
-    node_of = _kube_scheduler(cell.nodes, room, cpu_m, memory_bytes, replica_set)
+    node_of = _kube_scheduler(cell.nodes, room, cpu_m, memory_bytes, replica_set, name_points)
     priority = tuple(priority_of[number] for number in replica_set)
     return Instance(cell, seed, cpu_m, memory_bytes, priority, replica_set, *room, node_of)
 
@@ -120,7 +124,12 @@ def _per_node(requests: tuple[int, ...], cell: Cell) -> int:
 
 
 def _kube_scheduler(
-    nodes: int, room: tuple[int, int], cpu_m: tuple[int, ...], memory_bytes: tuple[int, ...], sets: tuple[int, ...]
+    nodes: int,
+    room: tuple[int, int],
+    cpu_m: tuple[int, ...],
+    memory_bytes: tuple[int, ...],
+    sets: tuple[int, ...],
+    name_points: int,
 ) -> tuple[int, ...]:
     """kube-scheduler 1.36's scores in its integers for such pods; of equal nodes the first by name, nothing preempted.
 
@@ -141,7 +150,8 @@ def _kube_scheduler(
             continue
         least = ((capacity - after[feasible]) * 100 // capacity).sum(axis=1) // 2
         mended = _balance(after[feasible], capacity) - _balance(used[feasible], capacity)
-        best = int(feasible[np.argmax(least + 50 + (50 + mended) // 2 + 2 * _spread(there[feasible]))])
+        scores = least + 50 + (50 + mended) // 2 + 2 * _spread(there[feasible]) + _by_name(feasible.size, name_points)
+        best = int(feasible[np.argmax(scores)])
         node_of.append(best)
         used[best] += (cpu, memory)
         there[best] += 1
@@ -151,6 +161,10 @@ def _kube_scheduler(
 def _balance(used: Amounts, capacity: Amounts) -> Amounts:
     shares = used / capacity
     return ((1 - np.abs((shares[:, 0] - shares[:, 1]) / 2)) * 100).astype(np.int64)
+
+
+def _by_name(count: int, points: int) -> Amounts:
+    return points * (count - 1 - np.arange(count, dtype=np.int64)) // max(1, count - 1)
 
 
 def _spread(there: Amounts) -> Amounts:
