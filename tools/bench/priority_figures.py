@@ -40,10 +40,13 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
     drawn = []
     with styled():
         for engine in sorted({str(line["formulation"]) for line in lines}):
-            part = [line for line in lines if line["formulation"] == engine]
-            title = f"engine {engine}, by timeout"
-            drawn.append(save(_by_density(part, _timeouts(part), title), folder / f"figure-3-{engine}"))
-            drawn.append(save(_by_usage(part, f"engine {engine}"), folder / f"figure-4-{engine}"))
+            part = _at_every_timeout([line for line in lines if line["formulation"] == engine])
+            count = len({line["seed"] for line in part})
+            title = f"engine {engine}, {count} instances"
+            drawn.append(
+                save(_by_density(part, _timeouts(part), f"{title}, by timeout"), folder / f"figure-3-{engine}")
+            )
+            drawn.append(save(_by_usage(part, title), folder / f"figure-4-{engine}"))
         first = min(float(str(line["timeout"])) for line in lines)
         part = [line for line in lines if line["timeout"] == first]
         engines = _engines(part)
@@ -51,6 +54,15 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
         bars = {name[0]: of_engine for name, of_engine in engines.items()}
         drawn.append(save(_by_density(part, bars, title), folder / "figure-3"))
     return drawn
+
+
+def _at_every_timeout(lines: Sequence[Line]) -> list[Line]:
+    """Those of instances that were solved at each: bars of other instances could not be compared."""
+    solved: dict[object, set[object]] = {}
+    for line in lines:
+        solved.setdefault(line["seed"], set()).add(line["timeout"])
+    most = max(map(len, solved.values()))
+    return [line for line in lines if len(solved[line["seed"]]) == most]
 
 
 def _timeouts(lines: Sequence[Line]) -> dict[str, list[Line]]:
