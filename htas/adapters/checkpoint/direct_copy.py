@@ -56,6 +56,10 @@ class NoWayError(Exception):
         self.is_lasting = is_lasting
 
 
+class BrokenOffError(StepFailedError):
+    """A copy that had begun did not come to its end."""
+
+
 class DirectCopy:
     """Has archives sent from node to node. Nodes need ssh, ssh-keygen, flock, awk and the coreutils."""
 
@@ -76,8 +80,8 @@ class DirectCopy:
     ) -> str:
         """Have an archive sent from one address to another and imported there; returns what its source announced.
 
-        `wrapped` makes the image of that. Raises NoWayError before the first byte is sent, and StepFailedError where
-        the copy fails later or time is up.
+        `wrapped` makes the image of that. Raises NoWayError before the first byte is sent, BrokenOffError where the
+        copy fails later or time is up, and StepFailedError where the archive cannot be read.
         """
         until = time.monotonic() + within_s
         known = known_hosts(self._setting, target)
@@ -121,7 +125,10 @@ def known_hosts(setting: SecureCopy, address: str) -> list[str]:
     """
     for host in [f"[{address}]:{setting.port}", address] if setting.port != 22 else [address]:
         command = ["ssh-keygen", "-F", host, "-f", setting.known_hosts_file]
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            found = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise NoWayError(f"ssh-keygen: {error.strerror}") from error
         lines = [line for line in found.stdout.splitlines() if line and not line.startswith("#")]
         if lines:
             return lines
@@ -129,7 +136,7 @@ def known_hosts(setting: SecureCopy, address: str) -> list[str]:
 
 
 def _finish(sender: Session, receiver: Session, until: float) -> None:
-    """Wait until the image is imported; raises StepFailedError where either end fails.
+    """Wait until the image is imported; raises BrokenOffError where either end fails.
 
     The sender ends first, whatever fails: the pipe ends with what reads it. A receiver that hears nothing of its end,
     as where the network between both is cut, is told.
@@ -139,9 +146,10 @@ def _finish(sender: Session, receiver: Session, until: float) -> None:
     if sent == 0 == imported:
         return
     if time.monotonic() >= until:
-        raise StepFailedError(Failure.DEADLINE, "not copied in its time")
+        raise BrokenOffError(Failure.DEADLINE, "not copied in its time")
     said = " ".join(filter(None, (end.ended()[1] for end in (receiver, sender))))
-    raise copy_failure(said or f"the copy broke off: the source ended with {sent}, the target with {imported}")
+    failure = copy_failure(said or f"the source ended with {sent}, the target with {imported}")
+    raise BrokenOffError(failure.reason, failure.detail)
 
 
 def _no_way(where: str, session: Session) -> NoWayError:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
-from htas.adapters.checkpoint.direct_copy import PLACE, DirectCopy, NoWayError, Wrapping
+from htas.adapters.checkpoint.direct_copy import PLACE, BrokenOffError, DirectCopy, NoWayError, Wrapping
 from htas.adapters.checkpoint.documents import IDS
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.image import USUAL, checkpoint_image, head, tag_of, tail
@@ -122,7 +122,7 @@ class SecureCopies:
         source, target = self._address_of(record.source), self._address_of(record.target)
         try:
             announced = self._direct.copy(record.id, archive, source, target, wrapped, _importing(name), within_s)
-        except StepFailedError as failure:
+        except BrokenOffError as failure:
             if failure.reason in (Failure.TRANSFER_FAILED, Failure.DEADLINE):
                 self._close(record, record.without_names(f"the copy before failed: {failure}"))
             raise

@@ -16,6 +16,8 @@ from htas.model.migrations import Failure, SecureCopy
 
 CHUNK = 1 << 20
 CONNECT_S = 10
+LONGEST_LINE = 65_536
+"""Bytes: a node that was taken over says no more than this at once."""
 PATIENCE_S = 5.0
 """For the end of a stream to tidy up before it is killed."""
 UNREACHED = 255
@@ -52,7 +54,7 @@ class Session:
     def hear(self) -> str:
         """The next line; empty where it has ended, or says an empty one."""
         assert self._process.stdout is not None
-        return self._process.stdout.readline().decode("utf-8", "replace").strip()
+        return self._process.stdout.readline(LONGEST_LINE).decode("utf-8", "replace").strip()
 
     def wait(self) -> int:
         """Its exit code, once it has ended by itself or its time is up."""

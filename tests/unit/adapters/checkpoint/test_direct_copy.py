@@ -199,6 +199,16 @@ def test_a_copy_that_breaks_off_fails_its_attempt_and_the_next_goes_through_the_
     assert "the copy before failed" in nodes.deliver(copies).detour
 
 
+def test_an_archive_that_cannot_be_read_closes_no_way(nodes: Nodes) -> None:
+    copies = nodes.copies
+    nodes.archive.unlink()
+    with pytest.raises(StepFailedError, match="the archive cannot be read"):
+        nodes.deliver(copies)
+    nodes.archive.write_bytes(ARCHIVE)
+    assert not nodes.deliver(copies).detour
+    assert nodes.is_clean()
+
+
 def test_a_copy_that_stands_still_is_given_up_and_leaves_nothing(nodes: Nodes) -> None:
     (nodes.directory / "slow").touch()
     with pytest.raises(StepFailedError) as failed:
