@@ -29,7 +29,7 @@ from htas.model.policy import Policy
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
-from htas.planning.cleaning.utilization import shares
+from htas.planning.disrupt.cleaning.utilization import shares
 
 REFRESH_S = 1.0
 GIB = 2**30

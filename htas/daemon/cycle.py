@@ -38,9 +38,9 @@ from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Outcome, Run
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
+from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
-from htas.planning.scaling.offers import learned_allocatable
 from htas.ports import HTASError, TransientError
 from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths

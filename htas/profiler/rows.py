@@ -11,7 +11,7 @@ from htas.model.policy import Policy
 from htas.model.record import ProfileEvent, ProfileRow
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.run_length import remaining_s
+from htas.planning.cluster.run_length import remaining_s
 
 
 def profile_rows(before: ClusterSnapshot | None, after: ClusterSnapshot, policy: Policy) -> list[ProfileRow]:

@@ -26,7 +26,7 @@ from rich.progress import track
 from htas.model.flavours import Catalogue
 from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
-from htas.planning.priority import Budget, optimise
+from htas.planning.optimize import Budget, optimise
 from tools.bench.priority_document import Document
 from tools.bench.priority_instances import GRID, NOW, Cell, Instance, generate, instances, node_name, snapshot
 from tools.bench.priority_report import report

@@ -18,11 +18,12 @@ from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
+from htas.planning.place.placing import Placer
 from htas.planning.planner import plan
-from htas.planning.scaling.bound import lower_bound_nanos
-from htas.planning.scaling.limits import Allowance
-from htas.planning.scaling.offers import claim_id, offers_of
-from htas.planning.scaling.trimming import Machine, drop_superfluous
+from htas.planning.provision.bound import lower_bound_nanos
+from htas.planning.provision.limits import Allowance
+from htas.planning.provision.offers import claim_id, offers_of
+from htas.planning.provision.trimming import Machine, drop_superfluous
 from tests.builders import (
     NECTAR,
     NOW,
@@ -165,7 +166,7 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     for row in rows:
         sim.place(cls, row)
     machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
-    drop_superfluous(sim, machines, [], allowance, opening.placer)
+    drop_superfluous(sim, machines, [], allowance, Placer(policy, opening.pools))
     assert sorted(len(machine.contents) for machine in machines) == [0, 1]
     assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
 
