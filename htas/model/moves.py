@@ -8,8 +8,6 @@ import msgspec
 
 
 class MigrationMethod(StrEnum):
-    """How a pod leaves its node."""
-
     EVICT = "evict"
     """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
     CHECKPOINT = "checkpoint"

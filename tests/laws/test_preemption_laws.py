@@ -105,14 +105,16 @@ def test_budgets_are_never_overspent_where_promises_are_kept(snapshot: ClusterSn
 @given(full_clusters(), preempting())
 def test_every_waiting_pod_is_placed_once_or_told_why_not(snapshot: ClusterSnapshot, policy: Policy) -> None:
     made = plan(snapshot, policy, NOW)
-    told = Counter([item.pod for item in (*made.bind, *made.nominate, *made.unplaced)])
+    told = Counter(bind.pod for bind in made.bind)
+    told.update(item.pod for item in made.nominate)
+    told.update(item.pod for item in made.unplaced)
     told.update(key for item in made.launch for key in item.pods)
     assert told == Counter(pod.key for pod in snapshot.cluster.pods if pod.node is None)
 
 
 def after(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
     """The cluster once the plan is done, but for machines and moves: victims and what ended are gone."""
-    where = {item.pod: item.source for item in made.bind}
+    where = {item.pod: item.node for item in made.bind}
     gone = {item.pod for item in made.preempt}
     pods = [
         msgspec.structs.replace(pod, node=where.get(pod.key, pod.node), nominated_node=None)
@@ -154,7 +156,7 @@ def test_whoever_is_bound_may_be_there_by_every_rule(snapshot: ClusterSnapshot, 
     Not those who are spread: others may come to their domain after them, whom no constraint keeps away.
     """
     made, pods = plan(snapshot, policy, NOW), by_key(snapshot)
-    where = {item.pod: item.source for item in made.bind}
+    where = {item.pod: item.node for item in made.bind}
     for key, node in where.items():
         if pods[key].constraints.spread:
             continue
@@ -199,7 +201,7 @@ def test_nobody_leaves_where_lesser_work_that_is_not_even_bound_could_give_way(s
         room_for = {item.beneficiary for item in made.preempt if item.source == node}
         least = min(pods[key].priority for key in room_for)
         stay = [key for key, pod in pods.items() if pod.node == node and key not in victims]
-        come = [item.pod for item in made.bind if item.source == node]
+        come = [item.pod for item in made.bind if item.node == node]
         assert sum(cores[key] for key in (*stay, *come, *room_for)) <= 4000
         come = [key for key in come if pods[key].priority >= least]
         left = 4000 - sum(cores[key] for key in (*stay, *come, *room_for))
@@ -235,7 +237,7 @@ def test_nobody_is_preempted_for_again_while_the_victims_end(snapshot: ClusterSn
     made = plan(snapshot, policy, NOW)
     victims = {item.pod for item in made.preempt}
     nominated = {item.beneficiary: item.source for item in made.preempt}
-    bound = {item.pod: item.source for item in made.bind}
+    bound = {item.pod: item.node for item in made.bind}
     pods = tuple(
         msgspec.structs.replace(
             pod,
