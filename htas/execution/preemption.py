@@ -26,7 +26,7 @@ from htas.model.policy import NodeGroup, Policy, Promises
 from htas.model.reasons import Invalid, OutcomeReason, Unplaced
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.disturbing import Disturbing
+from htas.planning.eligibility.disruption_policy import DisruptionPolicy
 from htas.planning.namespaces import pins
 from htas.ports import HTASError
 
@@ -132,7 +132,7 @@ class _Round:
         self._policy = policy
         self._scheduler = policy.scheduler_name
         self._keeps_budgets = policy.fallback.promises is Promises.KEEP
-        self._disturbing = Disturbing(view, policy, now)
+        self._disturbing = DisruptionPolicy(view, policy, now)
         self._ledger = BudgetLedger(view.budgets)
 
     def changed(self, beneficiary: str, items: Sequence[Move]) -> Invalid | None:

@@ -17,11 +17,11 @@ from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Phase, Pod
 from htas.model.policy import CleaningRules, Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
-from htas.planning.eligibility.migration_method import MigrationMethods
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 from htas.ports import HTASError, MigrationPort, MoveRefusedError
 

@@ -10,8 +10,8 @@ from htas.model.nodes import Node
 from htas.model.pods import Owner, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
-from htas.planning.eligibility.migration_method import MigrationMethods
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from tests.builders import NOW, make_job, make_pod, make_policy, owned_node, running
 
 EVICT, CHECKPOINT, KUBELET, REPLACE = (
@@ -65,12 +65,16 @@ def test_a_pod_on_a_node_that_no_group_has_is_evicted() -> None:
 
 def test_a_pod_that_nobody_starts_again_may_be_moved_where_it_is_restored_and_nowhere_else() -> None:
     bare = running(make_pod("bare", owner=None, disruption={"htas.io/migrate": "true"}), "a")
-    for seen, expected in ((view(), Leave.FOR_ANY), (view(target=OLD), Leave.NEVER), (view(source=OLD), Leave.NEVER)):
-        terms = Disturbing(seen, policy(KUBELET), NOW).terms(bare, Disturbance.MOVE, "b")
+    for seen, expected in (
+        (view(), AllowedFor.FOR_ANY),
+        (view(target=OLD), AllowedFor.NEVER),
+        (view(source=OLD), AllowedFor.NEVER),
+    ):
+        terms = DisruptionPolicy(seen, policy(KUBELET), NOW).terms(bare, DisruptionKind.MOVE, "b")
         assert terms.leave is expected
-        assert MigrationMethods(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not Leave.NEVER)
+        assert MigrationMethods(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not AllowedFor.NEVER)
 
 
 def test_what_came_by_a_move_that_is_not_over_stays() -> None:
     twin = running(make_job("job-twin", 600.0, twin_of="job"), "b")
-    assert Disturbing(view(), policy(CHECKPOINT), NOW).terms(twin, Disturbance.EVICT).leave is Leave.NEVER
+    assert DisruptionPolicy(view(), policy(CHECKPOINT), NOW).terms(twin, DisruptionKind.EVICT).leave is AllowedFor.NEVER

@@ -17,11 +17,11 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting
-from htas.planning.eligibility.at_once import share_of
 from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.max_unavailable import share_of
 
 
-class Gates:
+class AvailabilityGuard:
     """The gates of one moment. `leave` counts those that it lets through."""
 
     def __init__(self, current: OpenRearrangement, snapshot: ClusterSnapshot) -> None:

@@ -23,21 +23,21 @@ from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules import not_movable
 from htas.planning.eligibility.drain_rules.rule import MOVES, Context, Verdict
-from htas.planning.eligibility.migration_method import MigrationMethods
+from htas.planning.eligibility.migration_methods import MigrationMethods
 
 _NO_GROUP = CleaningRules()
 _ANY_NUMBER = 2**31
 """Disruptions that a budget allows while only its existence is asked for."""
 
 
-class Disturbance(StrEnum):
+class DisruptionKind(StrEnum):
     MOVE = "move"
     """It leaves its node for another one, where room is kept for it."""
     EVICT = "evict"
     """It leaves its node for nowhere."""
 
 
-class Leave(StrEnum):
+class AllowedFor(StrEnum):
     """For whom a pod may be disturbed."""
 
     FOR_ANY = "for any"
@@ -46,18 +46,18 @@ class Leave(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DisruptionTerms:
     """`why` tells what forbids it, or what limits it to work of higher priority."""
 
-    leave: Leave
+    leave: AllowedFor
     why: str = ""
 
     def allow(self, pod: Pod, priority: int) -> bool:
         """Whether work of a priority may have the pod disturbed."""
-        return self.leave is Leave.FOR_ANY or (self.leave is Leave.FOR_HIGHER and priority > pod.priority)
+        return self.leave is AllowedFor.FOR_ANY or (self.leave is AllowedFor.FOR_HIGHER and priority > pod.priority)
 
 
-class Disturbing:
+class DisruptionPolicy:
     """The terms of a cluster's pods. What budgets still allow is the ledger's to say: it changes with each decision."""
 
     def __init__(self, view: ClusterView, policy: Policy, now: float) -> None:
@@ -71,7 +71,7 @@ class Disturbing:
         self._promises = policy.fallback.promises
         self._now = now
 
-    def terms(self, pod: Pod, disturbance: Disturbance, target: str | None = None) -> Terms:
+    def terms(self, pod: Pod, disturbance: DisruptionKind, target: str | None = None) -> DisruptionTerms:
         """For whom a running pod may be disturbed, as long as its budget allows it; `target`: where it is moved to.
 
         What cannot be moved with its progress is evicted and starts again at the target (`leaving`): the
@@ -81,26 +81,30 @@ class Disturbing:
         """
         if pod.is_daemon or pod.is_mirror or pod.is_terminating:
             what = "ends already" if pod.is_terminating else "belongs to its node"
-            return Terms(Leave.NEVER, f"{pod.key} {what}")
+            return DisruptionTerms(AllowedFor.NEVER, f"{pod.key} {what}")
         if pod.twin_of:
-            return Terms(Leave.NEVER, f"{pod.key} has only just come, by a move that is not over")
+            return DisruptionTerms(AllowedFor.NEVER, f"{pod.key} has only just come, by a move that is not over")
         if pod.disruption.get(MAY_MIGRATE) == "false":
-            return Terms(Leave.NEVER, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
-        method = self._leaving.method(pod, target) if disturbance is Disturbance.MOVE else MigrationMethod.EVICT
+            return DisruptionTerms(AllowedFor.NEVER, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
+        method = self._leaving.method(pod, target) if disturbance is DisruptionKind.MOVE else MigrationMethod.EVICT
         verdict = self._verdict(pod, method, frozenset())
         if verdict is MOVES:
-            return Terms(Leave.FOR_ANY if disturbance is Disturbance.MOVE else Leave.FOR_HIGHER)
+            return DisruptionTerms(AllowedFor.FOR_ANY if disturbance is DisruptionKind.MOVE else AllowedFor.FOR_HIGHER)
         waived = {Blocking.SERVICE_NOT_OPTED_IN}
-        if disturbance is Disturbance.EVICT:
+        if disturbance is DisruptionKind.EVICT:
             waived |= {Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER}
         holding = self._verdict(pod, method, frozenset(waived))
-        return Terms(Leave.FOR_HIGHER, verdict.message) if holding is MOVES else Terms(Leave.NEVER, holding.message)
+        return (
+            DisruptionTerms(AllowedFor.FOR_HIGHER, verdict.message)
+            if holding is MOVES
+            else DisruptionTerms(AllowedFor.NEVER, holding.message)
+        )
 
-    def terms_of_victim(self, pod: Pod) -> Terms:
+    def terms_of_victim(self, pod: Pod) -> DisruptionTerms:
         """The terms under which a pod may be preempted, by the policy's `promises`."""
         if self._promises is Promises.AS_KUBE_SCHEDULER and not (pod.is_daemon or pod.is_mirror or pod.is_terminating):
-            return Terms(Leave.FOR_HIGHER)
-        return self.terms(pod, Disturbance.EVICT)
+            return DisruptionTerms(AllowedFor.FOR_HIGHER)
+        return self.terms(pod, DisruptionKind.EVICT)
 
     def _verdict(self, pod: Pod, method: MigrationMethod, waived: frozenset[Blocking]) -> Verdict:
         rules = self._rules.get(pod.node or "", _NO_GROUP)
