@@ -14,34 +14,45 @@ from numpy.typing import NDArray
 from tools.corpus.decisions import Corpus, Decision, Planner
 
 LineOfCode = tuple[str, int]
+"""A module, and a line of it."""
+ROUNDS = 2
 
 
 def choose(
     corpus: Corpus, planner: Planner, packages: Iterable[Path], seconds: float, bytes_each: int
 ) -> list[Decision]:
-    """Decisions that run each line, as many times over as `seconds` of planning allow.
+    """Decisions that run each line that any of them runs, ROUNDS times over, and one of each source beside them.
 
-    In each round every line that any decision left runs is run once more. Of decisions the one is taken next that
-    runs most of the missing lines for its time and size. Those written in more than `bytes_each` are left out.
+    Of decisions the one is taken next that runs most of the lines missing in its round for its time and size. Those
+    written in more than `bytes_each` are left out; no more are taken than are planned in `seconds`.
     """
     decisions = [each for each in corpus if len(msgspec.json.encode(each)) <= bytes_each]
     runs = _matrix(_lines_run(corpus, decisions, planner, packages))
     costs = np.array([_cost(each) for each in decisions])
-    is_left, chosen, spent = np.ones(len(decisions), dtype=bool), list[int](), 0.0
-    while is_left.any():
-        missing = runs[is_left].max(axis=0)
-        while missing.any():
-            gains = np.where(is_left, runs @ missing / costs, 0.0)
-            best = int(gains.argmax())
-            if gains[best] == 0.0:
-                break
-            spent += decisions[best].seconds
-            if spent > seconds:
-                return [decisions[index] for index in sorted(chosen)]
-            is_left[best] = False
-            chosen.append(best)
-            missing = np.where(runs[best] > 0, 0.0, missing).astype(np.float32)
-    return [decisions[index] for index in sorted(chosen)]
+    chosen: list[int] = []
+    for _ in range(ROUNDS):
+        chosen += _covering(runs, costs, chosen)
+    seen = {decisions[index].source for index in chosen}
+    for index in map(int, costs.argsort(kind="stable")):
+        if decisions[index].source not in seen:
+            seen.add(decisions[index].source)
+            chosen.append(index)
+    spent = np.cumsum([decisions[index].seconds for index in chosen])
+    return [decisions[index] for index in sorted(chosen[: int((spent <= seconds).sum())])]
+
+
+def _covering(runs: NDArray[np.float32], costs: NDArray[np.float64], taken: list[int]) -> list[int]:
+    """The next round: decisions not taken yet that together run all lines that any of these runs."""
+    is_left = np.ones(len(runs), dtype=bool)
+    is_left[taken] = False
+    missing = (runs * is_left[:, None]).max(axis=0)
+    chosen: list[int] = []
+    while missing.any():
+        best = int(np.where(is_left, runs @ missing / costs, 0.0).argmax())
+        is_left[best] = False
+        chosen.append(best)
+        missing = np.where(runs[best] > 0, 0.0, missing).astype(np.float32)
+    return chosen
 
 
 def _matrix(found: list[set[LineOfCode]]) -> NDArray[np.float32]:

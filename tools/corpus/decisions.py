@@ -22,7 +22,7 @@ Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`source` is what it was recorded of, `policy` the digest of one; `seconds` is the processor's time it took to plan."""
+    """`source` is what it was recorded of, `policy` the digest of one; `seconds` is how long it took to plan."""
 
     source: str
     policy: str
