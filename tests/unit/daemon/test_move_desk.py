@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
-from htas.daemon.asking import Gate
+from htas.daemon.asking import Gate, RequestRefusedError
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
+from htas.daemon.http import LONGEST_BODY, Desks, HttpServer, _body
 from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import SearchDesk
@@ -62,6 +65,14 @@ def test_no_more_is_read_than_a_request_can_have(port: int, size: int, status: i
 def test_a_body_of_unknown_length_is_cut_off_where_it_is_too_long(port: int) -> None:
     piece = f"{LONGEST_BODY:x}\r\n".encode() + b" " * LONGEST_BODY + b"\r\n"
     assert asked(port, TOKEN, "Transfer-Encoding: chunked", piece * 2)[0] == 413
+
+
+def test_a_connection_that_ends_within_a_body_is_no_defect_to_be_logged() -> None:
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(RequestRefusedError, match="ended before the body"):
+        asyncio.run(_body(Request({"type": "http", "headers": []}, gone)))
 
 
 @pytest.mark.parametrize(

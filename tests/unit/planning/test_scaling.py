@@ -14,6 +14,7 @@ from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
+from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
@@ -36,6 +37,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    no_schedule,
     opened,
     owned_node,
     running,
@@ -343,6 +345,26 @@ def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
     """m3.small promises 4 GiB; its first node had 3 GiB allocatable, so 3.5 GiB need the next flavour."""
     learned = {"m3.small": amounts("2", "3Gi", 110)}
     assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "want"),
+    [
+        pytest.param(amounts("1000", "2000Gi", 110), 20, id="far more than the flavour has"),
+        pytest.param(amounts("4", "2000Gi", 110), 20, id="more memory alone"),
+        pytest.param(amounts("10m", "10Mi", 110), 20, id="nearly nothing, so that larger ones would be bought"),
+        pytest.param(amounts("2", "3Gi", 110), 40, id="what a kubelet may well leave"),
+    ],
+)
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_a_node_that_lies_of_itself_says_nothing_of_its_flavour(
+    said: Resources, want: int, *, is_remembered: bool
+) -> None:
+    flavours = [make_flavour("medium", "4", "8Gi", "0.1"), make_flavour("huge", "64", "128Gi", "9")]
+    node = msgspec.structs.replace(owned_node("n"), allocatable=said, taints=(no_schedule("mine"),))
+    pods = [make_pod(f"p{i}", "2", "2Gi") for i in range(40)]
+    shown = {"learned": {"medium": said}} if is_remembered else {"nodes": [node]}
+    assert bought(planned(pods, make_policy(flavours=flavours), **shown)) == {"medium": want}
 
 
 def test_a_shortage_counts_nodes_not_reasons() -> None:
