@@ -658,6 +658,19 @@ def test_where_work_comes_steadily_none_is_bought_that_is_dear_for_its_size() ->
     assert set(bought(planned(steadily, make_policy(look_ahead_s=120.0), nodes=[FULL]))) == {"m3.small"}
 
 
+def test_a_larger_machine_counts_with_as_much_steady_work_as_will_run_at_one_time() -> None:
+    """Twelve jobs of ten minutes in two: 60 at a time, of 2 GiB each. They fill eight of the smaller machines, and
+    little more than half of the larger one, which costs less a GiB only when it is full.
+    """
+    fitting, huge = make_flavour("fitting", "8", "16Gi", "0.40"), make_flavour("huge", "96", "210Gi", "4.0")
+    ages = [float(age) for age in range(5, 120, 10)]
+    there = [running(make_job(f"j{age}", 600, memory="2Gi", created_at=NOW - age), "full", age) for age in ages]
+    policy = make_policy(flavours=[fitting, huge], look_ahead_s=120.0)
+    waits = make_job("waits", 600, memory="2Gi")
+    result = planned([*there, waits], policy, nodes=[make_node("full", "8", "24Gi", pods=12)])
+    assert bought(result) == {"fitting": 1}
+
+
 def test_without_looking_ahead_nothing_is_steady_and_what_waits_is_bought_for() -> None:
     """As in the paper, whatever came before (Algorithm 3)."""
     steadily = come([100.0, 70.0, 40.0, 20.0])
