@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import Opening, open_simulation
+from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.cluster.simulation import Nominee, Simulation
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.place.bundling import bundle
@@ -54,7 +54,7 @@ def state(of: Any, rows: int, seen: frozenset[int] = frozenset()) -> Any:
     return {name: state(getattr(of, name), rows, inside) for name in fields - FORGOTTEN if hasattr(of, name)}
 
 
-def meddle(sim: Simulation, opening: Opening, ledger: BudgetLedger, draw: Any, policy: Policy) -> None:
+def meddle(sim: Simulation, opening: SimulatedCluster, ledger: BudgetLedger, draw: Any, policy: Policy) -> None:
     """Change whatever a stage of a plan may change, in any order."""
     classes = [opening.book.class_of(pod) for pod in opening.waiting]
     for number in draw(st.lists(st.integers(0, 8), max_size=8), label="changes"):
@@ -90,7 +90,7 @@ def test_what_a_dropped_fork_did_has_never_been(snapshot: ClusterSnapshot, polic
 
     def everything() -> Any:
         classes = {id(cls): list(cls.pods) for cls in map(opening.book.class_of, opening.waiting)}
-        counts = sim.world.tallies
+        counts = sim.filter_context.counts
         taken = {port: amounts[:rows].tolist() for port, amounts in counts.ports.items() if amounts[:rows].any()}
         return state(sim, rows), classes, taken, ledger.budgets
 

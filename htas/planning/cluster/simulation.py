@@ -20,8 +20,8 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
+from htas.planning.cluster.feasibility.filter_context import FilterContext, accepted
 from htas.planning.cluster.feasibility.resources import fits
-from htas.planning.cluster.feasibility.world import World, accepted
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
@@ -84,20 +84,22 @@ class Branch:
 class Simulation:
     """Nodes with pods on them, changeable and restorable. `now` dates every run length."""
 
-    def __init__(self, world: World, now: float, daemons: Sequence[PodClass] = ()) -> None:
-        self.world = world
-        self.table = world.table
+    def __init__(self, filter_context: FilterContext, now: float, daemons: Sequence[PodClass] = ()) -> None:
+        self.filter_context = filter_context
+        self.table = filter_context.table
         self.now = now
         self.daemons = tuple(daemons)
         self.nominees: tuple[Nominee, ...] = ()
-        self._bin_s = world.policy.cycles.autoscaling_s
+        self._bin_s = filter_context.policy.cycles.autoscaling_s
         self.log: list[Change | Growth | Standing | Undo] = []
 
     # Asking.
 
     def allowed(self, cls: PodClass) -> Bools:
         """Rows whose nodes would take the class whatever else runs on them."""
-        return self.world.column(cls.static_key, lambda rows: accepted(self.world, STATIC_FILTERS, cls, rows))
+        return self.filter_context.column(
+            cls.static_key, lambda rows: accepted(self.filter_context, STATIC_FILTERS, cls, rows)
+        )
 
     def feasible(self, cls: PodClass, rows: slice | None = None) -> Bools:
         """Where one more pod of a class fits now (relative to `rows`, by default all)."""
@@ -106,7 +108,7 @@ class Simulation:
         ok &= self.allowed(cls)[rows]
         ok &= self.table.is_open[rows]
         if cls.is_dynamic and ok.any():
-            ok &= accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+            ok &= accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
             if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
                 ok &= self._accepted_without_nominees(cls, rows)
         return ok
@@ -128,7 +130,7 @@ class Simulation:
         with self.fork():
             for nominee in self.nominees:
                 self.unplace(nominee.cls, nominee.row)
-            return accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+            return accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
 
     def keep_room(self, nominee: Nominee) -> None:
         """Count a waiting pod as present on a row, whether or not it fits there yet."""
@@ -158,7 +160,7 @@ class Simulation:
         counts: dict[str, int] = {}
         for refuse in FILTERS:
             refused = np.zeros_like(left)
-            for refusal in refuse(self.world, cls, rows):
+            for refusal in refuse(self.filter_context, cls, rows):
                 where = refusal.where & left
                 if where.any():
                     counts[refusal.reason] = counts.get(refusal.reason, 0) + int(where.sum())
@@ -252,7 +254,7 @@ class Simulation:
         start = len(self.table)
         self.log.append(Growth(start))
         rows = self.table.append(nodes)
-        self.world.tallies.grow(self.table.free.shape[1])
+        self.filter_context.counts.grow(self.table.free.shape[1])
         self.add_daemons(np.arange(rows.start, rows.stop))
         return rows
 
@@ -276,7 +278,7 @@ class Simulation:
             self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                self.world.tallies.add(cls, row, count)
+                self.filter_context.counts.add(cls, row, count)
 
     # Taking back.
 
@@ -295,7 +297,7 @@ class Simulation:
         while len(self.log) > mark:
             entry = self.log.pop()
             if isinstance(entry, Growth):
-                self.world.truncate(entry.start)
+                self.filter_context.truncate(entry.start)
             elif isinstance(entry, Standing):
                 self.table.is_open[entry.rows] = entry.is_open
                 self.table.is_leaving[entry.rows] = entry.is_leaving

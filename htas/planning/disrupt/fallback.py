@@ -17,8 +17,8 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.disrupt.preemption.preemptor import Preempted, Preemptor, rows_there
+from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
-from htas.planning.place.situation import Situation
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
@@ -31,7 +31,7 @@ MOST_AT_ONCE = 100
 
 
 @dataclass(slots=True)
-class FallingBack:
+class Preemptions:
     """What the stage came to: the plan's parts, and the running pods that are to leave."""
 
     unplaced: list[UnplacedPod] = field(default_factory=list)
@@ -58,12 +58,13 @@ _MADE_WAY = "moves for the edge's sake are given up for it"
 class Fallback:
     """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._opening = situation.opening
-        self._snapshot = situation.snapshot
-        self._policy = situation.policy
-        self._there = rows_there(situation.opening, situation.snapshot)
-        self._result = FallingBack()
+    def __init__(self, context: PlanContext, shortage: Shortage) -> None:
+        self._shortage = shortage
+        self._opening = context.simulated
+        self._snapshot = context.snapshot
+        self._policy = context.policy
+        self._there = rows_there(context.simulated, context.snapshot)
+        self._result = Preemptions()
         self._told: dict[str, UnplacedPod] = {}
         self._hopeless = _Hopeless()
 
@@ -98,9 +99,9 @@ class Fallback:
             for pod, item in _in_turn(waiting, self._preemptor):
                 self._preempt(pod, item, classes_left)
 
-    def preempt_in_turn(self, demands: Sequence[Demand], priority: int, shortage: Shortage) -> None:
+    def preempt_in_turn(self, demands: Sequence[Demand], priority: int) -> None:
         """Preempt for pods of a priority, whose turn it is, as far as nothing would be bought for them."""
-        waiting = [each for each in self._without_machine(shortage(demands)) if each[0].priority == priority]
+        waiting = [each for each in self._without_machine(self._shortage(demands)) if each[0].priority == priority]
         if self._policy.fallback.mode is FallbackMode.OPTIMIZE and not self._snapshot.store_problem:
             left = self._snapshot.search.left
             waiting = [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
@@ -110,7 +111,7 @@ class Fallback:
         for cls, pods in _by_class(helped, self._opening.book):
             by_class[id(cls)].leave_out(self._opening.sim, pods)
 
-    def result(self, unplaced: Sequence[UnplacedPod]) -> FallingBack:
+    def result(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """What all of it came to; `unplaced` is what the other stages left."""
         result, told = self._result, dict(self._told)
         for nominee in self._preemptor.displaced if "_preemptor" in self.__dict__ else ():
@@ -120,11 +121,11 @@ class Fallback:
         result.unplaced += told.values()
         return result
 
-    def suggestion_given_up(self, unplaced: Sequence[UnplacedPod]) -> FallingBack:
+    def suggestion_given_up(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """While a suggestion is under way nothing of that is done yet: first it is given up."""
         helped = {*self._result.nominated, *self._result.optimize}
         told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
-        return FallingBack(told, is_suggestion_in_the_way=True)
+        return Preemptions(told, is_suggestion_in_the_way=True)
 
     @property
     def acts_against_a_suggestion(self) -> bool:
@@ -136,8 +137,8 @@ class Fallback:
 
         Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
         """
-        opening, snapshot, policy = self._opening, self._snapshot, self._policy
-        pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
+        simulated, snapshot, policy = self._opening, self._snapshot, self._policy
+        pods = {pod.key: pod for pod in (*simulated.waiting, *simulated.nominated)}
         since = snapshot.taken_at - policy.fallback.patience_s
         found = [
             (pods[item.pod], item)
@@ -148,10 +149,10 @@ class Fallback:
         ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
         hopes: dict[int, bool] = {}
         for pod, _ in ours:
-            cls = opening.book.class_of(pod)
+            cls = simulated.book.class_of(pod)
             if id(cls) not in hopes:
-                hopes[id(cls)] = bool((opening.sim.could_hold(cls)[: len(self._there)] & self._there).any())
-        ours = [each for each in ours if hopes[id(opening.book.class_of(each[0]))]]
+                hopes[id(cls)] = bool((simulated.sim.could_hold(cls)[: len(self._there)] & self._there).any())
+        ours = [each for each in ours if hopes[id(simulated.book.class_of(each[0]))]]
         return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
     def _preempt(self, pod: Pod, item: UnplacedPod, classes_left: set[int]) -> None:
@@ -186,7 +187,7 @@ def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
 
 
 def _ask_optimiser(
-    result: FallingBack, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
+    result: Preemptions, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
 ) -> _Waiting:
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at

@@ -15,7 +15,7 @@ from dataclasses import replace
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.ending import ends_soon
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Nominee
 from htas.planning.place.placing import Placer
 
@@ -26,14 +26,14 @@ class Nominations:
     Until then none of them counts as present. `lapsed` are to be placed like other waiting pods.
     """
 
-    def __init__(self, opening: Opening, policy: Policy) -> None:
-        self._opening = opening
-        self._sim = sim = opening.sim
+    def __init__(self, simulated: SimulatedCluster, policy: Policy) -> None:
+        self._opening = simulated
+        self._sim = sim = simulated.sim
         self._scheduler = policy.scheduler_name
         nodes = sim.table.nodes
-        there = [pool for pool in opening.pools if nodes[pool.rows.start].name not in opening.coming]
+        there = [pool for pool in simulated.pools if nodes[pool.rows.start].name not in simulated.coming]
         self._placer = Placer(policy, there)
-        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=_first)]
+        found = [self._nominee(pod) for pod in sorted(simulated.nominated, key=_first)]
         for nominee in found:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():

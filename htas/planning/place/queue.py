@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from htas.planning.place.bundling import bundle
+from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
-from htas.planning.place.near_users import PlacingNear
+from htas.planning.place.near_users import EdgePlacement
 from htas.planning.place.nominations import Nominations
 from htas.planning.place.orders import BestFit
 from htas.planning.place.placing import fill
-from htas.planning.place.situation import Situation
 
 InTurn = Callable[[Sequence[Demand], int], None]
 """Told of what has no room, and of the priority whose turn it is: preempts for pods of that priority, if it does."""
@@ -25,14 +25,14 @@ InTurn = Callable[[Sequence[Demand], int], None]
 class SchedulingQueue:
     """The waiting pods of a plan, in placing order. Before they are placed anew, a fork is dropped."""
 
-    def __init__(self, situation: Situation) -> None:
-        opening, memory = situation.opening, situation.snapshot.memory
-        self._opening = opening
-        self._placer = situation.placer
-        self._near = PlacingNear(situation)
-        self._nominations = Nominations(opening, situation.policy)
-        waiting = (*opening.waiting, *self._nominations.lapsed)
-        self._classes = bundle(waiting, opening.book, situation.policy.overdue(situation.now))
+    def __init__(self, context: PlanContext) -> None:
+        simulated, memory = context.simulated, context.snapshot.memory
+        self._opening = simulated
+        self._placer = context.placer
+        self._near = EdgePlacement(context)
+        self._nominations = Nominations(simulated, context.policy)
+        waiting = (*simulated.waiting, *self._nominations.lapsed)
+        self._classes = bundle(waiting, simulated.book, context.policy.overdue(context.now))
         self._bought_for = {**memory.bought_for, **memory.meant_for}
         self._meant_for: Mapping[str, str] = {}
 

@@ -13,7 +13,7 @@ from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.holds.slots import Held
+from htas.planning.cluster.holds.slots import BoundSlot
 from htas.planning.cluster.order import Transfer
 from htas.planning.cluster.simulation import Simulation
 
@@ -24,7 +24,7 @@ _NO_SLOT = "its slot in the rearrangement under way is not free yet"
 class Reservation:
     """A slot in the simulation. `row` None: its node is gone."""
 
-    held: Held
+    held: BoundSlot
     cls: PodClass
     row: int | None
     is_moving: bool
@@ -53,7 +53,7 @@ class Reservation:
 
 
 def reserve(
-    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[Held]
+    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[BoundSlot]
 ) -> tuple[Reservation, ...]:
     """Keep the room of open slots; others see it as taken."""
     rows = sim.table.row_of

@@ -24,7 +24,7 @@ Identity = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BoundSlot:
     """An open slot, and the waiting pod that it is for, if that is there."""
 
     slot: Slot
@@ -47,7 +47,7 @@ class Standing:
     """A rearrangement as far as it has come, and its open slots."""
 
     rearrangement: OpenRearrangement
-    held: tuple[Held, ...]
+    held: tuple[BoundSlot, ...]
 
 
 def standing(snapshot: ClusterSnapshot) -> Standing | None:
@@ -108,7 +108,7 @@ class _Look:
             starting=tuple(sorted(starting - gone)),
         )
 
-    def held(self, current: OpenRearrangement) -> tuple[Held, ...]:
+    def held(self, current: OpenRearrangement) -> tuple[BoundSlot, ...]:
         """Open slots with the pods that wait for them: their own first, then any of the same identity, oldest first."""
         waiting: dict[Identity, list[Pod]] = {}
         own = {slot.pod.uid for slot in current.slots}
@@ -119,11 +119,11 @@ class _Look:
         for slot in current.slots:
             mine = self._by_uid.get(slot.pod.uid)
             if mine is not None and _waits(mine, self._where(mine)):
-                found.append(Held(slot, mine))
+                found.append(BoundSlot(slot, mine))
             elif slot.is_away and (others := waiting.get(identity(slot.pod))):
-                found.append(Held(slot, others.pop(0)))
+                found.append(BoundSlot(slot, others.pop(0)))
             else:
-                found.append(Held(slot))
+                found.append(BoundSlot(slot))
         return tuple(found)
 
     def _candidates(self, slots: Iterable[Slot]) -> dict[Identity, list[Pod]]:

@@ -35,7 +35,7 @@ from htas.planning.place.placing import Placer
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
+class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
     migrate: tuple[Migration, ...]
@@ -59,7 +59,7 @@ def clean(
     needed: frozenset[str],
     leaving: Sequence[Pod] = (),
     may_replace: bool = False,
-) -> Cleaning:
+) -> ScaleDown:
     """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
 
     `may_replace`: nothing waits and nothing is bought, so that sets of nodes may be replaced by cheaper ones.
@@ -97,7 +97,7 @@ def clean(
         if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
             consolidator = Consolidator(rescheduler, snapshot, pods_on)
             launch, memory = round_.consolidate(consolidator, question, snapshot, pods_on, claims)
-    return Cleaning(
+    return ScaleDown(
         tuple(round_.migrate),
         tuple(sorted(round_.remove, key=lambda removing: removing.node)),
         tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),

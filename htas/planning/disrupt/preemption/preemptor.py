@@ -15,7 +15,7 @@ from htas.model.policy import Policy, Promises
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Nominee
 from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
 from htas.planning.disrupt.preemption.residents import Resident, Residents
@@ -60,10 +60,10 @@ class _Shortlist:
         return any(not candidate.violations for candidate in self.candidates.values())
 
 
-def rows_there(opening: Opening, snapshot: ClusterSnapshot) -> Bools:
+def rows_there(simulated: SimulatedCluster, snapshot: ClusterSnapshot) -> Bools:
     """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
-    names = {node.name for node in snapshot.cluster.nodes} - opening.coming
-    return np.array([node.name in names for node in opening.sim.table.nodes], dtype=np.bool_)
+    names = {node.name for node in snapshot.cluster.nodes} - simulated.coming
+    return np.array([node.name in names for node in simulated.sim.table.nodes], dtype=np.bool_)
 
 
 class Preemptor:
@@ -72,16 +72,16 @@ class Preemptor:
     What it decides stays in the simulation: the room kept for whom the victims leave.
     """
 
-    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
-        self._opening = opening
-        self._sim = opening.sim
+    def __init__(self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._opening = simulated
+        self._sim = simulated.sim
         self._now = now
         self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
         self._ledger = ledger_of(snapshot)
-        self._residents = Residents(opening, snapshot, policy, now, self._ledger)
+        self._residents = Residents(simulated, snapshot, policy, now, self._ledger)
         self._turn = crc32(str(snapshot.generation).encode())
         self.looks_left = MOST_LOOKS
-        self._is_there = rows_there(opening, snapshot)
+        self._is_there = rows_there(simulated, snapshot)
         self._shortlists: dict[int, _Shortlist] = {}
         self._gone: list[tuple[Resident, int]] = []
         self._may_look = 0
@@ -137,7 +137,7 @@ class Preemptor:
         sim, rows = self._sim, self._sim.all_rows
         ok = sim.could_hold(cls) & self._is_there
         if cls.constraints.affinity:
-            for refusal in inter_pod_affinity.refuse(sim.world, cls, rows):
+            for refusal in inter_pod_affinity.refuse(sim.filter_context, cls, rows):
                 if refusal.reason == inter_pod_affinity.AFFINITY:
                     ok &= ~refusal.where
         return ok

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.place.placing import Placer
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """The simulation in `opening` is changed from stage to stage; the rest stays as it is."""
+class PlanContext:
+    """The simulation in `simulated` is changed from stage to stage; the rest stays as it is."""
 
-    opening: Opening
+    simulated: SimulatedCluster
     snapshot: ClusterSnapshot
     policy: Policy
     now: float
