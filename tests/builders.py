@@ -24,7 +24,7 @@ from htas.model.quantity import parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.cluster.opening import Opening, open_simulation
+from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 
 NOW = 1_000_000.0
 
@@ -145,7 +145,9 @@ def make_snapshot(nodes: Iterable[Node] = (), pods: Iterable[Pod] = (), **overri
     return ClusterSnapshot(NOW, ClusterView(tuple(nodes), tuple(pods), **view), **overrides)
 
 
-def opened(nodes: Iterable[Node], pods: Iterable[Pod] = (), policy: Policy | None = None, **overrides: Any) -> Opening:
+def opened(
+    nodes: Iterable[Node], pods: Iterable[Pod] = (), policy: Policy | None = None, **overrides: Any
+) -> SimulatedCluster:
     return open_simulation(make_snapshot(nodes, pods, **overrides), policy or make_policy(), NOW)
 
 
@@ -158,7 +160,7 @@ def verdicts(node: Iterable[Node], incoming: Pod, placed: Iterable[Pod] = (), **
     found: dict[str, list[str]] = {}
     for refuse in FILTERS:
         fresh: dict[str, list[str]] = {}
-        for refusal in refuse(opening.sim.world, cls, opening.sim.all_rows):
+        for refusal in refuse(opening.sim.filter_context, cls, opening.sim.all_rows):
             for row in refusal.where.nonzero()[0]:
                 name = opening.sim.table.nodes[row].name
                 if name not in found:

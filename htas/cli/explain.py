@@ -14,8 +14,8 @@ from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
 from htas.planning.cluster.run_length import run_length_s
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for

@@ -11,7 +11,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import is_served
-from htas.planning.disrupt.edge.staying import why_it_stays
+from htas.planning.disrupt.edge.explain import why_it_stays
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.solvers.edge.quality import edge_ratios
 

@@ -23,7 +23,7 @@ from htas.model.reasons import Unplaced
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.disturbing import Disturbing
+from htas.planning.eligibility.disruption_policy import DisruptionPolicy
 from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotFoundError
 
@@ -130,7 +130,7 @@ class _Round:
         self._policy = policy
         self._scheduler = policy.scheduler_name
         self._keeps_budgets = policy.fallback.promises is Promises.KEEP
-        self._disturbing = Disturbing(view, policy, now)
+        self._disturbing = DisruptionPolicy(view, policy, now)
         self._ledger = BudgetLedger(view.budgets)
 
     def changed(self, beneficiary: str, items: Sequence[Preemption]) -> str | None:

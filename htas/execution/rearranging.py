@@ -31,7 +31,7 @@ from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.holds.slots import progress
-from htas.planning.disrupt.rearrangement.carrying import begun, carried_on, detoured
+from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
 from htas.planning.disrupt.rearrangement.validity import LOST, Refusal
 from htas.planning.namespaces import pins
 from htas.ports import HTASError, MoveRefusedError
@@ -55,7 +55,7 @@ class Rearranging:
 
     def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
-        opened = begun(found, snapshot, self.policy, snapshot.taken_at)
+        opened = open_rearrangement(found, snapshot, self.policy, snapshot.taken_at)
         verb = "suggest" if found.is_suggestion else "rearrange"
         if isinstance(opened, Refusal):
             why = f"{opened.reason}: {opened.message}"
@@ -119,7 +119,7 @@ class Rearranging:
             expected_binds=dict(binds),
             moves=tuple(self.ports.migration.moving()),
         )
-        carried = carried_on(fresh, self.policy, self.ports.clock.now()).carrying
+        carried = advance_on(fresh, self.policy, self.ports.clock.now()).carrying
         if carried.cancel is not None:
             return [self._cancel(current, carried.cancel, carried.message)]
         try:
@@ -225,7 +225,7 @@ class Rearranging:
         """That a slot is elsewhere now is written down before its pod leaves for it."""
         detours = {step.uid: step.target for step in steps if step.is_detour}
         if detours:
-            current = self.ports.store.put_rearrangement(detoured(current, detours, view.pods))
+            current = self.ports.store.put_rearrangement(after_detour(current, detours, view.pods))
             reached("rearrange.detour-journalled")
         return current
 

@@ -16,7 +16,7 @@ from htas.model.pods import Phase, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, Policy
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context

@@ -17,12 +17,12 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.feasibility.taints import CORDON, untolerated
 from htas.planning.cluster.machines import learned_allocatable
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.provision.bound import lower_bound_nanos
 
 
 def cost_of(
-    opening: Opening,
+    simulated: SimulatedCluster,
     snapshot: ClusterSnapshot,
     policy: Policy,
     launch: Sequence[Launch],
@@ -35,19 +35,19 @@ def cost_of(
     not know are paid for elsewhere and count nothing.
     """
     bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
-    before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(opening))
+    before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(simulated))
     after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
-    beside = _beside(opening, policy, placements)
-    bound = _bound(opening, snapshot, policy, placements, beside)
+    beside = _beside(simulated, policy, placements)
+    bound = _bound(simulated, snapshot, policy, placements, beside)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):
-        bound = max(bound, _pattern_bound(opening, snapshot, policy, placements, beside, after - beside.nanos))
+        bound = max(bound, _pattern_bound(simulated, snapshot, policy, placements, beside, after - beside.nanos))
     return Cost(policy.catalogue.currency, before, after, bound + beside.nanos, beside.nanos)
 
 
-def _present(opening: Opening) -> list[Node]:
+def _present(simulated: SimulatedCluster) -> list[Node]:
     """Nodes and machines on their way: the rows there were before this plan bought any."""
-    last = max((pool.rows.stop for pool in opening.pools), default=0)
-    return opening.sim.table.nodes[:last]
+    last = max((pool.rows.stop for pool in simulated.pools), default=0)
+    return simulated.sim.table.nodes[:last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class Beside:
     nanos: int
 
 
-def _beside(opening: Opening, policy: Policy, placements: Mapping[int, list[Pod]]) -> Beside:
-    rows = [(row, node) for row, node in enumerate(_present(opening)) if _is_beside(policy, node)]
+def _beside(simulated: SimulatedCluster, policy: Policy, placements: Mapping[int, list[Pod]]) -> Beside:
+    rows = [(row, node) for row, node in enumerate(_present(simulated)) if _is_beside(policy, node)]
     rooms, closed = [], set()
-    tolerations = _tolerations(opening, placements) if any(_taints(node) for _, node in rows) else ()
+    tolerations = _tolerations(simulated, placements) if any(_taints(node) for _, node in rows) else ()
     for row, node in rows:
         taints = _taints(node)
         if taints and all(untolerated(taints, each) is not None for each in tolerations):
@@ -88,18 +88,18 @@ def _taints(node: Node) -> tuple[Taint, ...]:
     return (*node.taints, CORDON) if node.is_unschedulable else node.taints
 
 
-def _tolerations(opening: Opening, placements: Mapping[int, list[Pod]]) -> set[tuple[Toleration, ...]]:
+def _tolerations(simulated: SimulatedCluster, placements: Mapping[int, list[Pod]]) -> set[tuple[Toleration, ...]]:
     """What the work tolerates that could run elsewhere than on its node."""
     return {
         pod.constraints.tolerations
-        for pods in (*opening.running.values(), *placements.values())
+        for pods in (*simulated.running.values(), *placements.values())
         for pod in pods
         if not pod.is_daemon and not pod.is_mirror
     }
 
 
 def _bound(
-    opening: Opening,
+    simulated: SimulatedCluster,
     snapshot: ClusterSnapshot,
     policy: Policy,
     placements: Mapping[int, list[Pod]],
@@ -110,22 +110,22 @@ def _bound(
     DaemonSet and mirror pods are left out of the demand, and the flavours count with all they offer: both only lower
     the bound.
     """
-    axis = opening.sim.table.axis
+    axis = simulated.sim.table.axis
     demand: Ints = np.zeros(len(axis), dtype=np.int64)
-    for requests, count in _shapes(opening, placements, beside).items():
+    for requests, count in _shapes(simulated, placements, beside).items():
         demand += np.array(requests, dtype=np.int64) * count
     for node in beside.rooms:
         demand -= axis.vector(node.allocatable)
     flavours = policy.catalogue.flavours
     return lower_bound_nanos(
         np.maximum(demand, 0).tolist(),
-        _capacities(opening, snapshot, policy),
+        _capacities(simulated, snapshot, policy),
         [flavour.nanos_per_hour for flavour in flavours],
     )
 
 
 def _pattern_bound(
-    opening: Opening,
+    simulated: SimulatedCluster,
     snapshot: ClusterSnapshot,
     policy: Policy,
     placements: Mapping[int, list[Pod]],
@@ -136,22 +136,24 @@ def _pattern_bound(
     # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
     from htas.planning.solvers.cheapest_mix.whole_work import pattern_bound_nanos
 
-    axis = opening.sim.table.axis
+    axis = simulated.sim.table.axis
     rooms = Counter(tuple(axis.vector(node.allocatable).tolist()) for node in beside.rooms)
     return pattern_bound_nanos(
-        tuple(sorted(_shapes(opening, placements, beside).items())),
-        tuple(tuple(capacity) for capacity in _capacities(opening, snapshot, policy)),
+        tuple(sorted(_shapes(simulated, placements, beside).items())),
+        tuple(tuple(capacity) for capacity in _capacities(simulated, snapshot, policy)),
         tuple(flavour.nanos_per_hour for flavour in policy.catalogue.flavours),
         tuple(sorted(rooms.items())),
         after,
     )
 
 
-def _shapes(opening: Opening, placements: Mapping[int, list[Pod]], beside: Beside) -> Counter[tuple[int, ...]]:
+def _shapes(
+    simulated: SimulatedCluster, placements: Mapping[int, list[Pod]], beside: Beside
+) -> Counter[tuple[int, ...]]:
     """The work that runs or was placed, by its requests; not that of closed nodes beside the flavours."""
     work = [
         pod.requests
-        for row, pods in (*opening.running.items(), *placements.items())
+        for row, pods in (*simulated.running.items(), *placements.items())
         if row not in beside.closed
         for pod in pods
         if not pod.is_daemon and not pod.is_mirror
@@ -160,7 +162,7 @@ def _shapes(opening: Opening, placements: Mapping[int, list[Pod]], beside: Besid
     counts: Counter[int] = Counter()
     vectors: dict[int, Ints] = {}
     for number, count in Counter(map(id, work)).items():
-        vector = opening.book.vector(requests[number])
+        vector = simulated.book.vector(requests[number])
         counts[id(vector)] += count
         vectors[id(vector)] = vector
     shapes: Counter[tuple[int, ...]] = Counter()
@@ -169,9 +171,9 @@ def _shapes(opening: Opening, placements: Mapping[int, list[Pod]], beside: Besid
     return shapes
 
 
-def _capacities(opening: Opening, snapshot: ClusterSnapshot, policy: Policy) -> list[list[int]]:
+def _capacities(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy) -> list[list[int]]:
     """A flavour may offer more than the catalogue says, or less: the larger of both keeps the bound valid."""
-    axis, learned = opening.sim.table.axis, learned_allocatable(snapshot, policy.catalogue)
+    axis, learned = simulated.sim.table.axis, learned_allocatable(snapshot, policy.catalogue)
     return [
         np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
         for f in policy.catalogue.flavours

@@ -13,102 +13,97 @@ from htas.model.policy import AutoscalingAlgorithm
 from htas.model.reasons import Unplaced
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.costing import cost_of
-from htas.planning.disrupt.cleaning.cleaner import Cleaning
-from htas.planning.disrupt.fallback import FallingBack
-from htas.planning.place.situation import Situation
-from htas.planning.provision.purchase import Bought
-from htas.planning.provision.scale_up import Buying
+from htas.planning.disrupt.cleaning.cleaner import ScaleDown
+from htas.planning.disrupt.fallback import Preemptions
+from htas.planning.place.context import PlanContext
+from htas.planning.provision.purchase import BoughtMachine
+from htas.planning.schedule import Scheduled
 
 Placements = Mapping[int, Sequence[Pod]]
 """Waiting pods by the row they were given."""
 
 
-def written(
-    situation: Situation,
-    buying: Buying,
-    falling_back: FallingBack,
-    cleaning: Cleaning,
-    placements: Mapping[int, list[Pod]],
-    placed_at_first: Collection[str],
+def write_plan(
+    context: PlanContext, scheduled: Scheduled, scale_down: ScaleDown, placements: Mapping[int, list[Pod]]
 ) -> Plan:
-    """The plan that the stages came to. `placed_at_first` are pods that found room before anything was bought."""
-    opening, snapshot = situation.opening, situation.snapshot
-    bought = buying.bought
-    bind, nominate = _binds(situation, placements, placed_at_first, bought)
-    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *cleaning.launch)
+    """The plan that the stages came to."""
+    simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
+    bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
+    bind, nominate = _binds(context, placements, placed_at_first, bought)
+    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *scale_down.launch)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(opening, snapshot, situation.policy, launch, cleaning.remove, placements),
+        cost=cost_of(simulated, snapshot, context.policy, launch, scale_down.remove, placements),
         bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
         nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
         launch=launch,
-        preempt=tuple(falling_back.preempt),
-        optimize=falling_back.optimize,
-        migrate=cleaning.migrate,
-        remove=cleaning.remove,
-        unplaced=_unplaced(situation, falling_back),
-        kept=cleaning.kept,
+        preempt=tuple(preemptions.preempt),
+        optimize=preemptions.optimize,
+        migrate=scale_down.migrate,
+        remove=scale_down.remove,
+        unplaced=_unplaced(context, preemptions),
+        kept=scale_down.kept,
         memory=msgspec.structs.replace(
-            cleaning.memory, meant_for=_meant(situation, launch, placements), bought_for=_bought_for(situation, launch)
+            scale_down.memory, meant_for=_meant(context, launch, placements), bought_for=_bought_for(context, launch)
         ),
     )
 
 
-def _unplaced(situation: Situation, falling_back: FallingBack) -> tuple[UnplacedPod, ...]:
-    opening = situation.opening
+def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedPod, ...]:
+    simulated = context.simulated
     surplus = "its controller has all it wants; it will go"
-    nominees = [each.pod for each in opening.sim.nominees if each.pod.key not in falling_back.nominated]
+    nominees = [each.pod for each in simulated.sim.nominees if each.pod.key not in preemptions.nominated]
     unplaced = [
-        *falling_back.unplaced,
-        *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in opening.gated),
-        *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in opening.surplus),
-        *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in opening.withheld),
+        *preemptions.unplaced,
+        *(UnplacedPod(p.key, Unplaced.SCHEDULING_GATED, f"has gates: {', '.join(p.gates)}") for p in simulated.gated),
+        *(UnplacedPod(p.key, Unplaced.SURPLUS, surplus) for p in simulated.surplus),
+        *(UnplacedPod(p.key, Unplaced.SEARCH_UNDER_WAY, "waits for the optimiser") for p in simulated.withheld),
         *(UnplacedPod(p.key, Unplaced.NOMINATED, f"nominated to {p.nominated_node}") for p in nominees),
     ]
     return tuple(sorted(unplaced, key=lambda unplaced: unplaced.pod))
 
 
-def _meant(situation: Situation, launch: Sequence[Launch], placements: Placements) -> dict[str, str]:
+def _meant(context: PlanContext, launch: Sequence[Launch], placements: Placements) -> dict[str, str]:
     """Pods that wait for the machine a cheapest mix bought for them, now or in an earlier plan."""
-    opening, snapshot = situation.opening, situation.snapshot
-    mixing = {g.name for g in situation.policy.groups if g.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
+    simulated, snapshot = context.simulated, context.snapshot
+    mixing = {g.name for g in context.policy.groups if g.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX}
     if not mixing:
         return {}
-    names = opening.sim.table.nodes
-    waiting = {pod.key for row, pods in placements.items() if names[row].name in opening.coming for pod in pods}
+    names = simulated.sim.table.nodes
+    waiting = {pod.key for row, pods in placements.items() if names[row].name in simulated.coming for pod in pods}
     claims = {claim.id for claim in snapshot.claims}
     meant = {pod: claim for pod, claim in snapshot.memory.meant_for.items() if pod in waiting and claim in claims}
     return meant | {pod: item.claim for item in launch if item.group in mixing for pod in item.pods}
 
 
-def _bought_for(situation: Situation, launch: Sequence[Launch]) -> dict[str, str]:
+def _bought_for(context: PlanContext, launch: Sequence[Launch]) -> dict[str, str]:
     """Batch pods that wait for a machine that was bought for them, now or in an earlier plan."""
-    if situation.policy.max_rental_lengthening is None:
+    if context.policy.max_rental_lengthening is None:
         return {}
-    waiting = {pod.key for pod in situation.opening.waiting if pod.kind is WorkKind.BATCH}
-    claims = {claim.id for claim in situation.snapshot.claims}
-    before = situation.snapshot.memory.bought_for
+    waiting = {pod.key for pod in context.simulated.waiting if pod.kind is WorkKind.BATCH}
+    claims = {claim.id for claim in context.snapshot.claims}
+    before = context.snapshot.memory.bought_for
     bought = {pod: claim for pod, claim in before.items() if pod in waiting and claim in claims}
     return bought | {pod: item.claim for item in launch for pod in item.pods if pod in waiting}
 
 
 def _binds(
-    situation: Situation, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
+    context: PlanContext, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
 ) -> tuple[list[Bind], list[Nomination]]:
-    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
+    simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
     bind: list[Bind] = []
     nominate: list[Nomination] = []
-    nodes: list[Node] = opening.sim.table.nodes
+    nodes: list[Node] = simulated.sim.table.nodes
     for row, pods in placements.items():
         if row in bought:
             continue
         name = nodes[row].name
         for pod in pods:
-            if name in opening.coming:
+            if name in simulated.coming:
                 nominate.append(Nomination(pod.key, name, "the machine is on its way"))
             elif pod.key not in placed_at_first:
                 nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
-            elif _awaits_driver(situation, pod, name):
+            elif _awaits_driver(context, pod, name):
                 nominate.append(Nomination(pod.key, name, "the driver of its volumes has not registered there yet"))
             elif snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
                 nominate.append(Nomination(pod.key, name, "its last bind failed; it is tried again in a moment"))
@@ -119,16 +114,16 @@ def _binds(
     return bind, nominate
 
 
-def _awaits_driver(situation: Situation, pod: Pod, node: str) -> bool:
+def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:
     """Whether a pod fits a new node only because of a label that its volumes' driver is still to give it."""
-    awaited = situation.opening.awaited.get(node)
+    awaited = context.simulated.awaited.get(node)
     if not awaited:
         return False
-    asked = reaches(situation.opening.sim.world.volumes, pod.namespace, pod.constraints.claims)
+    asked = reaches(context.simulated.sim.filter_context.volumes, pod.namespace, pod.constraints.claims)
     return any(each.key in awaited for reach in asked for term in reach.terms for each in term.expressions)
 
 
-def _launch(item: Bought, pods: Sequence[Pod]) -> Launch:
+def _launch(item: BoughtMachine, pods: Sequence[Pod]) -> Launch:
     offer = item.offer
     why = "" if pods else f"for work expected soon, or to bring group {offer.group.name} to its minimum size"
     return Launch(

@@ -17,7 +17,7 @@ from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.cluster.holds.slots import progress
-from htas.planning.disrupt.rearrangement.carrying import begun, carried_on, detoured
+from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
 from htas.planning.planner import plan
 from tests.builders import NOW, make_node, make_pod, make_policy, running
 
@@ -109,9 +109,9 @@ class Play:
             self.pods[name] = running(self.pods[name], bind.node)
         self.assert_nothing_is_over_committed()
         opened = progress(opened, self.snapshot(None).cluster, NOW)
-        steps = carried_on(self.snapshot(opened), POLICY, NOW).carrying.steps if made.carry.steps else ()
+        steps = advance_on(self.snapshot(opened), POLICY, NOW).carrying.steps if made.carry.steps else ()
         detours = {step.uid: step.target for step in steps if step.is_detour}
-        opened = detoured(opened, detours, self.pods.values()) if detours else opened
+        opened = after_detour(opened, detours, self.pods.values()) if detours else opened
         for step in steps:
             self._evict(step.uid)
         for name in [name for name, left in self.ends.items() if left <= 0]:
@@ -140,7 +140,7 @@ class Play:
 @given(cases(), st.lists(st.integers(0, 3), min_size=1, max_size=5))
 def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, takes: list[int]) -> None:
     play = Play(case, takes)
-    opened = begun(play.found(), play.snapshot(None), POLICY, NOW)
+    opened = open_rearrangement(play.found(), play.snapshot(None), POLICY, NOW)
     assume(isinstance(opened, OpenRearrangement))  # else it moves pods for nothing, in some part of the cluster
     assert isinstance(opened, OpenRearrangement)
     stages = frozenset({Stage.SCHEDULING})
@@ -189,7 +189,7 @@ def test_for_its_equals_a_service_lacks_no_more_than_a_quarter_and_nobody_is_lef
 ) -> None:
     """All pods are of one service. Where too many would have to be down at once, what has not left yet stays."""
     play = Play(case, takes, importance=0, service="web")
-    opened = begun(play.found(), play.snapshot(None), POLICY, NOW)
+    opened = open_rearrangement(play.found(), play.snapshot(None), POLICY, NOW)
     assume(isinstance(opened, OpenRearrangement))
     assert isinstance(opened, OpenRearrangement)
     ran = {name for name, (_, here, _) in case.pods.items() if here is not None}

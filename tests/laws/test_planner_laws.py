@@ -15,9 +15,6 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
-from htas.planning.place.bundling import bundle
-from htas.planning.place.placing import Placer
 from htas.planning.planner import plan
 from tests.builders import NOW
 from tests.laws.strategies import policies, snapshots
@@ -190,33 +187,6 @@ def test_the_order_of_objects_does_not_matter(snapshot: ClusterSnapshot, policy:
 def test_the_bound_is_below_the_cost_of_what_is_paid_for(snapshot: ClusterSnapshot, policy: Policy) -> None:
     cost = plan(snapshot, policy, NOW).cost
     assert cost.bound_nanos <= cost.after_nanos
-
-
-@Law
-@given(snapshots(), policies())
-def test_fork_and_drop_restores(snapshot: ClusterSnapshot, policy: Policy) -> None:
-    opening = open_simulation(snapshot, policy, NOW)
-    sim = opening.sim
-
-    def state() -> tuple[object, ...]:
-        rows = len(sim.table)
-        tallies = sim.world.tallies
-        return (
-            rows,
-            sim.table.free[:, :rows].tolist(),
-            sim.table.run_until[:rows].tolist(),
-            [counts[:rows].tolist() for counts in (*tallies.watched, *tallies.held)],
-            {key: count for key, count in tallies.claim_users.items() if count},
-        )
-
-    before = state()
-    with sim.fork():
-        for cls in bundle(opening.waiting, opening.book):
-            Placer(policy, opening.pools).place(sim, cls, len(cls.pods))
-        with sim.fork() as inner:
-            sim.add_nodes(_others(snapshot))
-            inner.commit()
-    assert state() == before
 
 
 def _others(snapshot: ClusterSnapshot) -> list[Node]:

@@ -15,7 +15,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.optimize import Budget, optimise
 from htas.planning.optimize.build import build
 from htas.planning.solvers.placement.problem import Problem

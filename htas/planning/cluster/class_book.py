@@ -12,7 +12,7 @@ from htas.model.pods import Pod
 from htas.model.policy import PackingAlgorithm, Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
-from htas.planning.cluster.counts import Tallies
+from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.run_length import run_length_s
 
 _T = TypeVar("_T")
@@ -38,10 +38,10 @@ class _Interner:
 class ClassBook:
     """Sorts pods into classes."""
 
-    def __init__(self, policy: Policy, axis: ResourceAxis, tallies: Tallies) -> None:
+    def __init__(self, policy: Policy, axis: ResourceAxis, counts: TopologyCounts) -> None:
         self._policy = policy
         self._axis = axis
-        self._tallies = tallies
+        self._counts = counts
         self._requests = _Interner()
         self._constraints = _Interner()
         self._vectors: dict[int, Ints] = {}
@@ -69,8 +69,8 @@ class ClassBook:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)
         constraints_number = self._constraints.number(constraints)
-        watches, repelled_by = self._tallies.matching(pod)
-        holds = self._tallies.held_by(pod) if constraints.anti_affinity else ()
+        watches, repelled_by = self._counts.matching(pod)
+        holds = self._counts.held_by(pod) if constraints.anti_affinity else ()
         is_ours = pod.scheduler == self._policy.scheduler_name
         run_length = run_length_s(pod, self._policy)
         claims_of = pod.namespace if constraints.claims or constraints.spread or constraints.affinity else None

@@ -21,8 +21,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 BASE_RESOURCES = (CPU, MEMORY, EPHEMERAL, PODS)
-CPU_ROW, MEMORY_ROW, EPHEMERAL_ROW, PODS_ROW = range(4)
-
+CPU_ROW, MEMORY_ROW, PODS_ROW = 0, 1, 3
 
 MOST_UNOFFERED = 8
 """Resources that pods ask for and nothing offers, with a column each: two dozen pods with hundreds of invented names

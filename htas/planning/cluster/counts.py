@@ -44,7 +44,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class CountedSelector:
     """Pods that all scopes take. Spread constraints do not count terminating pods, affinity does."""
 
     scopes: tuple[Scope, ...]
@@ -55,7 +55,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Repulsion:
+class AntiAffinityTerm:
     """An anti-affinity term that some pod carries: pods in its scope stay out of the carrier's domain."""
 
     scope: Scope
@@ -84,15 +84,15 @@ class _Lookup:
         return sorted(found)
 
 
-class Tallies:
+class TopologyCounts:
     """Counts by node row; rows grow with the node table. Watches are registered first, then pods are counted."""
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self._namespaces = NamespaceIndex(namespaces)
-        self.watches: dict[Watch, int] = {}
-        self.repulsions: dict[Repulsion, int] = {}
-        self._watches: list[Watch] = []
-        self._repulsions: list[Repulsion] = []
+        self.watches: dict[CountedSelector, int] = {}
+        self.repulsions: dict[AntiAffinityTerm, int] = {}
+        self._watches: list[CountedSelector] = []
+        self._repulsions: list[AntiAffinityTerm] = []
         self._watch_lookup = _Lookup()
         self._repulsion_lookup = _Lookup()
         self.watched: list[Counts] = []
@@ -120,14 +120,14 @@ class Tallies:
             self._watch(self.affinity_watch(pod.namespace, constraints.affinity))
         for term in constraints.anti_affinity:
             self._watch(self.anti_affinity_watch(pod.namespace, term))
-            repulsion = Repulsion(self.scope(pod.namespace, term), term.topology_key)
+            repulsion = AntiAffinityTerm(self.scope(pod.namespace, term), term.topology_key)
             if repulsion not in self.repulsions:
                 number = self.repulsions[repulsion] = len(self.repulsions)
                 self._repulsions.append(repulsion)
                 self._repulsion_lookup.add(number, repulsion.scope)
                 self.held.append(np.zeros(self._rows, dtype=np.int64))
 
-    def _watch(self, watch: Watch) -> None:
+    def _watch(self, watch: CountedSelector) -> None:
         if watch not in self.watches:
             number = self.watches[watch] = len(self.watches)
             self._watches.append(watch)
@@ -145,15 +145,15 @@ class Tallies:
         chosen = self._namespaces.chosen(term.namespace_selector)
         return Scope(chosen.union(term.namespaces) if term.namespaces else chosen, term.selector)
 
-    def spread_watch(self, namespace: str, spread: SpreadConstraint) -> Watch:
-        return Watch((Scope(frozenset({namespace}), spread.selector),), counts_terminating=False)
+    def spread_watch(self, namespace: str, spread: SpreadConstraint) -> CountedSelector:
+        return CountedSelector((Scope(frozenset({namespace}), spread.selector),), counts_terminating=False)
 
-    def affinity_watch(self, namespace: str, terms: tuple[PodAffinityTerm, ...]) -> Watch:
+    def affinity_watch(self, namespace: str, terms: tuple[PodAffinityTerm, ...]) -> CountedSelector:
         """kube-scheduler counts for affinity only pods that match all of the incoming pod's terms."""
-        return Watch(tuple(self.scope(namespace, term) for term in terms), counts_terminating=True)
+        return CountedSelector(tuple(self.scope(namespace, term) for term in terms), counts_terminating=True)
 
-    def anti_affinity_watch(self, namespace: str, term: PodAffinityTerm) -> Watch:
-        return Watch((self.scope(namespace, term),), counts_terminating=True)
+    def anti_affinity_watch(self, namespace: str, term: PodAffinityTerm) -> CountedSelector:
+        return CountedSelector((self.scope(namespace, term),), counts_terminating=True)
 
     # Matching: which counts a pod moves.
 
@@ -174,7 +174,7 @@ class Tallies:
     def held_by(self, pod: Pod) -> Ids:
         """Ids of the repulsions a pod carries."""
         return tuple(
-            self.repulsions[Repulsion(self.scope(pod.namespace, term), term.topology_key)]
+            self.repulsions[AntiAffinityTerm(self.scope(pod.namespace, term), term.topology_key)]
             for term in pod.constraints.anti_affinity
         )
 

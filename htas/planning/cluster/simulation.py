@@ -1,12 +1,14 @@
 """The what-if: place and unplace pods, add machines, and take it all back.
 
 One mutable overlay over the frozen snapshot. Every change goes through a log, so that `with sim.fork() as branch:`
-restores the state exactly unless `branch.commit()` was called. Cost: fork and commit O(1), drop O(changes made in it).
+restores all of it unless `branch.commit()` was called: pods and run lengths, machines added, rows closed or given up,
+room kept for nominated pods, members of classes, and what `also_undo` was told. Cost: fork and commit O(1), drop
+O(changes made in it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,8 +20,8 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import FILTERS, PLACEMENT_FILTERS, STATIC_FILTERS
+from htas.planning.cluster.feasibility.filter_context import FilterContext, accepted
 from htas.planning.cluster.feasibility.resources import fits
-from htas.planning.cluster.feasibility.world import World, accepted
 
 
 class Change(msgspec.Struct, frozen=True, eq=False):
@@ -52,6 +54,20 @@ class Growth:
     start: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """What rows were before they were closed, vacated, given up or opened."""
+
+    rows: Ints
+    is_open: Bools
+    is_leaving: Bools
+    is_domain: Bools
+
+
+Undo = Callable[[], None]
+"""Takes back what is no column of the table."""
+
+
 class Branch:
     """A fork under way."""
 
@@ -68,20 +84,22 @@ class Branch:
 class Simulation:
     """Nodes with pods on them, changeable and restorable. `now` dates every run length."""
 
-    def __init__(self, world: World, now: float, daemons: Sequence[PodClass] = ()) -> None:
-        self.world = world
-        self.table = world.table
+    def __init__(self, filter_context: FilterContext, now: float, daemons: Sequence[PodClass] = ()) -> None:
+        self.filter_context = filter_context
+        self.table = filter_context.table
         self.now = now
         self.daemons = tuple(daemons)
-        self.nominees: list[Nominee] = []
-        self._bin_s = world.policy.cycles.autoscaling_s
-        self.log: list[Change | Growth] = []
+        self.nominees: tuple[Nominee, ...] = ()
+        self._bin_s = filter_context.policy.cycles.autoscaling_s
+        self.log: list[Change | Growth | Standing | Undo] = []
 
     # Asking.
 
     def allowed(self, cls: PodClass) -> Bools:
         """Rows whose nodes would take the class whatever else runs on them."""
-        return self.world.column(cls.static_key, lambda rows: accepted(self.world, STATIC_FILTERS, cls, rows))
+        return self.filter_context.column(
+            cls.static_key, lambda rows: accepted(self.filter_context, STATIC_FILTERS, cls, rows)
+        )
 
     def feasible(self, cls: PodClass, rows: slice | None = None) -> Bools:
         """Where one more pod of a class fits now (relative to `rows`, by default all)."""
@@ -90,7 +108,7 @@ class Simulation:
         ok &= self.allowed(cls)[rows]
         ok &= self.table.is_open[rows]
         if cls.is_dynamic and ok.any():
-            ok &= accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+            ok &= accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
             if self.nominees and (cls.constraints.affinity or cls.constraints.spread):
                 ok &= self._accepted_without_nominees(cls, rows)
         return ok
@@ -112,12 +130,28 @@ class Simulation:
         with self.fork():
             for nominee in self.nominees:
                 self.unplace(nominee.cls, nominee.row)
-            return accepted(self.world, PLACEMENT_FILTERS, cls, rows)
+            return accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
 
     def keep_room(self, nominee: Nominee) -> None:
         """Count a waiting pod as present on a row, whether or not it fits there yet."""
         self.place_many(nominee.cls, np.array([nominee.row]), np.array([1]), is_work=False)
-        self.nominees.append(nominee)
+        self._set_nominees((*self.nominees, nominee))
+
+    def drop_room(self, nominees: Sequence[Nominee]) -> None:
+        """Keep room no more for some of those it is kept for."""
+        if not nominees:
+            return
+        for nominee in nominees:
+            self.unplace(nominee.cls, nominee.row)
+        self._set_nominees(tuple(each for each in self.nominees if each not in nominees))
+
+    def _set_nominees(self, nominees: tuple[Nominee, ...]) -> None:
+        before, self.nominees = self.nominees, nominees
+
+        def restore() -> None:
+            self.nominees = before
+
+        self.also_undo(restore)
 
     def diagnose(self, cls: PodClass, rows: slice | None = None) -> dict[str, int]:
         """Why each open node refuses a class, counted as kube-scheduler counts: by the first filter that refuses."""
@@ -126,7 +160,7 @@ class Simulation:
         counts: dict[str, int] = {}
         for refuse in FILTERS:
             refused = np.zeros_like(left)
-            for refusal in refuse(self.world, cls, rows):
+            for refusal in refuse(self.filter_context, cls, rows):
                 where = refusal.where & left
                 if where.any():
                     counts[refusal.reason] = counts.get(refusal.reason, 0) + int(where.sum())
@@ -169,35 +203,58 @@ class Simulation:
         """Take pods of a class off a row."""
         self.place_many(cls, np.array([row]), np.array([-count]), is_work=False)
 
-    def close(self, row: int) -> None:
-        """Let a row take no more pods. Not logged: whoever closes a row in a fork opens it again."""
-        self.table.is_open[row] = False
+    def close(self, *rows: int) -> None:
+        """Let rows take no more pods."""
+        self.table.is_open[self._noted(rows)] = False
 
-    def open(self, row: int) -> None:
-        self.table.is_open[row] = True
-        self.table.is_leaving[row] = False
+    @contextmanager
+    def closed(self, rows: Iterable[int]) -> Iterator[None]:
+        """Rows take no pods meanwhile. What else is done stays; those that were vacated meanwhile stay closed."""
+        were_open = [row for row in rows if self.table.is_open[row]]
+        self.close(*were_open)
+        try:
+            yield
+        finally:
+            noted = self._noted(were_open)
+            self.table.is_open[noted] = ~self.table.is_leaving[noted]
 
     def vacate(self, row: int) -> None:
-        """Close a row as its node is when it is emptied, with the taint for that. `open` takes it back."""
-        self.close(row)
-        self.table.is_leaving[row] = True
+        """Close a row as its node is when it is emptied, with the taint for that."""
+        noted = self._noted((row,))
+        self.table.is_open[noted] = False
+        self.table.is_leaving[noted] = True
 
     def give_up(self, row: int) -> None:
-        """Close a row as if it had never been: pods spread over it no more. Not logged, as closing is not."""
-        self.close(row)
-        self.table.is_domain[row] = False
+        """Close a row as if it had never been: pods spread over it no more."""
+        noted = self._noted((row,))
+        self.table.is_open[noted] = False
+        self.table.is_domain[noted] = False
 
-    def take_back(self, row: int) -> None:
-        """Have a row again that was given up."""
-        self.open(row)
-        self.table.is_domain[row] = True
+    def _noted(self, rows: Sequence[int]) -> Ints:
+        """The rows as an index, how they stand noted in the log."""
+        table, index = self.table, np.array(rows, dtype=np.int64)
+        self.log.append(Standing(index, table.is_open[index], table.is_leaving[index], table.is_domain[index]))
+        return index
+
+    def set_members(self, cls: PodClass, pods: list[Pod]) -> None:
+        """Have other pods of a class wait than those that did."""
+        before, cls.pods = cls.pods, pods
+
+        def restore() -> None:
+            cls.pods = before
+
+        self.also_undo(restore)
+
+    def also_undo(self, undo: Undo) -> None:
+        """Something beside the simulation was changed: `undo` takes it back if the fork is dropped."""
+        self.log.append(undo)
 
     def add_nodes(self, nodes: Sequence[Node]) -> range:
         """Add machines with the DaemonSet pods that would run on them; returns their rows."""
         start = len(self.table)
         self.log.append(Growth(start))
         rows = self.table.append(nodes)
-        self.world.tallies.grow(self.table.free.shape[1])
+        self.filter_context.counts.grow(self.table.free.shape[1])
         self.add_daemons(np.arange(rows.start, rows.stop))
         return rows
 
@@ -221,7 +278,7 @@ class Simulation:
             self.table.assumed[:, rows] += np.outer(cls.assumed, counts)
         if cls.watches or cls.is_dynamic:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                self.world.tallies.add(cls, row, count)
+                self.filter_context.counts.add(cls, row, count)
 
     # Taking back.
 
@@ -240,10 +297,16 @@ class Simulation:
         while len(self.log) > mark:
             entry = self.log.pop()
             if isinstance(entry, Growth):
-                self.world.truncate(entry.start)
-                continue
-            self._apply(entry, -1)
-            self.table.run_until[entry.rows] = entry.run_until
+                self.filter_context.truncate(entry.start)
+            elif isinstance(entry, Standing):
+                self.table.is_open[entry.rows] = entry.is_open
+                self.table.is_leaving[entry.rows] = entry.is_leaving
+                self.table.is_domain[entry.rows] = entry.is_domain
+            elif isinstance(entry, Change):
+                self._apply(entry, -1)
+                self.table.run_until[entry.rows] = entry.run_until
+            else:
+                entry()
 
     # Telling.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 
 import msgspec
@@ -13,9 +14,11 @@ from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.cluster.opening import Opening
 from htas.planning.disrupt.preemption.preemptor import Preempted, Preemptor, rows_there
+from htas.planning.place.context import PlanContext
+from htas.planning.place.demand import Demand
 
 NOTHING_TO_BUY = frozenset(
     {Unplaced.LIMIT_REACHED, Unplaced.QUOTA_REACHED, Unplaced.NO_FLAVOUR_FITS, Unplaced.NO_NODE_GROUP}
@@ -28,24 +31,17 @@ MOST_AT_ONCE = 100
 
 
 @dataclass(slots=True)
-class FallingBack:
+class Preemptions:
     """What the stage came to: the plan's parts, and the running pods that are to leave."""
 
-    unplaced: list[UnplacedPod]
+    unplaced: list[UnplacedPod] = field(default_factory=list)
     preempt: list[Preemption] = field(default_factory=list)
     nominated: dict[str, str] = field(default_factory=dict)
     """The node of each pod that room is made for, or that waits for what ends there anyway."""
-    displaced: frozenset[str] = frozenset()
-    """Nominated pods whose room goes to more important ones."""
     optimize: tuple[str, ...] = ()
     leaving: list[Pod] = field(default_factory=list)
     is_suggestion_in_the_way: bool = False
     """Moves for the edge's sake are under way, and are to be given up: with their room more may be done for it."""
-    is_lesser_work_in_the_way: bool = False
-    """Work that this plan has just placed holds room that somebody is preempted for: all is to be placed anew.
-
-    That somebody is the last one: whom else to preempt for depends on where that work goes now.
-    """
 
     @property
     def acts(self) -> bool:
@@ -53,79 +49,145 @@ class FallingBack:
         return bool(self.optimize or self.preempt)
 
 
-def fall_back(
-    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Sequence[UnplacedPod]
-) -> FallingBack:
-    """Preempt for what nothing can be bought for, or ask for the optimiser, as the policy says.
-
-    While a suggestion is under way nothing of that is done yet: first it is given up.
-    """
-    if not _is_suggestion(snapshot):
-        return _fall_back(opening, snapshot, policy, unplaced)
-    nominees = list(opening.sim.nominees)
-    with opening.sim.fork() as branch:
-        result = _fall_back(opening, snapshot, policy, unplaced)
-        if not result.acts:
-            branch.commit()
-            return result
-    opening.sim.nominees = nominees
-    helped = {*result.nominated, *result.optimize}
-    told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
-    return FallingBack(told, is_suggestion_in_the_way=True)
-
-
+Shortage = Callable[[Sequence[Demand]], Sequence[UnplacedPod]]
+"""Which pods of some demands nothing would be bought for, and why."""
+_Waiting = list[tuple[Pod, UnplacedPod]]
 _MADE_WAY = "moves for the edge's sake are given up for it"
+
+
+class Fallback:
+    """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
+
+    def __init__(self, context: PlanContext, shortage: Shortage) -> None:
+        self._shortage = shortage
+        self._opening = context.simulated
+        self._snapshot = context.snapshot
+        self._policy = context.policy
+        self._there = rows_there(context.simulated, context.snapshot)
+        self._result = Preemptions()
+        self._told: dict[str, UnplacedPod] = {}
+        self._hopeless = _Hopeless()
+
+    @cached_property
+    def _preemptor(self) -> Preemptor:
+        return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
+
+    def waiting(self, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+        """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
+        snapshot, fallback = self._snapshot, self._policy.fallback
+        found = self._without_machine(unplaced) if fallback.mode is not FallbackMode.OFF else []
+        if (
+            found and fallback.mode is FallbackMode.OPTIMIZE and not snapshot.store_problem
+        ):  # what is found is journalled
+            return _ask_optimiser(self._result, self._told, snapshot, self._policy, found)
+        return found
+
+    def is_outranked(self, waiting: _Waiting) -> bool:
+        """Whether the plan has given less important work room on a node that is there: it is that work's turn later."""
+        most = max((pod.priority for pod, _ in waiting if pod.preempts), default=None)
+        return most is not None and any(
+            cls.is_ours and cls.priority < most and row < len(self._there) and self._there[row]
+            for cls, row, _ in self._opening.sim.assignments()
+        )
+
+    def preempt(self, waiting: _Waiting) -> None:
+        """Preempt for one after another."""
+        if not waiting:
+            return
+        with self._preemptor.victims_gone():
+            classes_left = {id(self._opening.book.class_of(pod)) for pod, _ in waiting}
+            for pod, item in _in_turn(waiting, self._preemptor):
+                self._preempt(pod, item, classes_left)
+
+    def preempt_in_turn(self, demands: Sequence[Demand], priority: int) -> None:
+        """Preempt for pods of a priority, whose turn it is, as far as nothing would be bought for them."""
+        waiting = [each for each in self._without_machine(self._shortage(demands)) if each[0].priority == priority]
+        if self._policy.fallback.mode is FallbackMode.OPTIMIZE and not self._snapshot.store_problem:
+            left = self._snapshot.search.left
+            waiting = [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
+        self.preempt(waiting)
+        helped = [pod for pod, _ in waiting if pod.key in self._result.nominated]
+        by_class = {id(demand.cls): demand for demand in demands}
+        for cls, pods in _by_class(helped, self._opening.book):
+            by_class[id(cls)].leave_out(self._opening.sim, pods)
+
+    def result(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
+        """What all of it came to; `unplaced` is what the other stages left."""
+        result, told = self._result, dict(self._told)
+        for nominee in self._preemptor.displaced if "_preemptor" in self.__dict__ else ():
+            key, node = nominee.pod.key, self._opening.sim.table.nodes[nominee.row].name
+            told[key] = UnplacedPod(key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
+        result.unplaced = [told.pop(item.pod, item) for item in unplaced]
+        result.unplaced += told.values()
+        return result
+
+    def suggestion_given_up(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
+        """While a suggestion is under way nothing of that is done yet: first it is given up."""
+        helped = {*self._result.nominated, *self._result.optimize}
+        told = [_also(item, _MADE_WAY) if item.pod in helped else item for item in unplaced]
+        return Preemptions(told, is_suggestion_in_the_way=True)
+
+    @property
+    def acts_against_a_suggestion(self) -> bool:
+        """Whether room is made for somebody while moves for the edge's sake are under way."""
+        return self._result.acts and _is_suggestion(self._snapshot)
+
+    def _without_machine(self, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+        """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
+
+        Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
+        """
+        simulated, snapshot, policy = self._opening, self._snapshot, self._policy
+        pods = {pod.key: pod for pod in (*simulated.waiting, *simulated.nominated)}
+        since = snapshot.taken_at - policy.fallback.patience_s
+        found = [
+            (pods[item.pod], item)
+            for item in unplaced
+            if item.pod in pods
+            and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
+        ]
+        ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
+        hopes: dict[int, bool] = {}
+        for pod, _ in ours:
+            cls = simulated.book.class_of(pod)
+            if id(cls) not in hopes:
+                hopes[id(cls)] = bool((simulated.sim.could_hold(cls)[: len(self._there)] & self._there).any())
+        ours = [each for each in ours if hopes[id(simulated.book.class_of(each[0]))]]
+        return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
+
+    def _preempt(self, pod: Pod, item: UnplacedPod, classes_left: set[int]) -> None:
+        cls, result = self._opening.book.class_of(pod), self._result
+        if len(result.nominated) == MOST_AT_ONCE or self._preemptor.looks_left <= 0:
+            self._told[pod.key] = _also(item, "others are preempted for first")
+            return
+        found = self._hopeless.why(cls) or self._preemptor.preempt(pod, len(classes_left))
+        classes_left.discard(id(cls))
+        if isinstance(found, str):
+            self._told[pod.key] = _also(item, found)
+            if pod.preempts:
+                self._hopeless.note(cls, found)
+            return
+        result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
+        result.nominated[pod.key] = found.node
+        result.leaving += found.victims
+        message = f"nominated to {found.node}: {_who(found)}"
+        self._told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
+
+
+def _by_class(pods: Iterable[Pod], book: ClassBook) -> Iterable[tuple[PodClass, list[Pod]]]:
+    found: dict[int, tuple[PodClass, list[Pod]]] = {}
+    for pod in pods:
+        cls = book.class_of(pod)
+        found.setdefault(id(cls), (cls, []))[1].append(pod)
+    return found.values()
 
 
 def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
     return snapshot.rearrangement is not None and snapshot.rearrangement.is_suggestion
 
 
-def _fall_back(
-    opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Sequence[UnplacedPod]
-) -> FallingBack:
-    result = FallingBack(list(unplaced))
-    waiting = _waiting(opening, snapshot, policy, unplaced)
-    if policy.fallback.mode is FallbackMode.OFF or not waiting:
-        return result
-    told: dict[str, UnplacedPod] = {}
-    if policy.fallback.mode is FallbackMode.OPTIMIZE and not snapshot.store_problem:  # what is found is journalled
-        waiting = _ask_optimiser(result, told, snapshot, policy, waiting)
-    if waiting:
-        _preempt(result, told, opening, snapshot, policy, waiting)
-    result.unplaced = [told.pop(item.pod, item) for item in unplaced]
-    result.unplaced += told.values()
-    return result
-
-
-_Waiting = list[tuple[Pod, UnplacedPod]]
-
-
-def _waiting(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, unplaced: Iterable[UnplacedPod]) -> _Waiting:
-    """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
-
-    Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
-    """
-    pods = {pod.key: pod for pod in (*opening.waiting, *opening.nominated)}
-    since = snapshot.taken_at - policy.fallback.patience_s
-    found = [
-        (pods[item.pod], item)
-        for item in unplaced
-        if item.pod in pods
-        and (item.reason in NOTHING_TO_BUY or (item.reason in PASSING and pods[item.pod].created_at <= since))
-    ]
-    ours = [each for each in found if each[0].scheduler == policy.scheduler_name]
-    there, hopes = rows_there(opening, snapshot), dict[int, bool]()
-    for pod, _ in ours:
-        cls = opening.book.class_of(pod)
-        if id(cls) not in hopes:
-            hopes[id(cls)] = bool((opening.sim.could_hold(cls) & there).any())
-    ours = [each for each in ours if hopes[id(opening.book.class_of(each[0]))]]
-    return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
-
-
 def _ask_optimiser(
-    result: FallingBack, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
+    result: Preemptions, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
 ) -> _Waiting:
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
@@ -164,42 +226,6 @@ def _also(item: UnplacedPod, message: str) -> UnplacedPod:
     return msgspec.structs.replace(item, message=f"{item.message} {message}" if item.message else message)
 
 
-def _preempt(
-    result: FallingBack,
-    told: dict[str, UnplacedPod],
-    opening: Opening,
-    snapshot: ClusterSnapshot,
-    policy: Policy,
-    waiting: _Waiting,
-) -> None:
-    preemptor = Preemptor(opening, snapshot, policy, snapshot.taken_at)
-    hopeless = _Hopeless()
-    classes_left = {id(opening.book.class_of(pod)) for pod, _ in waiting}
-    for pod, item in _in_turn(waiting, preemptor):
-        cls = opening.book.class_of(pod)
-        is_enough = len(result.nominated) == MOST_AT_ONCE or preemptor.is_lesser_work_in_the_way
-        if is_enough or preemptor.looks_left <= 0:
-            told[pod.key] = _also(item, "others are preempted for first")
-            continue
-        found = hopeless.why(cls) or preemptor.preempt(pod, len(classes_left))
-        classes_left.discard(id(cls))
-        if isinstance(found, str):
-            told[pod.key] = _also(item, found)
-            if pod.preempts:
-                hopeless.note(cls, found)
-            continue
-        _decide(result, pod, found)
-        told[pod.key] = UnplacedPod(
-            pod.key, Unplaced.NOMINATED, f"nominated to {found.node}: {_who(found)}", item.nodes
-        )
-    for nominee in preemptor.displaced:
-        pod, node = nominee.pod, opening.sim.table.nodes[nominee.row].name
-        told[pod.key] = UnplacedPod(pod.key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
-    result.displaced = frozenset(nominee.pod.key for nominee in preemptor.displaced)
-    result.is_lesser_work_in_the_way = preemptor.is_lesser_work_in_the_way
-    preemptor.restore()
-
-
 def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
     """The most important first, for half of the work that a plan does; then those whose turn it is.
 
@@ -230,12 +256,6 @@ class _Hopeless:
     def _kind(cls: PodClass) -> object:
         """Spread and affinity tell classes apart; without them what the node is asked for does."""
         return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
-
-
-def _decide(result: FallingBack, pod: Pod, found: Preempted) -> None:
-    result.preempt += [Preemption(victim.key, found.node, pod.key) for victim in found.victims]
-    result.nominated[pod.key] = found.node
-    result.leaving += found.victims
 
 
 def _who(found: Preempted) -> str:

@@ -15,6 +15,7 @@ from htas.model.budgets import DisruptionBudget
 from htas.model.pods import Phase, Pod
 from htas.model.selectors import Operator
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.whereabouts import moves_under_way
 
 
 class BudgetLedger:
@@ -132,7 +133,6 @@ def ledger_of(snapshot: ClusterSnapshot, leaving: Iterable[Pod] = ()) -> BudgetL
 
     `leaving` are those that this plan has decided on beside them.
     """
-    moving = {(move.pod, move.source) for move in snapshot.moves}
-    moving |= {(move.pod, move.source) for drain in snapshot.drains for move in drain.moves}
+    moving = {(move.pod, move.source) for move in moves_under_way(snapshot)}
     pods = [pod for pod in snapshot.cluster.pods if (pod.key, pod.node) in moving]
     return BudgetLedger(snapshot.cluster.budgets, [*pods, *leaving])

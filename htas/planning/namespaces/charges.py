@@ -18,6 +18,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import PODS, Resources
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.whereabouts import node_of
 
 MILLION = 1_000_000
 
@@ -70,7 +71,7 @@ def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None)
     for pod in snapshot.cluster.pods:
         if pod.key in leaving:
             continue
-        name = pod.node or snapshot.expected_binds.get(pod.uid)
+        name = node_of(pod, snapshot)
         if name in there:
             there[name].pods.append(pod)
     machines = list(there.values())

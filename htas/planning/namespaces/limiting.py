@@ -23,6 +23,7 @@ from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.whereabouts import is_pending, node_of
 from htas.planning.namespaces.charges import MILLION, Charge, by_namespace, charges, is_charged, namespace_of, share
 
 MOST_TURNS = 8
@@ -91,8 +92,7 @@ def _queues(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, list[Pod]]:
         return {}  # as in most clusters: 50,000 pods are not looked at for nobody
     queues: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.cluster.pods:
-        waits = pod.node is None and not pod.is_terminating and pod.uid not in snapshot.expected_binds
-        if waits and is_charged(pod) and not pod.gates:
+        if is_pending(pod, node_of(pod, snapshot)) and is_charged(pod):
             limit = policy.limit_of(pod.namespace)
             if limit is not None and limit.limits_machines:
                 queues[pod.namespace].append(pod)

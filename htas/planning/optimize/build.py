@@ -13,10 +13,11 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.opening import Opening
 from htas.planning.cluster.services import is_served
+from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 from htas.planning.place.edge_present import edge_nodes
 from htas.planning.solvers.placement.problem import Problem, load
 
@@ -42,22 +43,21 @@ class _Kind:
     rows: list[int]
 
 
-def build(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Problem:
+def build(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Problem:
     """The problem of a snapshot. What runs and is no part of it is counted as settled."""
-    builder = _Builder(opening, snapshot, policy, now)
+    builder = _Builder(simulated, snapshot, policy, now)
     kinds = builder.kinds()
-    return _arrays(opening, kinds, builder)
+    return _arrays(simulated, kinds, builder)
 
 
 class _Builder:
-    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
-        self._opening = opening
+    def __init__(self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._opening = simulated
         self._policy = policy
-        self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._disturbing = DisruptionPolicy(snapshot.cluster, policy, now)
         self._edge = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
         self.budgets = sorted(snapshot.cluster.budgets, key=lambda budget: (budget.namespace, budget.name))
-        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
-        self._on_their_way |= {move.pod for move in snapshot.moves} | set(snapshot.expected_binds)
+        self._on_their_way = {move.pod for move in moves_under_way(snapshot)} | set(snapshot.expected_binds)
         leaving = [pod for pod in snapshot.cluster.pods if pod.key in self._on_their_way and pod.node is not None]
         self._ledger = BudgetLedger(self.budgets, leaving)
         self.allowances = [max(0, budget.disruptions_allowed) for budget in self._ledger.budgets]
@@ -102,24 +102,24 @@ class _Builder:
         So do pods of other schedulers, which would place a successor as they like; pods on nodes that take none or are
         not there yet; and pods whose constraints depend on what else is placed (spread, affinity, ports, volumes).
         """
-        opening, table = self._opening, self._opening.sim.table
-        is_elsewhere = not table.is_open[row] or table.nodes[row].name in opening.coming
+        simulated, table = self._opening, self._opening.sim.table
+        is_elsewhere = not table.is_open[row] or table.nodes[row].name in simulated.coming
         if is_elsewhere or pod.key in self._on_their_way or pod.scheduler != self._policy.scheduler_name:
             return None
         if self._opening.book.class_of(pod).is_dynamic:
             return None
-        move = self._disturbing.terms(pod, Disturbance.MOVE).leave
-        evict = self._disturbing.terms(pod, Disturbance.EVICT).leave
-        if move is evict is Leave.NEVER or self._ledger.refusal(pod) is not None:
+        move = self._disturbing.terms(pod, DisruptionKind.MOVE).allowed_for
+        evict = self._disturbing.terms(pod, DisruptionKind.EVICT).allowed_for
+        if move is evict is AllowedFor.NOBODY or self._ledger.refusal(pod) is not None:
             return None
         charged = self._ledger.charged(pod)
-        yields = move is not Leave.FOR_ANY or (is_served(pod) and pod.node in self._edge)
-        return _Terms(yields, move is Leave.NEVER, charged[0] if charged else -1)
+        yields = move is not AllowedFor.ANYBODY or (is_served(pod) and pod.node in self._edge)
+        return _Terms(yields, move is AllowedFor.NOBODY, charged[0] if charged else -1)
 
 
-def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:
-    sim = opening.sim
-    coming = np.array([node.name in opening.coming for node in sim.table.nodes], dtype=np.bool_)
+def _arrays(simulated: SimulatedCluster, kinds: list[_Kind], builder: _Builder) -> Problem:
+    sim = simulated.sim
+    coming = np.array([node.name in simulated.coming for node in sim.table.nodes], dtype=np.bool_)
     is_open = sim.table.is_open[: len(sim.table)]
     rows = np.flatnonzero(is_open)
     column = {int(row): j for j, row in enumerate(rows)}
@@ -145,7 +145,7 @@ def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:
         yields=np.array([kind.terms.yields for kind in kinds], dtype=np.bool_),
         budget_of=np.array([kind.terms.budget for kind in kinds], dtype=np.int64),
         budgets=tuple(builder.allowances),
-        allowed=_allowed(opening, kinds, rows, open_now, home),
+        allowed=_allowed(simulated, kinds, rows, open_now, home),
         home=home,
         count=np.array([len(kind.members) for kind in kinds], dtype=np.int64),
         members=tuple(tuple(kind.members) for kind in kinds),
@@ -155,14 +155,14 @@ def _arrays(opening: Opening, kinds: list[_Kind], builder: _Builder) -> Problem:
     )
 
 
-def _allowed(opening: Opening, kinds: Iterable[_Kind], rows: Ints, open_now: Bools, home: Ints) -> Bools:
+def _allowed(simulated: SimulatedCluster, kinds: Iterable[_Kind], rows: Ints, open_now: Bools, home: Ints) -> Bools:
     """Where each kind may be: where its filters accept, and wherever it runs already.
 
     Running pods are not moved to machines on their way, which may never come.
     """
     columns = []
     for kind in kinds:
-        allowed = opening.sim.allowed(kind.cls)[rows].copy()
+        allowed = simulated.sim.allowed(kind.cls)[rows].copy()
         if kind.row is not None:
             allowed &= rows == kind.row
         if kind.is_running:

@@ -9,8 +9,8 @@ import numpy as np
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod, Policy
 from htas.model.rearrangement import Seat, Shift
-from htas.planning.cluster.opening import Opening
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.solvers.placement.problem import Counts, Problem
 
 
@@ -23,10 +23,10 @@ class Step:
     target: int | None
 
 
-def steps_of(problem: Problem, opening: Opening, x: Counts) -> list[Step]:
+def steps_of(problem: Problem, simulated: SimulatedCluster, x: Counts) -> list[Step]:
     """Who changes: of interchangeable pods as many stay as can; of those that leave, the youngest."""
     steps: list[Step] = []
-    row_of = opening.sim.table.row_of
+    row_of = simulated.sim.table.row_of
     for k in np.flatnonzero((x != problem.home).any(axis=1)).tolist():
         stays = np.minimum(x[k], problem.home[k])
         targets = np.repeat(np.array(problem.rows), x[k] - stays).tolist()
@@ -45,14 +45,14 @@ def steps_of(problem: Problem, opening: Opening, x: Counts) -> list[Step]:
     return steps
 
 
-def verified(opening: Opening, problem: Problem, steps: list[Step], leaving: Leaving) -> list[Step]:
+def verified(simulated: SimulatedCluster, problem: Problem, steps: list[Step], leaving: MigrationMethods) -> list[Step]:
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
     The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused,
     would not arrive (nobody starts it again, and its target restores nothing) or has no target goes back
     to its node if that still takes it in the end, more important ones first; else nowhere.
     """
-    sim, book = opening.sim, opening.book
+    sim, book = simulated.sim, simulated.book
     tier = {priority: t for t, priority in enumerate(problem.priorities)}
     for step in steps:
         if step.source is not None:
@@ -70,43 +70,45 @@ def verified(opening: Opening, problem: Problem, steps: list[Step], leaving: Lea
             refused.append(step)
     for step in refused:
         source = step.source if step.source is not None else 0
-        if _has_room(opening, step.pod, source):
+        if _has_room(simulated, step.pod, source):
             sim.place(book.class_of(step.pod), source)
         else:
             done.append(Step(step.pod, step.source, None))
     return done
 
 
-def _has_room(opening: Opening, pod: Pod, row: int) -> bool:
+def _has_room(simulated: SimulatedCluster, pod: Pod, row: int) -> bool:
     """Whether a pod may go back: what binds it there is room alone, since it runs there already."""
-    cls = opening.book.class_of(pod)
-    return bool((opening.sim.table.free[:, row] >= cls.requests)[list(cls.needs)].all())
+    cls = simulated.book.class_of(pod)
+    return bool((simulated.sim.table.free[:, row] >= cls.requests)[list(cls.needs)].all())
 
 
-def seats_after(opening: Opening, policy: Policy) -> list[Step]:
+def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[Step]:
     """Waiting pods with constraints among pods, placed in the simulation that stands after the verified steps."""
     steps = []
-    waiting = [pod for pod in opening.waiting if pod.scheduler == policy.scheduler_name]
+    waiting = [pod for pod in simulated.waiting if pod.scheduler == policy.scheduler_name]
     for pod in sorted(waiting, key=lambda pod: (-pod.priority, pod.created_at, pod.key)):
-        cls = opening.book.class_of(pod)
+        cls = simulated.book.class_of(pod)
         if not cls.is_dynamic:
             continue
-        rows = np.flatnonzero(opening.sim.feasible(cls))
+        rows = np.flatnonzero(simulated.sim.feasible(cls))
         if len(rows):
-            row = int(rows[np.argmin(opening.sim.table.free[1, rows])])
-            opening.sim.place(cls, row)
+            row = int(rows[np.argmin(simulated.sim.table.free[1, rows])])
+            simulated.sim.place(cls, row)
             steps.append(Step(pod, None, row))
     return steps
 
 
-def written(opening: Opening, steps: list[Step], leaving: Leaving) -> tuple[tuple[Shift, ...], tuple[Seat, ...]]:
+def written(
+    simulated: SimulatedCluster, steps: list[Step], leaving: MigrationMethods
+) -> tuple[tuple[Shift, ...], tuple[Seat, ...]]:
     """Shifts and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
-    nodes = opening.sim.table.nodes
+    nodes = simulated.sim.table.nodes
     shifts, seats = [], []
     for step in steps:
         target = None if step.target is None else nodes[step.target].name
         if step.source is None:
-            if target is not None and target not in opening.coming:
+            if target is not None and target not in simulated.coming:
                 seats.append(Seat(step.pod.key, step.pod.uid, target))
             continue
         method = leaving.method(step.pod, target) if target is not None else MigrationMethod.EVICT

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from htas.model.policy import Policy
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.opening import open_simulation
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.cluster.simulated import open_simulation
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.optimize.build import build
 from htas.planning.optimize.decode import Step, seats_after, steps_of, verified, written
 from htas.planning.solvers.placement.budget import Budget, Clock
@@ -25,20 +25,20 @@ def optimise(
     `elapsed` is the caller's stopwatch in seconds, started when the search was asked for: building the problem counts.
     A budget of 0 s tries what needs no search. Raises ValueError (by Budget) for negative seconds or no workers.
     """
-    opening = open_simulation(snapshot, policy, now)
-    problem = build(opening, snapshot, policy, now)
+    simulated = open_simulation(snapshot, policy, now)
+    problem = build(simulated, snapshot, policy, now)
     search = ENGINES[budget.engine](problem, Clock(budget, elapsed))
     search.run()
-    wanted = steps_of(problem, opening, search.x)
-    leaving = Leaving(snapshot.cluster, policy)
-    steps = verified(opening, problem, wanted, leaving)
+    wanted = steps_of(problem, simulated, search.x)
+    leaving = MigrationMethods(snapshot.cluster, policy)
+    steps = verified(simulated, problem, wanted, leaving)
     is_as_found = len(steps) == len(wanted) and set(map(id, steps)) == set(map(id, wanted))
-    steps += seats_after(opening, policy)
+    steps += seats_after(simulated, policy)
     tiers = _tiers(problem, search.reached, steps, is_as_found)
     if _score(tiers, before=False) <= _score(tiers, before=True):
         tiers = _tiers(problem, search.reached, [], is_as_found and not steps)
         steps = []
-    shifts, seats = written(opening, steps, leaving)
+    shifts, seats = written(simulated, steps, leaving)
     status = _status(tiers, bool(steps))
     return Rearrangement(now, status, tiers, shifts, seats, _message(tiers, len(shifts), len(seats)))
 

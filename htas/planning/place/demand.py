@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.simulation import Simulation
 
 
 @dataclass(slots=True)
@@ -19,7 +21,8 @@ class Demand:
         """So many of its pods."""
         return self.cls.pods[len(self.cls.pods) - count :]
 
-    def leave_out(self, count: int) -> None:
-        """Take its youngest pods out of it and out of its class: a plan does no more for them."""
-        self.count -= count
-        del self.cls.pods[len(self.cls.pods) - count :]
+    def leave_out(self, sim: Simulation, pods: Collection[Pod]) -> None:
+        """Take pods out of it and out of its class: a plan does no more for them."""
+        keys = {pod.key for pod in pods}
+        self.count -= len(keys)
+        sim.set_members(self.cls, [pod for pod in self.cls.pods if pod.key not in keys])

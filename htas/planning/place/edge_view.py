@@ -11,11 +11,12 @@ from htas.model.edge import Tier
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.feasibility import PLACEMENT_FILTERS
-from htas.planning.cluster.feasibility.world import accepted
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.feasibility.filter_context import accepted
 from htas.planning.cluster.services import served
+from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.cluster.whereabouts import node_of
+from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_present import services_of
-from htas.planning.place.situation import Situation
 from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState, Size
 
 
@@ -28,34 +29,34 @@ class EdgeView:
     pods: tuple[Pod, ...]
 
 
-def edge_rows(opening: Opening, policy: Policy) -> tuple[int, ...]:
+def edge_rows(simulated: SimulatedCluster, policy: Policy) -> tuple[int, ...]:
     """Rows of edge nodes that are there: no pod is told to wait for a machine on its way while a cloud node has room.
 
     Those that take no pods now are among them: what runs there is near all the same.
     """
     return tuple(
         row
-        for row, node in enumerate(opening.sim.table.nodes)
-        if policy.tier_of(node) is Tier.EDGE and node.name not in opening.coming
+        for row, node in enumerate(simulated.sim.table.nodes)
+        if policy.tier_of(node) is Tier.EDGE and node.name not in simulated.coming
     )
 
 
-def whereabouts(situation: Situation) -> dict[str, str]:
+def whereabouts(context: PlanContext) -> dict[str, str]:
     """The node of each pod (uid): where it runs, is being bound, has a slot or is nominated to."""
-    snapshot, opening = situation.snapshot, situation.opening
+    snapshot, simulated = context.snapshot, context.simulated
     where: dict[str, str] = {}
     for pod in snapshot.cluster.pods:
-        node = pod.node or snapshot.expected_binds.get(pod.key) or pod.nominated_node
+        node = node_of(pod, snapshot) or pod.nominated_node
         if node is not None:
             where[pod.uid] = node
-    for each in opening.reservations:
+    for each in simulated.reservations:
         if each.held.pod is not None:
             where[each.held.pod.uid] = each.held.slot.node
     return where
 
 
 def edge_view(
-    situation: Situation,
+    context: PlanContext,
     rows: Sequence[int],
     where: Mapping[str, str],
     *,
@@ -67,12 +68,12 @@ def edge_view(
 
     To `closed` nodes (names) none is moved; who runs there may stay.
     """
-    opening, table = situation.opening, situation.opening.sim.table
+    simulated, table = context.simulated, context.simulated.sim.table
     index = {table.nodes[row].name: i for i, row in enumerate(rows)}
-    pods = tuple(served(situation.snapshot.cluster))
+    pods = tuple(served(context.snapshot.cluster))
     services = services_of(pods)
     number = {service.name: i for i, service in enumerate(services)}
-    allowed = _Allowed(opening, rows)
+    allowed = _Allowed(simulated, rows)
     shut = frozenset(index[name] for name in closed if name in index)
     found = []
     for pod in pods:
@@ -81,7 +82,7 @@ def edge_view(
         here = allowed.of(pod, where.get(pod.uid)) if is_new or moves else frozenset[int]()
         if moves:
             here -= shut - {index.get(where.get(pod.uid, ""), CLOUD)}
-        cls = opening.book.class_of(pod)
+        cls = simulated.book.class_of(pod)
         found.append(
             EdgePod(
                 pod.key,
@@ -108,8 +109,8 @@ def _size(amounts: Sequence[int]) -> Size:
 class _Allowed:
     """Which edge nodes pass every filter but room, asked once for pods that are alike."""
 
-    def __init__(self, opening: Opening, rows: Sequence[int]) -> None:
-        self._opening = opening
+    def __init__(self, simulated: SimulatedCluster, rows: Sequence[int]) -> None:
+        self._opening = simulated
         self._rows = np.array(rows, dtype=np.int64)
         self._known: dict[tuple[int, str | None], frozenset[int]] = {}
 
@@ -124,6 +125,6 @@ class _Allowed:
                     sim.unplace(cls, row)
                 ok = sim.allowed(cls)[sim.all_rows] & sim.table.is_open[sim.all_rows]
                 if cls.is_dynamic:
-                    ok = ok & accepted(sim.world, PLACEMENT_FILTERS, cls, sim.all_rows)
+                    ok = ok & accepted(sim.filter_context, PLACEMENT_FILTERS, cls, sim.all_rows)
             self._known[key] = frozenset(np.flatnonzero(ok[self._rows]).tolist())
         return self._known[key]

@@ -13,28 +13,23 @@ from dataclasses import replace
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.services import is_served
+from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import edge_rows, edge_view, whereabouts
-from htas.planning.place.situation import Situation
 
 
-class PlacingNear:
+class EdgePlacement:
     """Places waiting pods of services on the edge, in the simulation, one priority after another from `begin` on."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._situation = situation
-        waiting = [pod for pod in situation.opening.waiting if _is_candidate(pod, situation.policy.scheduler_name)]
-        self._rows = edge_rows(situation.opening, situation.policy) if waiting else ()
+    def __init__(self, context: PlanContext) -> None:
+        self._situation = context
+        waiting = [pod for pod in context.simulated.waiting if _is_candidate(pod, context.policy.scheduler_name)]
+        self._rows = edge_rows(context.simulated, context.policy) if waiting else ()
         self._waiting = frozenset(pod.uid for pod in waiting) if self._rows else frozenset[str]()
         self._where: dict[str, str] = {}
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether there is an edge, and a service's pod that waits."""
-        return bool(self._waiting)
-
     def begin(self) -> None:
-        """From the first priority, also after a fork that was dropped."""
-        self._where = whereabouts(self._situation)
+        """From the first priority on; again where all is placed anew."""
+        self._where = whereabouts(self._situation) if self._waiting else {}
 
     def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
         """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
@@ -43,17 +38,18 @@ class PlacingNear:
         here = {pod.uid for pod in pods} & self._waiting
         placed = self._placed(here) if here else frozenset()
         for cls, count in zip(classes, counts, strict=True) if placed else ():
-            cls.pods[count:] = [pod for pod in cls.pods[count:] if pod.uid not in placed]
+            left = [pod for pod in cls.pods[count:] if pod.uid not in placed]
+            self._situation.simulated.sim.set_members(cls, cls.pods[:count] + left)
 
     def _placed(self, here: Set[str]) -> Set[str]:
         from htas.planning.solvers.edge.immediate import place_new  # where there is an edge alone: it loads the solver
 
-        situation, sim, placed = self._situation, self._situation.opening.sim, set()
-        view = edge_view(situation, self._rows, self._where, new=here)
-        for seat in place_new(view.state, situation.policy.edge).seats:
+        context, sim, placed = self._situation, self._situation.simulated.sim, set()
+        view = edge_view(context, self._rows, self._where, new=here)
+        for seat in place_new(view.state, context.policy.edge).seats:
             pod, row = view.pods[seat.pod], view.rows[seat.node]
             # A class of its own: members of one class may be of several services, and are handed out in order.
-            cls = replace(situation.opening.book.class_of(pod), pods=[pod])
+            cls = replace(context.simulated.book.class_of(pod), pods=[pod])
             if sim.fits(cls, row):
                 sim.place(cls, row)
                 self._where[pod.uid] = sim.table.nodes[row].name

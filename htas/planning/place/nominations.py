@@ -8,13 +8,14 @@ nomination lapses where it would not fit even once everything that ends there is
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.ending import ends_soon
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Nominee
 from htas.planning.place.placing import Placer
 
@@ -25,27 +26,23 @@ class Nominations:
     Until then none of them counts as present. `lapsed` are to be placed like other waiting pods.
     """
 
-    def __init__(self, opening: Opening, policy: Policy, preempted_for: Set[str] = frozenset()) -> None:
-        self._opening = opening
-        self._preempted_for = preempted_for
-        self._sim = sim = opening.sim
+    def __init__(self, simulated: SimulatedCluster, policy: Policy) -> None:
+        self._opening = simulated
+        self._sim = sim = simulated.sim
         self._scheduler = policy.scheduler_name
         nodes = sim.table.nodes
-        there = [pool for pool in opening.pools if nodes[pool.rows.start].name not in opening.coming]
+        there = [pool for pool in simulated.pools if nodes[pool.rows.start].name not in simulated.coming]
         self._placer = Placer(policy, there)
-        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=_first)]
+        found = [self._nominee(pod) for pod in sorted(simulated.nominated, key=_first)]
         for nominee in found:
             sim.unplace(nominee.cls, nominee.row)
         with sim.fork():
             held = [nominee for nominee in found if self._takes_its_room(nominee)]
-        self._held = held
-        self._unsettled = held
+        self._held = self._unsettled = held
         self.lapsed = tuple(nominee.pod for nominee in found if nominee not in held)
-        self.begin()
 
     def begin(self) -> None:
-        """Settle anew from the beginning, as after a fork that was dropped: a fork restores no room that was kept."""
-        self._sim.nominees.clear()
+        """From the first priority on; again where all is placed anew."""
         self._unsettled = self._held
 
     def settle(self, priority: float = -math.inf) -> None:
@@ -55,11 +52,18 @@ class Nominations:
         for nominee in now:
             if self._is_ours(nominee) and self._fits(nominee):
                 self._sim.place(nominee.cls, nominee.row)
-            elif not self._may_go_elsewhere(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
+            elif not self._is_ours(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
                 self._sim.keep_room(nominee)
 
-    def _may_go_elsewhere(self, nominee: Nominee) -> bool:
-        return self._is_ours(nominee) and nominee.pod.key not in self._preempted_for
+    @contextmanager
+    def all_kept(self) -> Iterator[None]:
+        """Room is kept for all that are not settled yet, too: who preempts meanwhile sees whose room it takes."""
+        unsettled = self._unsettled
+        for nominee in unsettled:
+            self._sim.keep_room(nominee)
+        yield
+        self._unsettled = [nominee for nominee in unsettled if nominee in self._sim.nominees]
+        self._sim.drop_room(self._unsettled)
 
     def _nominee(self, pod: Pod) -> Nominee:
         # A class of its own: waiting pods of the same class are handed out in order, and this one is not among them.

@@ -49,14 +49,13 @@ def wait_for_zero_bin(
             for pod in pods:
                 sim.unplace(book.class_of(pod), row)
         others = np.setdiff1d(np.flatnonzero(sim.table.is_open), np.fromiter(ending, dtype=np.int64))
-        sim.table.is_open[others] = False
+        sim.close(*others.tolist())
         for demand in demands:
             if demand.cls.kind is not WorkKind.BATCH or not demand.cls.is_ours:
                 continue
             placed = placer.place(sim, demand.cls, patient(sim, policy, demand))
             if placed:
                 waits.append(Wait(demand, placed))
-        sim.table.is_open[others] = True
     return waits
 
 

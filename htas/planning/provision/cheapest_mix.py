@@ -12,7 +12,7 @@ from htas.planning.cluster.classes import Ints
 from htas.planning.place.demand import Demand
 from htas.planning.place.orders import BestFit
 from htas.planning.place.placing import fill
-from htas.planning.provision.greedy import Shopper
+from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.rental import Rental
 from htas.planning.provision.steady import NEARLY_AS_GOOD
@@ -36,19 +36,21 @@ class _Item:
         return sum(demand.count for demand in self.demands)
 
 
-def buy_mix(shopper: Shopper, demands: Sequence[Demand], hints: Sequence[Machine], rental: Rental) -> None:
+def buy_mix(
+    provisioner: GreedyProvisioner, demands: Sequence[Demand], hints: Sequence[Machine], rental: Rental
+) -> None:
     """Buy the cheapest mix for the demands that have no wishes about other pods; their counts become what is left.
 
     `hints` are the machines that the greedy would buy. Where work comes steadily, flavours that are dear once they are
     full are left to the greedy, for what fits no other. Where no mix is found within the limits nothing is bought.
     """
-    least = NEARLY_AS_GOOD * max(map(shopper.worth, shopper.offers), default=0.0)
+    least = NEARLY_AS_GOOD * max(map(provisioner.worth, provisioner.offers), default=0.0)
     offers = [
         offer
-        for offer in shopper.offers
-        if shopper.worth(offer) >= least
+        for offer in provisioner.offers
+        if provisioner.worth(offer) >= least
         and offer.group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX
-        and shopper.allowance.bound(offer).count > 0
+        and provisioner.allowance.bound(offer).count > 0
     ]
     wanted = [
         demand
@@ -61,16 +63,16 @@ def buy_mix(shopper: Shopper, demands: Sequence[Demand], hints: Sequence[Machine
     if len(work.items) > MOST_ITEMS:
         return
     budget_s = max(offer.group.mix_budget_s for offer in offers)
-    mix = _solved(work, shopper, work.patterns_of(hints), Effort(1000.0 * budget_s))
+    mix = _solved(work, provisioner, work.patterns_of(hints), Effort(1000.0 * budget_s))
     for pattern, count in sorted((mix or {}).items(), key=lambda item: (item[0].kind, item[0].counts)):
-        _buy(shopper, work, pattern, count)
+        _buy(provisioner, work, pattern, count)
 
 
-def _solved(work: _Work, shopper: Shopper, hints: Counts, effort: Effort) -> Counts | None:
+def _solved(work: _Work, provisioner: GreedyProvisioner, hints: Counts, effort: Effort) -> Counts | None:
     """The mix; limits come into it only if they forbid the one that is cheapest without them."""
     free = cheapest(work.instance, hints, effort)
     limits = tuple(
-        Limit(tuple(usage(offers[0]) for offers in work.kinds), left) for usage, left in shopper.allowance.rows()
+        Limit(tuple(usage(offers[0]) for offers in work.kinds), left) for usage, left in provisioner.allowance.rows()
     )
     limited = work.instance.within(limits)
     if free is not None and within_limits(limited, free.counts):
@@ -131,24 +133,24 @@ class _Work:
         return found
 
 
-def _buy(shopper: Shopper, work: _Work, pattern: Pattern, count: int) -> None:
+def _buy(provisioner: GreedyProvisioner, work: _Work, pattern: Pattern, count: int) -> None:
     """Machines of one pattern, zone by zone in balance, each filled with what the pattern holds."""
     offers = work.kinds[pattern.kind]
     for _ in range(count):
-        open_offers = [offer for offer in offers if shopper.allowance.bound(offer).count > 0]
+        open_offers = [offer for offer in offers if provisioner.allowance.bound(offer).count > 0]
         wanted = [(work.items[i], n) for i, n in enumerate(pattern.counts) if n and work.items[i].count]
         if not open_offers or not wanted:
             return
-        offer = min(open_offers, key=lambda offer: (shopper.allowance.in_zone(offer), offer.zone or ""))
-        row = shopper.add(offer, 1).start
+        offer = min(open_offers, key=lambda offer: (provisioner.allowance.in_zone(offer), offer.zone or ""))
+        row = provisioner.add(offer, 1).start
         for item, most in wanted:
-            _fill(shopper, item, most, row)
+            _fill(provisioner, item, most, row)
 
 
-def _fill(shopper: Shopper, item: _Item, most: int, row: int) -> None:
+def _fill(provisioner: GreedyProvisioner, item: _Item, most: int, row: int) -> None:
     for demand in item.demands:
         count = min(demand.count, most)
         if count:
-            placed = fill(shopper.sim, demand.cls, count, slice(row, row + 1), BestFit())
+            placed = fill(provisioner.sim, demand.cls, count, slice(row, row + 1), BestFit())
             demand.count -= placed
             most -= placed

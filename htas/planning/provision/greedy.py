@@ -92,7 +92,7 @@ LEVELLED_OFFERS = 8
 """So many kinds of machines are tried then for each one bought."""
 
 
-class Shopper:
+class GreedyProvisioner:
     """Adds machines to a simulation until the demands it is given are placed, or nothing may be bought."""
 
     def __init__(

@@ -25,7 +25,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import fits, how_many
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.provision.limits import Allowance, owned_machines
 from htas.planning.provision.offers import Offer, offers_of
@@ -203,10 +203,10 @@ class Lengthening:
         return known[1]
 
 
-def lengthening_of(opening: Opening, snapshot: ClusterSnapshot, policy: Policy) -> Lengthening | None:
+def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy) -> Lengthening | None:
     """What judges the rows of an opening; None: the policy has none refused."""
     most = policy.max_rental_lengthening
-    return Lengthening(opening.sim, snapshot, policy, opening.running, most) if most is not None else None
+    return Lengthening(simulated.sim, snapshot, policy, simulated.running, most) if most is not None else None
 
 
 def in_words(bargain: Bargain, policy: Policy) -> str:

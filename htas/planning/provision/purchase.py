@@ -15,7 +15,7 @@ from htas.planning.cluster.feasibility.message import summary
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
-from htas.planning.provision.greedy import Shopper
+from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
@@ -26,7 +26,7 @@ from htas.planning.provision.trimming import Assignment, Machine, drop_superfluo
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class BoughtMachine:
     """A machine to launch: its claim, its offer and its row in the simulation."""
 
     claim: str
@@ -38,7 +38,7 @@ class Bought:
 class Purchase:
     """What to buy, and which demands nothing could be bought for (their counts are what is left)."""
 
-    bought: tuple[Bought, ...]
+    bought: tuple[BoughtMachine, ...]
     offers: tuple[Offer, ...]
     allowance: Allowance
 
@@ -136,26 +136,24 @@ def attempt(
     allowance = Allowance(policy, snapshot)
     left = [Demand(demand.cls, demand.count) for demand in demands]
     with sim.fork():
-        shopper = Shopper(sim, policy, offers, allowance, placer, steady)
+        provisioner = GreedyProvisioner(sim, policy, offers, allowance, placer, steady)
         mark = len(sim.log)
         if mix is not None:
             # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
             from htas.planning.provision.cheapest_mix import buy_mix
 
-            buy_mix(shopper, left, hints, mix)
-        shopper.buy_for(left)
-        machines, elsewhere = _machines(sim, shopper, mark)
+            buy_mix(provisioner, left, hints, mix)
+        provisioner.buy_for(left)
+        machines, elsewhere = _machines(sim, provisioner, mark)
         drop_superfluous(sim, machines, elsewhere, allowance, placer)
-        for machine in machines:
-            sim.take_back(machine.row)
     machines = [machine for machine in machines if machine.contents]
-    right_size(sim, machines, offers, allowance, shopper.worth)
+    right_size(sim, machines, offers, allowance, provisioner.worth)
     return Attempt(machines, elsewhere, left, allowance)
 
 
-def _machines(sim: Simulation, shopper: Shopper, mark: int) -> tuple[list[Machine], list[Assignment]]:
+def _machines(sim: Simulation, provisioner: GreedyProvisioner, mark: int) -> tuple[list[Machine], list[Assignment]]:
     """The machines with their contents, and what found room on nodes that were there once machines were bought."""
-    machines = {row: Machine(batch.offer, row, []) for batch in shopper.batches for row in batch.rows}
+    machines = {row: Machine(batch.offer, row, []) for batch in provisioner.batches for row in batch.rows}
     elsewhere: list[Assignment] = []
     for cls, row, count in placed_since(sim, mark).values():
         if row in machines:
@@ -172,7 +170,7 @@ def _settle(
     machines: Sequence[Machine],
     offers: Sequence[Offer],
     allowance: Allowance,
-) -> tuple[Bought, ...]:
+) -> tuple[BoughtMachine, ...]:
     """Add the machines with their contents, and those that bring groups up to their minimum size."""
     wanted = [(machine.offer, machine.contents) for machine in machines]
     for group in policy.groups:
@@ -187,7 +185,7 @@ def _settle(
     for row, (_, contents) in zip(rows, wanted, strict=True):
         for cls, count in contents:
             sim.place_many(cls, np.array([row]), np.array([count]))
-    return tuple(Bought(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
+    return tuple(BoughtMachine(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
 
 
 _PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.STORE_UNWRITABLE})
@@ -229,7 +227,7 @@ def explain_shortage(
 def _obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
     """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks."""
     if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
-        told = out_of_reach(sim.world.volumes, cls, [offer.node(policy, "").labels for offer in offers])
+        told = out_of_reach(sim.filter_context.volumes, cls, [offer.node(policy, "").labels for offer in offers])
         if told is not None:
             return told
     return _closest(sim, policy, offers, cls)

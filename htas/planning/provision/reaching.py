@@ -8,8 +8,8 @@ from htas.model.constraints import NodeSelectorTerm
 from htas.model.nodes import HOSTNAME_LABEL
 from htas.model.selectors import Operator
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.filter_context import VolumeIndex
 from htas.planning.cluster.feasibility.volumes import Reach, reaches
-from htas.planning.cluster.feasibility.world import VolumeIndex
 
 MOST_TOLD = 4
 """Values of a label: a volume of ten zones is told by its first four."""

@@ -104,8 +104,6 @@ def _rehouse(
         moved = all(_moved(sim, cls, count, rows, placer) for cls, count in machine.contents)
         if moved and _still_spread(sim, machine, machines, elsewhere):
             branch.commit()
-        else:
-            sim.take_back(machine.row)
     return list(sim.assignments(mark)) if branch.is_committed else None
 
 
@@ -175,7 +173,7 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     constraints = cls.constraints
     keys = {term.topology_key for term in (*constraints.affinity, *constraints.anti_affinity)}
     keys |= {spread.topology_key for spread in constraints.spread}
-    keys |= {sim.world.tallies.topology_key(number) for number in cls.repelled_by}
+    keys |= {sim.filter_context.counts.topology_key(number) for number in cls.repelled_by}
     return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 

@@ -382,8 +382,8 @@ def test_reasons_are_counted_by_the_first_filter_as_kube_scheduler_counts() -> N
         make_node("c", pods=1),
     ]
     incoming = make_pod()
-    opening = opened(nodes, [incoming, running(make_pod("there", "0", "0"), "c")])
-    counts = opening.sim.diagnose(opening.book.class_of(incoming))
+    simulated = opened(nodes, [incoming, running(make_pod("there", "0", "0"), "c")])
+    counts = simulated.sim.diagnose(simulated.book.class_of(incoming))
     assert summary(counts, 3) == (
         "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, "
         "1 node(s) had untolerated taint(s)."

@@ -9,8 +9,8 @@ from htas.model.nodes import Node
 from htas.model.pods import Owner, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from tests.builders import NOW, make_job, make_pod, make_policy, owned_node, running
 
 EVICT, CHECKPOINT, KUBELET, REPLACE = (
@@ -54,22 +54,29 @@ def job(**fields: object) -> Pod:
 def test_what_cannot_be_moved_by_its_groups_method_is_evicted(
     method: MigrationMethod, pod: Pod, seen: ClusterView, expected: MigrationMethod
 ) -> None:
-    assert Leaving(seen, policy(method)).method(pod, "b") is expected
+    assert MigrationMethods(seen, policy(method)).method(pod, "b") is expected
 
 
 def test_a_pod_on_a_node_that_no_group_has_is_evicted() -> None:
-    leaving = Leaving(view(), make_policy([NodeGroup("other", cleaning=CleaningRules(migration=CHECKPOINT))]))
+    leaving = MigrationMethods(view(), make_policy([NodeGroup("other", cleaning=CleaningRules(migration=CHECKPOINT))]))
     assert leaving.method(job(), "b") is EVICT
 
 
 def test_a_pod_that_nobody_starts_again_may_be_moved_where_it_is_restored_and_nowhere_else() -> None:
     bare = running(make_pod("bare", owner=None, disruption={"htas.io/migrate": "true"}), "a")
-    for seen, expected in ((view(), Leave.FOR_ANY), (view(target=OLD), Leave.NEVER), (view(source=OLD), Leave.NEVER)):
-        terms = Disturbing(seen, policy(KUBELET), NOW).terms(bare, Disturbance.MOVE, "b")
-        assert terms.leave is expected
-        assert Leaving(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not Leave.NEVER)
+    for seen, expected in (
+        (view(), AllowedFor.ANYBODY),
+        (view(target=OLD), AllowedFor.NOBODY),
+        (view(source=OLD), AllowedFor.NOBODY),
+    ):
+        terms = DisruptionPolicy(seen, policy(KUBELET), NOW).terms(bare, DisruptionKind.MOVE, "b")
+        assert terms.allowed_for is expected
+        assert MigrationMethods(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not AllowedFor.NOBODY)
 
 
 def test_what_came_by_a_move_that_is_not_over_stays() -> None:
     twin = running(make_job("job-twin", 600.0, twin_of="job"), "b")
-    assert Disturbing(view(), policy(CHECKPOINT), NOW).terms(twin, Disturbance.EVICT).leave is Leave.NEVER
+    assert (
+        DisruptionPolicy(view(), policy(CHECKPOINT), NOW).terms(twin, DisruptionKind.EVICT).allowed_for
+        is AllowedFor.NOBODY
+    )

@@ -163,3 +163,15 @@ def test_a_term_that_nothing_matches_goes_on_matching_nothing() -> None:
     hopeless = of("greedy", "g", constraints=Constraints(node_affinity=()))
     snapshot = make_snapshot([make_node("own")], [hopeless])
     assert not plan(snapshot, limited(cores=0), NOW).bind
+
+
+@pytest.mark.parametrize("cores", [4, 8, 9])
+def test_a_bind_that_nobody_has_seen_yet_is_charged_as_if_the_pod_ran(cores: int) -> None:
+    """Else the next plan, a moment later, would let the namespace have as much again."""
+    bound, following = of("greedy", "bound", "4"), of("greedy", "next", "4")
+    seen = make_snapshot([big_node("n")], [running(bound, "n"), following])
+    expected = make_snapshot([big_node("n")], [bound, following], expected_binds={"greedy/bound": "n"})
+    assert charges(expected, limited()) == charges(seen, limited())
+    assert waiting_for_limits(plan(expected, limited(cores=cores), NOW)) == waiting_for_limits(
+        plan(seen, limited(cores=cores), NOW)
+    )

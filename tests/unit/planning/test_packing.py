@@ -50,8 +50,8 @@ def test_bundling_orders_by_priority_kind_and_size() -> None:
         make_pod("wide", cpu="2", memory="1Gi"),
         make_job("urgent", 60, priority=10),
     ]
-    opening = opened([make_node()], pods)
-    order = [cls.example.name for cls in bundle(opening.waiting, opening.book)]
+    simulated = opened([make_node()], pods)
+    order = [cls.example.name for cls in bundle(simulated.waiting, simulated.book)]
     assert order == ["urgent", "large", "wide", "small", "long", "short"]
 
 
@@ -108,9 +108,9 @@ def test_a_placed_job_lifts_its_nodes_bin() -> None:
 
 def test_a_shorter_job_leaves_its_nodes_bin_where_a_longer_one_runs() -> None:
     long, short = running(make_job("long", 600), "a", 0), make_job("short", 60)
-    sim = (opening := opened([owned_node("a", "batch")], [long, short])).sim
+    sim = (simulated := opened([owned_node("a", "batch")], [long, short])).sim
     before = sim.bins(sim.all_rows).tolist()
-    sim.place(opening.book.class_of(short), 0)
+    sim.place(simulated.book.class_of(short), 0)
     assert sim.bins(sim.all_rows).tolist() == before == [sim.bin_of(600)]
 
 
@@ -139,8 +139,8 @@ GIB = 2**30
 def test_allocation_scores(strategy: ScoringStrategy, used: tuple[str, str], want: int) -> None:
     """kube-scheduler's own example: 3000 of 6000 millicores and 4000 of 10000 bytes with the pod."""
     incoming = make_pod("p", *used, scoring_cpu_m=3000, scoring_memory_bytes=4000)
-    opening = opened([make_node("n", "6", "10000")], [incoming])
-    scores = node_scores(opening.sim, opening.book.class_of(incoming), np.array([0]), Scoring(strategy))
+    simulated = opened([make_node("n", "6", "10000")], [incoming])
+    scores = node_scores(simulated.sim, simulated.book.class_of(incoming), np.array([0]), Scoring(strategy))
     assert scores.tolist() == [want]
 
 
@@ -161,10 +161,10 @@ def test_ephemeral_storage_that_is_not_asked_for_counts_and_a_gpu_does_not(
     node = make_node("n", "4", extended={"example__gpu": 8})
     node = msgspec.structs.replace(node, allocatable=node.allocatable + Resources(ephemeral_bytes=4 * GIB))
     incoming = make_pod("p", "1")
-    opening = opened([node], [there, incoming], scored(strategy))
+    simulated = opened([node], [there, incoming], scored(strategy))
     resources = (("cpu", 1), ("ephemeral-storage", 1), ("example/gpu", 1))
     scoring = Scoring(strategy, resources, (ShapePoint(0, 0), ShapePoint(100, 10)))
-    assert node_scores(opening.sim, opening.book.class_of(incoming), np.array([0]), scoring).tolist() == [want]
+    assert node_scores(simulated.sim, simulated.book.class_of(incoming), np.array([0]), scoring).tolist() == [want]
 
 
 def test_requested_to_capacity_ratio_follows_the_documentations_example() -> None:
@@ -201,19 +201,19 @@ def test_pods_without_requests_count_as_kube_scheduler_assumes_them(strategy: Sc
     """One runs, another comes: 100m and 200 MiB each, of a core and 1000 MiB."""
     fields = {"cpu": "0", "memory": "0", "scoring_cpu_m": 100, "scoring_memory_bytes": 200 * 2**20}
     there, incoming = running(make_pod("there", **fields), "n"), make_pod("p", **fields)
-    opening = opened([make_node("n", "1", "1000Mi")], [there, incoming], scored(strategy))
-    cls = opening.book.class_of(incoming)
-    with opening.sim.fork():
-        opening.sim.place(cls, 0)
-        opening.sim.place(cls, 0)
-    assert node_scores(opening.sim, cls, np.array([0]), Scoring(strategy)).tolist() == [want]
+    simulated = opened([make_node("n", "1", "1000Mi")], [there, incoming], scored(strategy))
+    cls = simulated.book.class_of(incoming)
+    with simulated.sim.fork():
+        simulated.sim.place(cls, 0)
+        simulated.sim.place(cls, 0)
+    assert node_scores(simulated.sim, cls, np.array([0]), Scoring(strategy)).tolist() == [want]
 
 
 def test_pods_without_requests_are_told_apart_by_their_containers() -> None:
     """Three containers count three times as much as one, though neither pod asks for anything."""
     one, three = (make_pod(f"p{n}", "0", "0", scoring_cpu_m=100 * n, scoring_memory_bytes=GIB) for n in (1, 3))
-    opening = opened([make_node("n", "1", "8Gi")], [one, three], scored(ScoringStrategy.MOST_ALLOCATED))
-    assert opening.book.class_of(one) is not opening.book.class_of(three)
+    simulated = opened([make_node("n", "1", "8Gi")], [one, three], scored(ScoringStrategy.MOST_ALLOCATED))
+    assert simulated.book.class_of(one) is not simulated.book.class_of(three)
 
 
 def test_what_a_node_does_not_have_is_left_out_of_its_ratio() -> None:

@@ -159,8 +159,8 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     """Two half-full ones become one, and what a limit allows is more by one."""
     policy = make_policy(flavours=[make_flavour("two", "2", "4Gi", "0.1")], limits=Limits(max_nodes=2))
     pod = make_pod("p", "1", "1Gi")
-    opening = opened([], [pod], policy)
-    sim, cls, snapshot = opening.sim, opening.book.class_of(pod), make_snapshot([], [pod])
+    simulated = opened([], [pod], policy)
+    sim, cls, snapshot = simulated.sim, simulated.book.class_of(pod), make_snapshot([], [pod])
     (offer,) = offers_of(sim, policy, snapshot, [cls])
     allowance = Allowance(policy, snapshot)
     allowance.take(offer, 2)
@@ -168,7 +168,7 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     for row in rows:
         sim.place(cls, row)
     machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
-    drop_superfluous(sim, machines, [], allowance, Placer(policy, opening.pools))
+    drop_superfluous(sim, machines, [], allowance, Placer(policy, simulated.pools))
     assert sorted(len(machine.contents) for machine in machines) == [0, 1]
     assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)
 

@@ -15,7 +15,7 @@ from htas.planning.cluster.feasibility import (
     topology_spread,
     volumes,
 )
-from htas.planning.cluster.feasibility.world import Filter
+from htas.planning.cluster.feasibility.filter_context import Filter
 
 STATIC_FILTERS: tuple[Filter, ...] = (
     supported.refuse,

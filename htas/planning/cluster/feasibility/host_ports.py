@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.feasibility.world import Refusal, World
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     wanted = cls.constraints.host_ports
-    taken = world.tallies.ports.taken(wanted, rows) if wanted else None
+    taken = context.counts.ports.taken(wanted, rows) if wanted else None
     if taken is not None and taken.any():
         yield Refusal(REASON, taken)

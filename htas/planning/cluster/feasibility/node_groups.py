@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.feasibility.world import Refusal, World
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     if not cls.is_ours:
         return
-    closed = {group.name for group in world.policy.groups if not group.workload.takes(cls.kind)}
-    where = np.array([node.group in closed for node in world.table.nodes[rows]], dtype=np.bool_)
+    closed = {group.name for group in context.policy.groups if not group.workload.takes(cls.kind)}
+    where = np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
     if where.any():
         yield Refusal(f"node(s) were in a node group that does not take {cls.kind.value} work", where)

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.planning.cluster.classes import PODS_ROW, Bools, Ints, PodClass
-from htas.planning.cluster.feasibility.world import Refusal, World
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 TOO_MANY_PODS = "Too many pods"
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
-    free = world.table.free
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+    free = context.table.free
     for resource in _pods_first(cls):
         short = free[resource, rows] < cls.requests[resource]
         if short.any():
-            name = world.table.axis.names[resource]
+            name = context.table.axis.names[resource]
             yield Refusal(TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {name}", short)
 
 

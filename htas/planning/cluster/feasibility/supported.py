@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.feasibility.world import Refusal, World
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Every node, with one reason per feature."""
     for feature in dict.fromkeys(cls.constraints.unsupported):
         yield Refusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))

@@ -15,7 +15,7 @@ import numpy as np
 
 from htas.model.constraints import Effect, Taint, Toleration
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.feasibility.world import Refusal, World
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 UNTOLERATED = "node(s) had untolerated taint(s)"
@@ -67,20 +67,20 @@ def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> T
     return None
 
 
-def refuse_unschedulable(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_unschedulable(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Cordoned nodes, unless the pod tolerates the cordon."""
     if untolerated((CORDON,), cls.constraints.tolerations) is None:
         return
-    cordoned = np.array([node.is_unschedulable for node in world.table.nodes[rows]], dtype=np.bool_)
+    cordoned = np.array([node.is_unschedulable for node in context.table.nodes[rows]], dtype=np.bool_)
     if cordoned.any():
         yield Refusal(UNSCHEDULABLE, cordoned)
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """Nodes with a taint the pod does not tolerate. Nodes carry few different sets of taints: each is judged once."""
     judged: dict[tuple[Taint, ...], bool] = {(): False}
     where = np.zeros(rows.stop - rows.start, dtype=np.bool_)
-    for i, node in enumerate(world.table.nodes[rows]):
+    for i, node in enumerate(context.table.nodes[rows]):
         if node.taints not in judged:
             judged[node.taints] = untolerated(node.taints, cls.constraints.tolerations) is not None
         where[i] = judged[node.taints]

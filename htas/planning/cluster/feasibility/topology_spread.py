@@ -18,38 +18,38 @@ from htas.model.constraints import SpreadConstraint
 from htas.model.nodes import DRAINING_TAINT
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import node_affinity, node_groups, taints
-from htas.planning.cluster.feasibility.world import Refusal, World, accepted
+from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal, accepted
 from htas.planning.cluster.table import NO_VALUE
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = REASON + " (missing required label)"
 
 
-def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     """A node is named once, by the first constraint it fails."""
     left = np.ones(rows.stop - rows.start, dtype=np.bool_)
     for constraint in cls.constraints.spread:
-        missing = left & (world.table.label(constraint.topology_key).codes[rows] == NO_VALUE)
+        missing = left & (context.table.label(constraint.topology_key).codes[rows] == NO_VALUE)
         if missing.any():
             left &= ~missing
             yield Refusal(MISSING_LABEL, missing)
-        skewed = left & ~_within_skew(world, cls, constraint, rows)
+        skewed = left & ~_within_skew(context, cls, constraint, rows)
         if skewed.any():
             left &= ~skewed
             yield Refusal(REASON, skewed)
 
 
-def _within_skew(world: World, cls: PodClass, constraint: SpreadConstraint, rows: slice) -> Bools:
+def _within_skew(context: FilterContext, cls: PodClass, constraint: SpreadConstraint, rows: slice) -> Bools:
     """Where one more pod keeps the skew; rows without the topology key get any answer."""
     if constraint.selector is not None and not constraint.selector.requirements:
         # kube-scheduler counts no pods for an empty selector, although the pod itself matches it: the skew is 1.
         return np.ones(rows.stop - rows.start, dtype=np.bool_)
-    column = world.table.label(constraint.topology_key)
-    every = slice(0, len(world.table))
-    watch = world.tallies.watches[world.tallies.spread_watch(cls.namespace, constraint)]
-    eligible = _eligible(world, cls, constraint) & world.table.is_domain[every]
+    column = context.table.label(constraint.topology_key)
+    every = slice(0, len(context.table))
+    watch = context.counts.watches[context.counts.spread_watch(cls.namespace, constraint)]
+    eligible = _eligible(context, cls, constraint) & context.table.is_domain[every]
     codes = column.codes[every][eligible]
-    counts = world.tallies.watched[watch][every][eligible]
+    counts = context.counts.watched[watch][every][eligible]
     in_domain = np.bincount(codes, weights=counts, minlength=len(column.values) + 1)
     is_domain = np.bincount(codes, minlength=len(column.values) + 1) > 0
     domains = int(np.count_nonzero(is_domain))
@@ -60,7 +60,7 @@ def _within_skew(world: World, cls: PodClass, constraint: SpreadConstraint, rows
     return np.asarray(in_domain[column.codes[rows]] + own - least <= constraint.max_skew)
 
 
-def _eligible(world: World, cls: PodClass, constraint: SpreadConstraint) -> Bools:
+def _eligible(context: FilterContext, cls: PodClass, constraint: SpreadConstraint) -> Bools:
     """Rows whose pods and domains count, by the constraint's policies.
 
     For pods that HTAS binds, Honor takes in that their node groups are closed to them: else a service that spreads by
@@ -71,15 +71,15 @@ def _eligible(world: World, cls: PodClass, constraint: SpreadConstraint) -> Bool
     def compute(rows: slice) -> Bools:
         ok = np.ones(rows.stop - rows.start, dtype=np.bool_)
         for other in cls.constraints.spread:
-            ok &= world.table.label(other.topology_key).codes[rows] != NO_VALUE
+            ok &= context.table.label(other.topology_key).codes[rows] != NO_VALUE
         if constraint.honors_node_affinity:
-            ok &= node_affinity.matching(world.table, cls, rows)
-            ok &= accepted(world, (node_groups.refuse,), cls, rows)
+            ok &= node_affinity.matching(context.table, cls, rows)
+            ok &= accepted(context, (node_groups.refuse,), cls, rows)
         if constraint.honors_node_taints:
-            ok &= accepted(world, (taints.refuse,), cls, rows)
+            ok &= accepted(context, (taints.refuse,), cls, rows)
         return ok
 
-    eligible = world.column(("spread", cls.static_key, policies), compute)
+    eligible = context.column(("spread", cls.static_key, policies), compute)
     if constraint.honors_node_taints and taints.untolerated((DRAINING_TAINT,), cls.constraints.tolerations) is not None:
-        eligible = eligible & ~world.table.is_leaving[: len(world.table)]
+        eligible = eligible & ~context.table.is_leaving[: len(context.table)]
     return eligible

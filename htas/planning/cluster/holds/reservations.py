@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.holds.slots import Held
+from htas.planning.cluster.holds.slots import BoundSlot
+from htas.planning.cluster.order import Transfer
 from htas.planning.cluster.simulation import Simulation
 
 _NO_SLOT = "its slot in the rearrangement under way is not free yet"
@@ -23,7 +24,7 @@ _NO_SLOT = "its slot in the rearrangement under way is not free yet"
 class Reservation:
     """A slot in the simulation. `row` None: its node is gone."""
 
-    held: Held
+    held: BoundSlot
     cls: PodClass
     row: int | None
     is_moving: bool
@@ -46,9 +47,13 @@ class Reservation:
         """Whether its room is free, by every rule of feasibility."""
         return self.row is not None and sim.fits(self.cls, self.row)
 
+    def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> Transfer:
+        """The way of its pod into it; `rows` are those of nodes by name."""
+        return Transfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
+
 
 def reserve(
-    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[Held]
+    sim: Simulation, book: ClassBook, snapshot: ClusterSnapshot, held: Iterable[BoundSlot]
 ) -> tuple[Reservation, ...]:
     """Keep the room of open slots; others see it as taken."""
     rows = sim.table.row_of

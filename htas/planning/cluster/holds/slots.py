@@ -14,6 +14,7 @@ import msgspec
 from htas.model.pods import Pod
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.whereabouts import is_pending, node_of
 
 PATIENCE_S = 60.0
 """How long an owner may take to make another pod before its slot is given up. ReplicaSets take a second; a Job that has
@@ -23,7 +24,7 @@ Identity = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BoundSlot:
     """An open slot, and the waiting pod that it is for, if that is there."""
 
     slot: Slot
@@ -46,15 +47,14 @@ class Standing:
     """A rearrangement as far as it has come, and its open slots."""
 
     rearrangement: OpenRearrangement
-    held: tuple[Held, ...]
+    held: tuple[BoundSlot, ...]
 
 
 def standing(snapshot: ClusterSnapshot) -> Standing | None:
     """How the rearrangement of a snapshot stands, binds under way counted as done."""
     if snapshot.rearrangement is None:
         return None
-    expected = snapshot.expected_binds
-    look = _Look(snapshot.cluster, lambda pod: pod.node or expected.get(pod.key))
+    look = _Look(snapshot.cluster, lambda pod: node_of(pod, snapshot))
     current = look.progress(snapshot.rearrangement, snapshot.taken_at)
     return Standing(current, look.held(current))
 
@@ -108,7 +108,7 @@ class _Look:
             starting=tuple(sorted(starting - gone)),
         )
 
-    def held(self, current: OpenRearrangement) -> tuple[Held, ...]:
+    def held(self, current: OpenRearrangement) -> tuple[BoundSlot, ...]:
         """Open slots with the pods that wait for them: their own first, then any of the same identity, oldest first."""
         waiting: dict[Identity, list[Pod]] = {}
         own = {slot.pod.uid for slot in current.slots}
@@ -119,11 +119,11 @@ class _Look:
         for slot in current.slots:
             mine = self._by_uid.get(slot.pod.uid)
             if mine is not None and _waits(mine, self._where(mine)):
-                found.append(Held(slot, mine))
+                found.append(BoundSlot(slot, mine))
             elif slot.is_away and (others := waiting.get(identity(slot.pod))):
-                found.append(Held(slot, others.pop(0)))
+                found.append(BoundSlot(slot, others.pop(0)))
             else:
-                found.append(Held(slot))
+                found.append(BoundSlot(slot))
         return tuple(found)
 
     def _candidates(self, slots: Iterable[Slot]) -> dict[Identity, list[Pod]]:
@@ -190,4 +190,4 @@ class _Look:
 
 
 def _waits(pod: Pod, where: str | None) -> bool:
-    return where is None and not (pod.is_terminating or pod.gates or pod.is_daemon or pod.nominated_node)
+    return is_pending(pod, where) and not (pod.is_daemon or pod.nominated_node)

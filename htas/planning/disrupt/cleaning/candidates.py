@@ -14,6 +14,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
 
 
@@ -61,8 +62,7 @@ class Question:
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
         self.draining = {drain.node for drain in snapshot.drains}
         # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
-        self.receiving = {move.target for move in snapshot.moves}
-        self.receiving |= {move.target for drain in snapshot.drains for move in drain.moves}
+        self.receiving = {move.target for move in moves_under_way(snapshot)}
 
 
 class Exceptions(Protocol):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,6 +16,7 @@ from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.whereabouts import node_of
 from htas.planning.disrupt.cleaning.candidates import Candidate, Question, candidate_of, is_quiet, judge, percent
 from htas.planning.disrupt.cleaning.consolidation import (
     FULL_ENOUGH,
@@ -35,7 +35,7 @@ from htas.planning.place.placing import Placer
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
+class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
     migrate: tuple[Migration, ...]
@@ -59,7 +59,7 @@ def clean(
     needed: frozenset[str],
     leaving: Sequence[Pod] = (),
     may_replace: bool = False,
-) -> Cleaning:
+) -> ScaleDown:
     """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
 
     `may_replace`: nothing waits and nothing is bought, so that sets of nodes may be replaced by cheaper ones.
@@ -87,7 +87,7 @@ def clean(
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
     rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, snapshot.move_times, volumes)
     launch: tuple[Launch, ...] = ()
-    with _only_targets_open(sim, snapshot, round_):
+    with sim.closed(_no_targets(sim, snapshot, round_.kept)):
         if replaced:
             candidates += round_.replace(
                 sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
@@ -97,7 +97,7 @@ def clean(
         if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
             consolidator = Consolidator(rescheduler, snapshot, pods_on)
             launch, memory = round_.consolidate(consolidator, question, snapshot, pods_on, claims)
-    return Cleaning(
+    return ScaleDown(
         tuple(round_.migrate),
         tuple(sorted(round_.remove, key=lambda removing: removing.node)),
         tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
@@ -117,7 +117,7 @@ def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
     """Pods by the node they run on, or are being bound to."""
     pods_on: dict[str, list[Pod]] = {}
     for pod in snapshot.cluster.pods:
-        where = pod.node or snapshot.expected_binds.get(pod.key)
+        where = node_of(pod, snapshot)
         if where is not None:
             pods_on.setdefault(where, []).append(pod)
     return pods_on
@@ -264,29 +264,19 @@ ABOUT_TO_GO = frozenset({Kept.NOT_EMPTY_LONG_ENOUGH, Kept.PAID_UNTIL_PERIOD_ENDS
 """Empty nodes that only wait for their time: moving pods there would keep one machine to release another."""
 
 
-@contextmanager
-def _only_targets_open(sim: Simulation, snapshot: ClusterSnapshot, round_: _Round) -> Iterator[None]:
-    """Close every row that pods must not be moved to, and open it again at the end, but for the nodes removed.
+def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptNode]) -> list[int]:
+    """Rows that pods must not be moved to.
 
     Targets are nodes that are there, Ready, not cordoned, and not about to be given back themselves.
     """
     coming = {claim.id for claim in snapshot.claims if claim.is_coming}
-    about_to_go = {keeping.node for keeping in round_.kept if keeping.reason in ABOUT_TO_GO}
+    about_to_go = {keeping.node for keeping in kept if keeping.reason in ABOUT_TO_GO}
     targets = {
         node.name
         for node in snapshot.cluster.nodes
         if node.is_ready and not node.is_unschedulable and node.claim not in coming and node.name not in about_to_go
     }
-    was_open = sim.table.is_open.copy()
-    for row, node in enumerate(sim.table.nodes):
-        if node.name not in targets:
-            sim.close(row)
-    try:
-        yield
-    finally:
-        sim.table.is_open[: len(was_open)] = was_open  # a what-if may have made the table longer
-        for removing in round_.remove:
-            sim.close(sim.table.row_of[removing.node])
+    return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
 def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> Removing:

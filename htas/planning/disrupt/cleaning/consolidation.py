@@ -11,8 +11,7 @@ moved ÷ the group's pods) ≥ ratio.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -118,15 +117,7 @@ def emptied(
         if done and saved > replacements.price_for(candidate.node.name for candidate in candidates):
             branch.commit()
             return done
-    _undo(done, rescheduler)
     return []
-
-
-def _undo(done: Iterable[tuple[Candidate, list[Migration]]], rescheduler: Rescheduler) -> None:
-    for candidate, moves in done:
-        rescheduler.sim.open(rescheduler.sim.table.row_of[candidate.node.name])
-        moved = {move.pod for move in moves}
-        rescheduler.ledger.refund(pod for pod in candidate.pods if pod.key in moved)
 
 
 class Consolidator:
@@ -201,7 +192,9 @@ class Consolidator:
             group, autoscaling=AutoscalingAlgorithm.CHEAPEST_MIX, mix_budget_s=min(group.mix_budget_s, BUDGET_S)
         )
         policy = msgspec.structs.replace(rescheduler.policy, groups=(mixing,))
-        with sim.fork(), _closed(rescheduler, nodes):
+        with sim.fork():
+            for candidate in nodes:
+                sim.vacate(sim.table.row_of[candidate.node.name])
             demands: dict[int, Demand] = {}
             for candidate, pods in zip(nodes, movable, strict=True):
                 row = sim.table.row_of[candidate.node.name]
@@ -228,15 +221,13 @@ class Consolidator:
             room = Pool(offers[0].group.name, slice(rows.start, rows.stop))
             placer = Placer(rescheduler.policy, [*rescheduler.placer.pools, room])
             rehearsing = replace(rescheduler, placer=placer)
-            done, is_whole = [], True
+            moved = 0
             for candidate in nodes:
                 moves = rehearsing.empty(candidate)
                 if isinstance(moves, KeptNode):
-                    is_whole = False
-                    break
-                done.append((candidate, moves))
-            _undo(done, rescheduler)
-        return sum(len(moves) for _, moves in done) if is_whole else None
+                    return None
+                moved += len(moves)
+        return moved
 
     def _is_worth(self, group: NodeGroup, saving: int, moved: int) -> bool:
         """Savings against disruption, each as a share of the group's: in whole numbers but for the ratio itself."""
@@ -247,19 +238,6 @@ class Consolidator:
                 price += flavour.nanos_per_hour
                 pods += sum(not pod.is_daemon and not pod.is_mirror for pod in self._pods_on.get(node.name, ()))
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
-
-
-@contextmanager
-def _closed(rescheduler: Rescheduler, nodes: Iterable[Candidate]) -> Iterator[None]:
-    """Rows of nodes are emptied meanwhile and take no pods."""
-    rows = [rescheduler.sim.table.row_of[candidate.node.name] for candidate in nodes]
-    for row in rows:
-        rescheduler.sim.vacate(row)
-    try:
-        yield
-    finally:
-        for row in rows:
-            rescheduler.sim.open(row)
 
 
 def launches_of(replacing: Replacing, snapshot: ClusterSnapshot, policy: Policy) -> list[Launch]:

@@ -20,7 +20,7 @@ def obstacles(sim: Simulation, cls: PodClass) -> str:
     counts: dict[str, int] = {}
     for refuse in (resources.refuse, *PLACEMENT_FILTERS):
         refused = left & False
-        for refusal in refuse(sim.world, cls, every):
+        for refusal in refuse(sim.filter_context, cls, every):
             where = refusal.where & left
             if where.any():
                 counts[refusal.reason] = counts.get(refusal.reason, 0) + int(where.sum())

@@ -6,8 +6,7 @@ never count the same free room; budgets are spent in one ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -58,9 +57,11 @@ class Rescheduler:
         if refusal is not None:
             message = f"NotEnoughPdb: {refusal} (all {len(movable)} pods of the node have to move)"
             return KeptNode(candidate.node.name, Kept.BLOCKED_BY_POD, message)
-        moves = self._rehouse(candidate, movable)
-        if isinstance(moves, KeptNode):
-            self.ledger.refund(movable)
+        with self.sim.fork() as branch:
+            self.sim.also_undo(lambda: self.ledger.refund(movable))
+            moves = self._rehouse(candidate, movable)
+            if not isinstance(moves, KeptNode):
+                branch.commit()
         return moves
 
     def movable(self, candidate: Candidate) -> list[Pod] | KeptNode:
@@ -126,7 +127,7 @@ class Rescheduler:
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
         moves: list[Migration] = []
-        with sim.fork() as branch, self._only_able(method, row):
+        with sim.closed(self._unable(method)):
             sim.vacate(row)
             for pod in pods:
                 sim.unplace(self.book.class_of(pod), row)
@@ -138,31 +139,16 @@ class Rescheduler:
                     if method is MigrationMethod.KUBELET_CHECKPOINT:
                         what += " that restores checkpoints (containerd 2.2 and 2.3 do)"
                     what += f": {obstacles(sim, cls)}"
-                    sim.open(row)
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
                 moves.append(Migration(pod.key, source, target, method_for(pod, method).value))
-            branch.commit()
         return moves
 
-    @contextmanager
-    def _only_able(self, method: MigrationMethod, source: int) -> Iterator[None]:
-        """Close the rows that a method cannot move pods to, for as long as targets are looked for."""
+    def _unable(self, method: MigrationMethod) -> list[int]:
+        """Rows that a method cannot move pods to."""
         if method is not MigrationMethod.KUBELET_CHECKPOINT:  # the others move pods to any node
-            yield
-            return
-        sim = self.sim
-        unable = [
-            row
-            for row, node in enumerate(sim.table.nodes)
-            if row != source and sim.table.is_open[row] and target_refusal(node, method) is not None
-        ]
-        for row in unable:
-            sim.close(row)
-        try:
-            yield
-        finally:
-            for row in unable:
-                sim.open(row)
+            return []
+        nodes = enumerate(self.sim.table.nodes)
+        return [row for row, node in nodes if target_refusal(node, method) is not None]
 
     def _target(self, cls: PodClass) -> str | None:
         """The node where one pod of a class was placed."""

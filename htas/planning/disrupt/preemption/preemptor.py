@@ -15,10 +15,9 @@ from htas.model.policy import Policy, Promises
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import Nominee
 from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
-from htas.planning.disrupt.preemption.just_placed import JustPlaced
 from htas.planning.disrupt.preemption.residents import Resident, Residents
 from htas.planning.eligibility.budgets import ledger_of
 
@@ -61,37 +60,34 @@ class _Shortlist:
         return any(not candidate.violations for candidate in self.candidates.values())
 
 
-def rows_there(opening: Opening, snapshot: ClusterSnapshot) -> Bools:
+def rows_there(simulated: SimulatedCluster, snapshot: ClusterSnapshot) -> Bools:
     """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
-    names = {node.name for node in snapshot.cluster.nodes} - opening.coming
-    return np.array([node.name in names for node in opening.sim.table.nodes], dtype=np.bool_)
+    names = {node.name for node in snapshot.cluster.nodes} - simulated.coming
+    return np.array([node.name in names for node in simulated.sim.table.nodes], dtype=np.bool_)
 
 
 class Preemptor:
-    """Chooses victims on an opening whose waiting pods have been placed as far as they fit.
+    """Chooses victims on an opening where no waiting pod of lower priority has been given room yet.
 
-    What it decides stays in the simulation: the victims gone, and the room kept for whom they leave.
+    What it decides stays in the simulation: the room kept for whom the victims leave.
     """
 
-    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
-        self._opening = opening
-        self._sim = opening.sim
+    def __init__(self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._opening = simulated
+        self._sim = simulated.sim
         self._now = now
         self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
         self._ledger = ledger_of(snapshot)
-        self._residents = Residents(opening, snapshot, policy, now, self._ledger)
+        self._residents = Residents(simulated, snapshot, policy, now, self._ledger)
         self._turn = crc32(str(snapshot.generation).encode())
         self.looks_left = MOST_LOOKS
-        self._is_there = rows_there(opening, snapshot)
-        self._just_placed = JustPlaced(self._sim, self._is_there)
+        self._is_there = rows_there(simulated, snapshot)
         self._shortlists: dict[int, _Shortlist] = {}
         self._gone: list[tuple[Resident, int]] = []
         self._may_look = 0
         """Looks left of the share of the class at hand."""
         self.displaced: list[Nominee] = []
         """Nominated pods whose room went to work of higher priority."""
-        self.is_lesser_work_in_the_way = False
-        """Work that the plan has just placed was on a node that somebody is preempted for."""
 
     @property
     def has_much_left(self) -> bool:
@@ -121,11 +117,15 @@ class Preemptor:
         self._carry_out(pod, cls, chosen)
         return Preempted(self._sim.table.nodes[chosen.row].name, chosen.victims)
 
-    def restore(self) -> None:
-        """Count the victims as present again, as they are until they have ended: nothing else takes their room."""
+    @contextmanager
+    def victims_gone(self) -> Iterator[None]:
+        """Victims are gone meanwhile, as whoever preempts sees it; else they are present, as they are until they have
+        ended: nothing else takes their room."""
+        for resident, row in self._gone:
+            self._sim.unplace(resident.cls, row)
+        yield
         for resident, row in self._gone:
             self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
-        self._gone.clear()
 
     # Looking.
 
@@ -137,7 +137,7 @@ class Preemptor:
         sim, rows = self._sim, self._sim.all_rows
         ok = sim.could_hold(cls) & self._is_there
         if cls.constraints.affinity:
-            for refusal in inter_pod_affinity.refuse(sim.world, cls, rows):
+            for refusal in inter_pod_affinity.refuse(sim.filter_context, cls, rows):
                 if refusal.reason == inter_pod_affinity.AFFINITY:
                     ok &= ~refusal.where
         return ok
@@ -157,7 +157,7 @@ class Preemptor:
         """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
         known = self._shortlists.get(id(cls))
         if known is None:
-            rows = self._residents.promising(cls, self._resolvable(cls), self._just_placed.below(cls.priority))
+            rows = self._residents.promising(cls, self._resolvable(cls))
             self.looks_left -= LEAST_LOOKS
             best_half = self._may_look // 2
             if len(rows) > self._may_look:
@@ -186,8 +186,8 @@ class Preemptor:
     def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
-        with sim.fork(), self._without_lesser_nominees(cls, row) as lesser:
-            self._just_placed.take_off(row, cls.priority)
+        with sim.fork():
+            lesser = self._take_off_nominees(row, cls.priority)
             for resident in (*self._residents.ending(row), *potential):
                 sim.unplace(resident.cls, row)
             if not self._sim.fits(cls, row):
@@ -212,23 +212,11 @@ class Preemptor:
                     victims.append(resident)
         return victims
 
-    @contextmanager
-    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[list[Nominee]]:
-        """Pods nominated to a row give way to a higher priority. To be used in a fork; gives who they are."""
-        nominees = self._sim.nominees
-        try:
-            yield self._take_off_nominees(row, cls.priority)
-        finally:
-            self._sim.nominees = nominees
-
     def _take_off_nominees(self, row: int, priority: int) -> list[Nominee]:
         """Promise a row no more to pods below a priority; returns them."""
         sim = self._sim
         lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
-        for nominee in lesser:
-            sim.unplace(nominee.cls, row)
-        if lesser:
-            sim.nominees = [each for each in sim.nominees if each not in lesser]
+        sim.drop_room(lesser)
         return lesser
 
     # Budgets.
@@ -276,7 +264,6 @@ class Preemptor:
     def _keep_room(self, nominee: Nominee) -> None:
         """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
         sim, row, priority = self._sim, nominee.row, nominee.pod.priority
-        self.is_lesser_work_in_the_way |= self._just_placed.take_off(row, priority)
         lesser = self._take_off_nominees(row, priority)
         sim.keep_room(nominee)
         for each in sorted(lesser, key=lambda each: -each.pod.priority):

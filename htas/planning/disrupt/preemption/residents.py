@@ -15,10 +15,11 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.feasibility.resources import fits
-from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.preemption.choice import by_importance
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.disturbing import Disturbing, Leave, Terms
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionPolicy, DisruptionTerms
 
 MOST_LEVELS = 32
 """So many priorities are told apart when nodes are ordered by how far up one would have to evict."""
@@ -44,32 +45,32 @@ class Residents:
     """The pods on each row that could go: the most important first, and those that end by themselves."""
 
     def __init__(
-        self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float, ledger: BudgetLedger
+        self, simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float, ledger: BudgetLedger
     ) -> None:
-        self._sim = opening.sim
+        self._sim = simulated.sim
         self._now = now
         self._ledger = ledger
         self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
-        self._disturbing = Disturbing(snapshot.cluster, policy, now)
-        self._terms: dict[int, Terms] = {}
+        self._disturbing = DisruptionPolicy(snapshot.cluster, policy, now)
+        self._terms: dict[int, DisruptionTerms] = {}
         self._covered: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, list[Resident]] = {}
         self._ending: dict[int, list[Resident]] = {}
-        moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
+        moving = {move.pod for move in moves_under_way(snapshot)}
         found: list[tuple[int, Resident]] = []
-        for row, pods in opening.running.items():
+        for row, pods in simulated.running.items():
             for pod in pods:
                 if pod.node is None or pod.is_daemon or pod.is_mirror or pod.key in moving:
                     continue
                 is_ending = ends_soon(pod, now)
                 if is_ending or not pod.is_terminating:
-                    resident = Resident(pod, len(found), opening.book)
+                    resident = Resident(pod, len(found), simulated.book)
                     (self._ending if is_ending else self._rows).setdefault(row, []).append(resident)
                     found.append((row, resident))
         self._all = [resident for _, resident in found]
         self._can_leave: Bools | None = None
         self._row_of: NDArray[np.int64] = np.array([row for row, _ in found], dtype=np.int64)
-        self._needs = np.array([opening.book.vector(each.pod.requests) for _, each in found], dtype=np.int64)
+        self._needs = np.array([simulated.book.vector(each.pod.requests) for _, each in found], dtype=np.int64)
         self._needs = self._needs.reshape(len(found), len(self._sim.table.axis))
         # What ends anyway is no obstacle to any priority.
         self._priority = np.array([_bar(each.pod, now) for _, each in found], dtype=np.float64)
@@ -94,7 +95,7 @@ class Residents:
                     return terms.why
         return None
 
-    def terms(self, resident: Resident) -> Terms:
+    def terms(self, resident: Resident) -> DisruptionTerms:
         """A pod's terms; judged once."""
         terms = self._terms.get(resident.number)
         if terms is None:
@@ -127,12 +128,10 @@ class Residents:
             return True
         if self._must_keep_budgets and self._ledger.refusal(resident.pod) is not None:
             return False
-        return self.terms(resident).leave is not Leave.NEVER
+        return self.terms(resident).allowed_for is not AllowedFor.NOBODY
 
-    def promising(self, cls: PodClass, open_rows: Bools, just_placed: Iterable[tuple[PodClass, int, int]]) -> list[int]:
+    def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
         """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
-
-        `just_placed`: (class, row, count) of waiting work of lower priority that the plan has given room.
 
         In the order of the priority up to which one would have to evict: there are the fewest and least important
         victims, so that a few hundred nodes need a closer look where there are thousands.
@@ -142,8 +141,6 @@ class Residents:
         for nominee in self._sim.nominees:
             if nominee.pod.priority < cls.priority:
                 room[nominee.row] += nominee.cls.requests
-        for other, row, count in just_placed:
-            room[row] += other.requests * count
         enough = open_rows & fits(room.T, cls)
         left, order = open_rows & ~enough, np.flatnonzero(enough).tolist()
         for level in _levels(self._priority[lower]):

@@ -26,7 +26,7 @@ from htas.model.policy import EmptyRelease, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain, Memory, Move
-from htas.planning.disrupt.cleaning.cleaner import Cleaning
+from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,
@@ -45,7 +45,7 @@ from tests.unit.planning.cleaning.world import (
 HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
 
 
-def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, **fields: Any) -> Cleaning:
+def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, **fields: Any) -> ScaleDown:
     """What becomes of one node beside a half-empty one, to which small things could move."""
     spare = owned_node("spare", annotations={SCALE_DOWN_DISABLED: "true"})
     return cleaned(quiet_snapshot([node, spare], pods, **fields), policy)

@@ -16,7 +16,7 @@ from htas.model.policy import EmptyRelease, MigrationMethod
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import Drain, Memory, Move
 from htas.planning.cluster.classes import CPU_ROW
-from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.cleaner import clean
 from htas.planning.place.placing import Placer
 from tests.builders import (
@@ -385,13 +385,13 @@ def test_the_simulation_keeps_the_moves_and_nothing_else() -> None:
     coming = NodeClaim("coming", "any", "medium", ClaimState.REQUESTED, NOW - 10, NOW - 10)
     claims = (*(ready_claim(node) for node in nodes[:3]), coming)
     snapshot, policy = quiet_snapshot(nodes, pods, claims=claims), policy_with()
-    opening = open_simulation(snapshot, policy, NOW)
-    sim, row = opening.sim, opening.sim.table.row_of
+    simulated = open_simulation(snapshot, policy, NOW)
+    sim, row = simulated.sim, simulated.sim.table.row_of
     before, was_open = sim.table.free.copy(), sim.table.is_open.copy()
     clean(
         sim,
-        opening.book,
-        Placer(policy, opening.pools),
+        simulated.book,
+        Placer(policy, simulated.pools),
         snapshot,
         policy,
         NOW,

@@ -10,8 +10,8 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.opening import open_simulation
-from htas.planning.disrupt.cleaning.cleaner import Cleaning, clean
+from htas.planning.cluster.simulated import open_simulation
+from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
 from htas.planning.place.placing import Placer
 from tests.builders import NOW, make_flavour, make_job, make_policy, make_snapshot, owned_node, ready_claim, running
 
@@ -43,27 +43,27 @@ def quiet_snapshot(nodes: Iterable[Node], pods: Iterable[Pod] = (), **fields: An
     return make_snapshot(nodes, pods, **{**defaults, **fields})
 
 
-def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumstances: Any) -> Cleaning:
+def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumstances: Any) -> ScaleDown:
     """The cleaner's answer on the simulation that a plan opens."""
     policy = policy or policy_with()
-    opening = open_simulation(snapshot, policy, NOW)
+    simulated = open_simulation(snapshot, policy, NOW)
     given: dict[str, Any] = {"is_due": True, "work_is_waiting": False, "needed": frozenset(), **circumstances}
-    return clean(opening.sim, opening.book, Placer(policy, opening.pools), snapshot, policy, NOW, **given)
+    return clean(simulated.sim, simulated.book, Placer(policy, simulated.pools), snapshot, policy, NOW, **given)
 
 
-def removed(cleaning: Cleaning) -> list[str]:
+def removed(cleaning: ScaleDown) -> list[str]:
     return [removing.node for removing in cleaning.remove]
 
 
-def moves(cleaning: Cleaning) -> list[tuple[str, str, str]]:
+def moves(cleaning: ScaleDown) -> list[tuple[str, str, str]]:
     return [(move.pod.removeprefix("default/"), move.source, move.target) for move in cleaning.migrate]
 
 
-def kept(cleaning: Cleaning) -> dict[str, Kept]:
+def kept(cleaning: ScaleDown) -> dict[str, Kept]:
     return {keeping.node: keeping.reason for keeping in cleaning.kept}
 
 
-def message(cleaning: Cleaning, node: str) -> str:
+def message(cleaning: ScaleDown, node: str) -> str:
     return next(keeping.message for keeping in cleaning.kept if keeping.node == node)
 
 

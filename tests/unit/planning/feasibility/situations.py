@@ -12,7 +12,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTer
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from htas.planning.cluster.feasibility.world import Filter
+from htas.planning.cluster.feasibility.filter_context import Filter
 from tests.builders import labels_are, make_node, make_pod, opened, running
 
 ZONE, HOST, REGION = ZONE_LABEL, HOSTNAME_LABEL, "topology.kubernetes.io/region"
@@ -21,12 +21,12 @@ FOO, BAR = labels_are(foo="yes"), labels_are(bar="yes")
 
 def refusals(refuse: Filter, nodes: Iterable[Node], incoming: Pod, placed: Iterable[Pod] = (), **world: Any) -> Any:
     """{node: reason} of the nodes one filter refuses; a node named twice would be counted twice, so it is an error."""
-    opening = opened(nodes, [*placed, incoming], **world)
-    cls = opening.book.class_of(incoming)
+    simulated = opened(nodes, [*placed, incoming], **world)
+    cls = simulated.book.class_of(incoming)
     found: dict[str, str] = {}
-    for refusal in refuse(opening.sim.world, cls, opening.sim.all_rows):
+    for refusal in refuse(simulated.sim.filter_context, cls, simulated.sim.all_rows):
         for row in refusal.where.nonzero()[0]:
-            name = opening.sim.table.nodes[row].name
+            name = simulated.sim.table.nodes[row].name
             assert name not in found, f"{name} is refused for {found[name]!r} and {refusal.reason!r}"
             found[name] = refusal.reason
     return found

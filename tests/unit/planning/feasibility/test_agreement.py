@@ -184,7 +184,7 @@ def test_inter_pod_affinity(cluster: Any, near: Any, apart: Any, own: dict[str, 
 def test_a_part_of_the_rows_is_judged_as_in_the_whole(cluster: Any, spread: Any, apart: Any) -> None:
     nodes, placed = cluster
     incoming = pod(labels={"app": "a"}, spread=spread, anti_affinity=apart)
-    opening = opened(nodes, [*(who for who, _ in placed), incoming], namespaces=NAMESPACES)
-    cls = opening.book.class_of(incoming)
-    whole = opening.sim.feasible(cls).tolist()
-    assert [opening.sim.feasible(cls, slice(row, row + 1)).tolist()[0] for row in range(len(nodes))] == whole
+    simulated = opened(nodes, [*(who for who, _ in placed), incoming], namespaces=NAMESPACES)
+    cls = simulated.book.class_of(incoming)
+    whole = simulated.sim.feasible(cls).tolist()
+    assert [simulated.sim.feasible(cls, slice(row, row + 1)).tolist()[0] for row in range(len(nodes))] == whole

@@ -59,8 +59,8 @@ def test_each_node_is_counted_by_the_first_filter_that_refuses_it() -> None:
         make_node("busy", pods=1, labels={"disk": "ssd"}),
     ]
     incoming = pod(node_selector=(("disk", "ssd"),))
-    opening = opened(nodes, [incoming, on("busy")])
-    counts = opening.sim.diagnose(opening.book.class_of(incoming))
+    simulated = opened(nodes, [incoming, on("busy")])
+    counts = simulated.sim.diagnose(simulated.book.class_of(incoming))
     assert summary(counts, 5) == (
         "0/5 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, "
         "1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s), "

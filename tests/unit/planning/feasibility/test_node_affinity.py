@@ -156,21 +156,21 @@ def test_the_sentence_of_a_daemon_pod_that_does_not_fit_its_node() -> None:
     nodes = [make_node("a", "50m"), make_node("b"), make_node("c", is_unschedulable=True)]
     incoming = pod(node_affinity=(named("a"),))
     assert verdicts(nodes, incoming) == {"a": "Insufficient cpu", "b": OTHER_NODE, "c": OTHER_NODE}
-    opening = opened(nodes, [incoming])
-    counts = opening.sim.diagnose(opening.book.class_of(incoming))
+    simulated = opened(nodes, [incoming])
+    counts = simulated.sim.diagnose(simulated.book.class_of(incoming))
     want = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     assert summary(counts, 3) == want
 
 
 def test_labels_that_no_node_has_share_a_column_until_one_has_them() -> None:
     """Pods that ask for 20,000 invented labels cost no column each, and a node that bears one is seen at once."""
-    opening = opened([make_node("a", labels={"real": "v"})], [])
-    table = opening.sim.table
+    simulated = opened([make_node("a", labels={"real": "v"})], [])
+    table = simulated.sim.table
     assert all(table.label(f"k{i}") is table.label("other") for i in range(100))
-    with opening.sim.fork():
-        opening.sim.add_nodes([make_node("b", labels={"k1": "v"}), make_node("c")])
+    with simulated.sim.fork():
+        simulated.sim.add_nodes([make_node("b", labels={"k1": "v"}), make_node("c")])
         assert table.label("k1").codes[:3].tolist() == [-1, 0, -1]
         assert table.label("k2").codes[:3].tolist() == [-1, -1, -1]
     assert table.label("k1").codes[:1].tolist() == [-1]
-    opening.sim.add_nodes([make_node("d")])
+    simulated.sim.add_nodes([make_node("d")])
     assert table.label("k1").codes[:2].tolist() == [-1, -1]

@@ -37,9 +37,11 @@ def reasons(incoming: Pod, used: Pod | None, **offers: Any) -> set[str]:
     }
     node = msgspec.structs.replace(make_node("n"), allocatable=Resources(**fields))
     placed = [running(msgspec.structs.replace(used, name="used"), "n")] if used is not None else []
-    opening = opened([node], [*placed, incoming])
-    cls = opening.book.class_of(incoming)
-    return {r.reason for r in resources.refuse(opening.sim.world, cls, opening.sim.all_rows) if r.where.any()}
+    simulated = opened([node], [*placed, incoming])
+    cls = simulated.book.class_of(incoming)
+    return {
+        r.reason for r in resources.refuse(simulated.sim.filter_context, cls, simulated.sim.all_rows) if r.where.any()
+    }
 
 
 @pytest.mark.parametrize(

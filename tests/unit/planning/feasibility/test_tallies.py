@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from htas.model.constraints import HostPort
 from htas.model.pods import Pod
-from htas.planning.cluster.counts import Tallies
+from htas.planning.cluster.counts import TopologyCounts
 from tests.builders import labels_are, make_node, opened
 from tests.unit.planning.feasibility.situations import BAR, FOO, HOST, ZONE, pod, spread, term
 
@@ -29,7 +29,7 @@ PODS = tuple(pod(*labels, name=f"{i}-{j}", **kind) for i, kind in enumerate(KIND
 ROWS = 3
 
 
-def state(tallies: Tallies) -> tuple[object, ...]:
+def state(tallies: TopologyCounts) -> tuple[object, ...]:
     """Everything counted; zeros and nothing are the same."""
     return (
         [counts.tolist() for counts in (*tallies.watched, *tallies.held)],
@@ -48,26 +48,26 @@ placements = st.lists(st.tuples(st.sampled_from(PODS), st.integers(0, ROWS - 1),
 def test_what_is_added_and_taken_away_leaves_no_trace(
     before: list[tuple[Pod, int, int]], passing: list[tuple[Pod, int, int]], shuffle: Any
 ) -> None:
-    opening = opened([make_node(f"n{i}") for i in range(ROWS)], PODS)
-    tallies = opening.sim.world.tallies
+    simulated = opened([make_node(f"n{i}") for i in range(ROWS)], PODS)
+    tallies = simulated.sim.filter_context.counts
     for who, row, count in before:
-        tallies.add(opening.book.class_of(who), row, count)
+        tallies.add(simulated.book.class_of(who), row, count)
     kept = state(tallies)
     for who, row, count in passing:
-        tallies.add(opening.book.class_of(who), row, count)
+        tallies.add(simulated.book.class_of(who), row, count)
     shuffle.shuffle(passing)
     for who, row, count in passing:
-        tallies.add(opening.book.class_of(who), row, -count)
+        tallies.add(simulated.book.class_of(who), row, -count)
     assert state(tallies) == kept
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(placements)
 def test_counts_are_those_of_counting_pod_by_pod(placed: list[tuple[Pod, int, int]]) -> None:
-    opening = opened([make_node(f"n{i}") for i in range(ROWS)], PODS)
-    tallies = opening.sim.world.tallies
+    simulated = opened([make_node(f"n{i}") for i in range(ROWS)], PODS)
+    tallies = simulated.sim.filter_context.counts
     for who, row, count in placed:
-        tallies.add(opening.book.class_of(who), row, count)
+        tallies.add(simulated.book.class_of(who), row, count)
     for watch, number in tallies.watches.items():
         want = [sum(count for who, at, count in placed if at == row and watch.takes(who)) for row in range(ROWS)]
         assert tallies.watched[number][:ROWS].tolist() == want
@@ -94,9 +94,9 @@ def test_counts_are_those_of_counting_pod_by_pod(placed: list[tuple[Pod, int, in
 
 
 def test_rows_that_come_later_start_empty() -> None:
-    opening = opened([make_node("a")], PODS)
-    tallies = opening.sim.world.tallies
-    loner = opening.book.class_of(PODS[-1])
+    simulated = opened([make_node("a")], PODS)
+    tallies = simulated.sim.filter_context.counts
+    loner = simulated.book.class_of(PODS[-1])
     tallies.add(loner, 0, 2)
     tallies.grow(100)
     assert all(len(counts) == 100 and not np.any(counts[1:]) for counts in (*tallies.watched, *tallies.held))
@@ -115,8 +115,8 @@ CROWD = tuple(
 @given(st.lists(st.tuples(st.sampled_from(CROWD), st.integers(0, ROWS - 1), st.integers(1, 3)), min_size=1, max_size=8))
 def test_many_repulsions_summed_up_are_what_they_are_one_by_one(placed: list[tuple[Pod, int, int]]) -> None:
     """Asked before, while and after pods are there, and once there are more rows."""
-    opening = opened([make_node(f"n{i}") for i in range(ROWS)], CROWD)
-    tallies = opening.sim.world.tallies
+    simulated = opened([make_node(f"n{i}") for i in range(ROWS)], CROWD)
+    tallies = simulated.sim.filter_context.counts
     every = tuple(range(len(tallies.held)))
 
     def summed_up() -> dict[str, list[int]]:
@@ -129,11 +129,11 @@ def test_many_repulsions_summed_up_are_what_they_are_one_by_one(placed: list[tup
     nothing = summed_up()
     assert nothing == one_by_one()
     for who, row, count in placed:
-        tallies.add(opening.book.class_of(who), row, count)
+        tallies.add(simulated.book.class_of(who), row, count)
         assert summed_up() == one_by_one() != nothing
     for who, row, count in placed:
-        tallies.add(opening.book.class_of(who), row, -count)
+        tallies.add(simulated.book.class_of(who), row, -count)
     assert summed_up() == nothing
     tallies.grow(100)
-    tallies.add(opening.book.class_of(placed[0][0]), 99, 1)
+    tallies.add(simulated.book.class_of(placed[0][0]), 99, 1)
     assert summed_up() == one_by_one()

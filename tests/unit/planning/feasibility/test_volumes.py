@@ -132,8 +132,8 @@ def test_binding(claims: tuple[str, ...], refused: dict[str, str]) -> None:
 
 
 def test_bound_and_unbound_claims_may_both_be_out_of_reach_of_a_node() -> None:
-    opening = opened(zoned(b="2"), [pod(claims=("one", "lazy-1"))], volumes=STORE)
-    counts = opening.sim.diagnose(opening.book.class_of(opening.waiting[0]))
+    simulated = opened(zoned(b="2"), [pod(claims=("one", "lazy-1"))], volumes=STORE)
+    counts = simulated.sim.diagnose(simulated.book.class_of(simulated.waiting[0]))
     assert counts == {FAR: 1, NOT_HERE: 1}
 
 
@@ -250,19 +250,19 @@ def test_each_driver_has_a_limit_of_its_own() -> None:
 
 def test_limits_hold_for_machines_added_later() -> None:
     incoming = pod(claims=("c0", "c1"))
-    opening = opened([make_node("old")], [incoming], volumes=LIMITED)
-    cls = opening.book.class_of(incoming)
-    assert opening.sim.feasible(cls).tolist() == [True]
-    with opening.sim.fork():
-        opening.sim.add_nodes(
+    simulated = opened([make_node("old")], [incoming], volumes=LIMITED)
+    cls = simulated.book.class_of(incoming)
+    assert simulated.sim.feasible(cls).tolist() == [True]
+    with simulated.sim.fork():
+        simulated.sim.add_nodes(
             [attachable("small", cinder_csi_openstack_org=1), attachable("big", cinder_csi_openstack_org=2)]
         )
-        assert opening.sim.feasible(cls).tolist() == [True, False, True]
-    with opening.sim.fork():
-        opening.sim.add_nodes(
+        assert simulated.sim.feasible(cls).tolist() == [True, False, True]
+    with simulated.sim.fork():
+        simulated.sim.add_nodes(
             [attachable("big", cinder_csi_openstack_org=2), attachable("small", cinder_csi_openstack_org=1)]
         )
-        assert opening.sim.feasible(cls).tolist() == [True, True, False]
+        assert simulated.sim.feasible(cls).tolist() == [True, True, False]
 
 
 def test_claims_are_judged_before_nodes_and_told_without_a_count() -> None:
@@ -273,6 +273,6 @@ def test_claims_are_judged_before_nodes_and_told_without_a_count() -> None:
     ]
     constraints = Constraints(claims=("eager",), host_ports=(HostPort(80),), node_affinity=(named("small"),))
     incoming = make_pod("incoming", constraints=constraints)
-    opening = opened(nodes, [incoming], volumes=STORE)
-    counts = opening.sim.diagnose(opening.book.class_of(incoming))
+    simulated = opened(nodes, [incoming], volumes=STORE)
+    counts = simulated.sim.diagnose(simulated.book.class_of(incoming))
     assert summary(counts, 3) == "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."

@@ -53,8 +53,8 @@ def chosen(
     """The node chosen for a pod and the names of its victims; or why there is none."""
     how, there, here = policy(promises), tuple(nodes), (*pods, pod)
     snapshot = make_snapshot(there, here, budgets=tuple(budgets))
-    opening = opened(there, here, how, budgets=tuple(budgets))
-    found = Preemptor(opening, snapshot, how, NOW).preempt(pod)
+    simulated = opened(there, here, how, budgets=tuple(budgets))
+    found = Preemptor(simulated, snapshot, how, NOW).preempt(pod)
     return found if isinstance(found, str) else told(found)
 
 

@@ -10,7 +10,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import Cancelled
-from htas.planning.disrupt.rearrangement.carrying import carried_on
+from htas.planning.disrupt.rearrangement.advance import advance_on
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
 
 POLICY = make_policy(
@@ -51,7 +51,7 @@ def in_a_circle(
 )
 def test_a_circle_is_broken_if_the_next_may_leave_then(services: tuple[str, str], work: int, leave: list[str]) -> None:
     pods, current = in_a_circle(services, MigrationMethod.EVICT, work)
-    carrying = carried_on(make_snapshot(NODES, pods, rearrangement=current), POLICY, NOW).carrying
+    carrying = advance_on(make_snapshot(NODES, pods, rearrangement=current), POLICY, NOW).carrying
     assert ([step.uid for step in carrying.steps], carrying.cancel) == (leave, None)
 
 
@@ -61,7 +61,7 @@ def test_the_next_of_a_circle_is_not_held_at_its_gate() -> None:
     x = msgspec.structs.replace(pods[0], node=None, started_at=None, ready_since=None, uid="x2", name="x2")
     away = msgspec.structs.replace(current.slots[0], left_at=NOW - 5)
     current = msgspec.structs.replace(current, slots=(away, *current.slots[1:]))
-    carrying = carried_on(make_snapshot(NODES, [x, *pods[1:]], rearrangement=current), POLICY, NOW).carrying
+    carrying = advance_on(make_snapshot(NODES, [x, *pods[1:]], rearrangement=current), POLICY, NOW).carrying
     assert [step.uid for step in carrying.steps] == ["y"]
 
 
@@ -74,5 +74,5 @@ def test_a_suggestion_breaks_no_circle_of_twins(
 ) -> None:
     pods, current = in_a_circle(("web", "api"), method, None)
     nodes = [msgspec.structs.replace(node, labels={**node.labels, "htas.io/tier": "edge"}) for node in NODES]
-    carrying = carried_on(make_snapshot(nodes, pods, rearrangement=current), POLICY, NOW).carrying
+    carrying = advance_on(make_snapshot(nodes, pods, rearrangement=current), POLICY, NOW).carrying
     assert ([step.uid for step in carrying.steps], carrying.cancel) == (leave, cancelled)

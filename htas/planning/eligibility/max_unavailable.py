@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from htas.model.pods import Pod
 from htas.model.policy import MigrationMethod
 from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_methods import MigrationMethods
 
 SHARE = 4
 """A quarter of a service's pods, rounded down, but one at least: a Deployment's maxUnavailable, 25 %."""
@@ -19,10 +19,10 @@ def share_of(count: int) -> int:
     return max(1, count // SHARE)
 
 
-class AtOnce:
+class MaxUnavailable:
     """Counts evictions of one suggestion. Pods whose twin starts first are not counted, as they are not missed."""
 
-    def __init__(self, pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger) -> None:
+    def __init__(self, pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger) -> None:
         pods = list(pods)
         self._leaving = leaving
         self._ledger = ledger
@@ -40,13 +40,13 @@ class AtOnce:
         return True
 
 
-def at_most_at_once(
-    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: Leaving, ledger: BudgetLedger
+def within_max_unavailable(
+    movable: Collection[str], some: Iterable[Pod], pods: Iterable[Pod], leaving: MigrationMethods, ledger: BudgetLedger
 ) -> set[str]:
     """Of the pods (uids) that may be moved all but those of `some` that are too many at once, the last ones of them.
 
     So what is decided on them need not be decided again without these.
     """
-    at_once = AtOnce(pods, leaving, ledger)
+    at_once = MaxUnavailable(pods, leaving, ledger)
     surplus = {pod.uid for pod in some if pod.uid in movable and not at_once.try_spend(pod)}
     return set(movable) - surplus

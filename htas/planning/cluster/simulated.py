@@ -18,8 +18,8 @@ from htas.planning.cluster import daemon_sets
 from htas.planning.cluster.attaching import Attaching
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
-from htas.planning.cluster.counts import Tallies
-from htas.planning.cluster.feasibility.world import VolumeIndex, World
+from htas.planning.cluster.counts import TopologyCounts
+from htas.planning.cluster.feasibility.filter_context import FilterContext, VolumeIndex
 from htas.planning.cluster.holds.reservations import Reservation, reserve, withheld_from
 from htas.planning.cluster.holds.slots import standing
 from htas.planning.cluster.machines import learned_allocatable, machine_node
@@ -27,10 +27,11 @@ from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.table import NodeTable
+from htas.planning.cluster.whereabouts import moves_under_way, node_of
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class SimulatedCluster:
     """A simulation of the present, and who is in it."""
 
     sim: Simulation
@@ -56,7 +57,7 @@ class Opening:
     """Its open slots. Their room is kept, and pods they are for are not among those to place."""
 
 
-def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Opening:
+def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> SimulatedCluster:
     """The simulation of a snapshot, before any decision."""
     nodes, coming, awaited = _rows(snapshot, policy)
     stands = standing(snapshot)
@@ -64,12 +65,12 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
     axis = ResourceAxis(_offered_names(policy, nodes) | _learned_names(snapshot), _asked_names(pods))
     table = NodeTable(axis, nodes)
-    tallies = Tallies(_namespaces(snapshot))
+    counts = TopologyCounts(_namespaces(snapshot))
     for pod in pods:
-        tallies.register(pod)
-    tallies.grow(table.free.shape[1])
-    world = World(table, tallies, VolumeIndex(snapshot.cluster.volumes), policy)
-    book = ClassBook(policy, axis, tallies)
+        counts.register(pod)
+    counts.grow(table.free.shape[1])
+    world = FilterContext(table, counts, VolumeIndex(snapshot.cluster.volumes), policy)
+    book = ClassBook(policy, axis, counts)
     sim = Simulation(world, now)
     sim.daemons = tuple(daemon_sets.are_on_each_node(sim, book, snapshot.cluster))
     _close_rows(sim, snapshot, coming)
@@ -85,7 +86,7 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Op
     if withheld:
         theirs = {pod.uid for pod in withheld}
         waiting = tuple(pod for pod in waiting if pod.uid not in theirs)
-    return Opening(
+    return SimulatedCluster(
         sim,
         book,
         _pools(policy, nodes, coming),
@@ -198,7 +199,7 @@ def _sort_pods(
     for pod in view.pods:
         if chosen and pod.node is None:
             pod = _nominated_by_volumes(pod, chosen)
-        node = pod.node or snapshot.expected_binds.get(pod.key)
+        node = node_of(pod, snapshot)
         if node is not None:
             row = table.row_of.get(node)
             if row is not None:
@@ -251,8 +252,7 @@ def _count_running(
     now: float,
 ) -> dict[int, list[Pod]]:
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
-    moves = [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]
-    targets = {move.pod: (sim.table.row_of.get(move.target), move.method) for move in moves}
+    targets = {move.pod: (sim.table.row_of.get(move.target), move.method) for move in moves_under_way(snapshot)}
     arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}

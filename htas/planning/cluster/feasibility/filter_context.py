@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from htas.model.policy import Policy
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
 from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.counts import Tallies
+from htas.planning.cluster.counts import TopologyCounts
 from htas.planning.cluster.table import NodeTable
 
 
@@ -24,7 +24,7 @@ class Refusal:
     where: Bools
 
 
-Filter = Callable[["World", PodClass, slice], Iterable[Refusal]]
+Filter = Callable[["FilterContext", PodClass, slice], Iterable[Refusal]]
 """Asked about the rows of a slice (with explicit start and stop); a row that no refusal names is accepted."""
 
 
@@ -69,11 +69,11 @@ class _Columns(Generic[_Scalar]):
 
 
 @dataclass(slots=True)
-class World:
+class FilterContext:
     """The nodes, what pods changed on them, and answers that stay true while pods come and go."""
 
     table: NodeTable
-    tallies: Tallies
+    counts: TopologyCounts
     volumes: VolumeIndex
     policy: Policy
     _columns: _Columns[np.bool_] = field(default_factory=lambda: _Columns(np.bool_))
@@ -94,11 +94,11 @@ class World:
         self._amounts.truncate(rows)
 
 
-def accepted(world: World, filters: Iterable[Filter], cls: PodClass, rows: slice) -> Bools:
+def accepted(context: FilterContext, filters: Iterable[Filter], cls: PodClass, rows: slice) -> Bools:
     """Where no filter refuses."""
     ok = np.ones(rows.stop - rows.start, dtype=np.bool_)
     for refuse in filters:
-        for refusal in refuse(world, cls, rows):
+        for refusal in refuse(context, cls, rows):
             ok &= ~refusal.where
         if not ok.any():
             break

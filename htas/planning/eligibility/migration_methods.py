@@ -13,7 +13,7 @@ from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 
 
-class Leaving:
+class MigrationMethods:
     """The methods by which the pods of a cluster can leave their nodes now."""
 
     def __init__(self, view: ClusterView, policy: Policy) -> None:

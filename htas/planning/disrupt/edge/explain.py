@@ -9,9 +9,9 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.feasibility.message import summary
-from htas.planning.cluster.opening import open_simulation
 from htas.planning.cluster.services import is_served
-from htas.planning.disrupt.edge.movers import Movers
+from htas.planning.cluster.simulated import open_simulation
+from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.place.edge_view import edge_rows
@@ -30,7 +30,7 @@ def why_it_stays(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
         return _without_share(pod)
     if not policy.edge.cloud_to_edge_moves:
         return "nothing is moved to the edge: edge.cloudToEdgeMoves is 0"
-    why_not = Movers(snapshot, policy, snapshot.taken_at).why_not(pod)
+    why_not = EdgeCandidates(snapshot, policy, snapshot.taken_at).why_not(pod)
     refusals, nodes = _refusals(pod, snapshot, policy)
     if nodes:
         kept = f" Nor may it be moved: {why_not}" if why_not else ""
@@ -56,14 +56,14 @@ def _without_share(pod: Pod) -> str:
 
 def _refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Counter[str], int]:
     """Why each edge node refuses the pod, counted, and how many there are; 0 where one would take it."""
-    opening = open_simulation(snapshot, policy, snapshot.taken_at)
-    sim, cls = opening.sim, opening.book.class_of(pod)
+    simulated = open_simulation(snapshot, policy, snapshot.taken_at)
+    sim, cls = simulated.sim, simulated.book.class_of(pod)
     row = sim.table.row_of.get(pod.node or "")
     if row is not None:
         sim.unplace(cls, row)
     refusals: Counter[str] = Counter()
     unfit = unfit_targets(snapshot.cluster, policy.edge, snapshot.taken_at)
-    rows = edge_rows(opening, policy)
+    rows = edge_rows(simulated, policy)
     for at in rows:
         here = sim.diagnose(cls, slice(at, at + 1))
         why_not_now = unfit.get(sim.table.nodes[at].name)

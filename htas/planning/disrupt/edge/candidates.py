@@ -6,11 +6,12 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import services_starting
+from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.eligibility.budgets import ledger_of
-from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 
 
-class Movers:
+class EdgeCandidates:
     """Says of each pod why it may not be moved."""
 
     def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
@@ -18,14 +19,13 @@ class Movers:
         self._settle_s = policy.edge.settle_s
         self._now = now
         self._starting = services_starting(snapshot.cluster)
-        self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._disturbing = DisruptionPolicy(snapshot.cluster, policy, now)
         self._ledger = ledger_of(snapshot)
         self._unsteady = {node.name for node in snapshot.cluster.nodes if not node.is_ready or node.is_draining} | {
             drain.node for drain in snapshot.drains
         }
         self._failed = {failed.pod: failed for failed in snapshot.failed_moves if now < failed.until}
-        self._on_their_way = {move.pod for drain in snapshot.drains for move in drain.moves}
-        self._on_their_way |= {move.pod for move in snapshot.moves}
+        self._on_their_way = {move.pod for move in moves_under_way(snapshot)}
 
     def why_not(self, pod: Pod) -> str | None:
         """What keeps a pod where it is; None: nothing."""
@@ -38,8 +38,8 @@ class Movers:
         if pod.key in self._failed:
             failed = self._failed[pod.key]
             return f"{failed.why}; tried again in {failed.until - self._now:.0f} s"
-        terms = self._disturbing.terms(pod, Disturbance.MOVE)
-        if terms.leave is not Leave.FOR_ANY:
+        terms = self._disturbing.terms(pod, DisruptionKind.MOVE)
+        if terms.allowed_for is not AllowedFor.ANYBODY:
             return terms.why
         return self._unsettled(pod) or self._ledger.refusal(pod)
 

@@ -8,8 +8,7 @@ all who are to leave have left, and never for pods of lower priority.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,16 +18,16 @@ from htas.model.pods import Pod
 from htas.model.rearrangement import Shift
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.order import Transfer, in_a_circle
 from htas.planning.cluster.services import served
-from htas.planning.disrupt.edge.movers import Movers
-from htas.planning.disrupt.edge.ordering import Transfer, in_a_circle
+from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
-from htas.planning.eligibility.at_once import AtOnce, at_most_at_once
 from htas.planning.eligibility.budgets import BudgetLedger, ledger_of
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.max_unavailable import MaxUnavailable, within_max_unavailable
+from htas.planning.eligibility.migration_methods import MigrationMethods
+from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
-from htas.planning.place.situation import Situation
 from htas.planning.solvers.edge.decision import Decision, Move
 from htas.planning.solvers.edge.search import Work
 from htas.planning.solvers.edge.state import CLOUD
@@ -41,7 +40,7 @@ again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class EdgeMoves:
     """`needed` are the nodes that it fills or empties, by name; `leaving` the pods that it moves."""
 
     shifts: tuple[Shift, ...] = ()
@@ -49,32 +48,32 @@ class Suggestion:
     leaving: tuple[Pod, ...] = ()
 
 
-def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]]) -> Suggestion:
+def suggest_moves(context: PlanContext, placements: Mapping[int, Sequence[Pod]]) -> EdgeMoves:
     """What to move, its room kept in the simulation. `placements` is what this plan places, by row."""
-    opening, policy = situation.opening, situation.policy
-    rows = edge_rows(opening, policy)
-    if not rows or not may_suggest(situation.snapshot):
-        return Suggestion()
+    simulated, policy = context.simulated, context.policy
+    rows = edge_rows(simulated, policy)
+    if not rows or not may_suggest(context.snapshot):
+        return EdgeMoves()
     from htas.planning.solvers.edge.suggesting import suggest  # where there is an edge alone: it loads the solver
 
-    where = whereabouts(situation)
-    names = opening.sim.table.nodes
+    where = whereabouts(context)
+    names = simulated.sim.table.nodes
     where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
-    movers = Movers(situation.snapshot, policy, situation.now)
-    pods = served(situation.snapshot.cluster)
-    movable = {pod.uid for pod in pods if movers.why_not(pod) is None}
+    candidates = EdgeCandidates(context.snapshot, policy, context.now)
+    pods = served(context.snapshot.cluster)
+    movable = {pod.uid for pod in pods if candidates.why_not(pod) is None}
     near = {names[row].name for row in rows}
     counted = [pod for pod in pods if where.get(pod.uid) not in near]
-    leaving, ledger = Leaving(situation.snapshot.cluster, policy), ledger_of(situation.snapshot)
-    closed = unfit_targets(situation.snapshot.cluster, policy.edge, situation.now)
+    leaving, ledger = MigrationMethods(context.snapshot.cluster, policy), ledger_of(context.snapshot)
+    closed = unfit_targets(context.snapshot.cluster, policy.edge, context.now)
     for look in range(LOOKS):
-        some = at_most_at_once(movable, counted, pods, leaving, ledger)
-        view = edge_view(situation, rows, where, movable=some, closed=closed)
+        some = within_max_unavailable(movable, counted, pods, leaving, ledger)
+        view = edge_view(context, rows, where, movable=some, closed=closed)
         limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
         decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
         if not decision.moves:
-            return Suggestion()
-        trial = _Trial(situation, view, where, leaving, ledger, closed)
+            return EdgeMoves()
+        trial = _Trial(context, view, where, leaving, ledger, closed)
         trial.run(decision)
         if not trial.unfit:
             return trial.accepted(decision)
@@ -82,7 +81,7 @@ def suggest_moves(situation: Situation, placements: Mapping[int, Sequence[Pod]])
         # At first any pod near may be the one that leaves; then of each service those that were chosen, and no more.
         chosen = {view.pods[move.pod].uid for move in decision.moves}
         counted = sorted(pods, key=lambda pod: pod.uid not in chosen)
-    return Suggestion()
+    return EdgeMoves()
 
 
 def may_suggest(snapshot: ClusterSnapshot) -> bool:
@@ -94,10 +93,10 @@ def may_suggest(snapshot: ClusterSnapshot) -> bool:
 class _Trial:
     """A decision tried in the simulation; `unfit` are pods (uids) that cannot do what it asks of them."""
 
-    situation: Situation
+    context: PlanContext
     view: EdgeView
     where: Mapping[str, str]
-    leaving: Leaving
+    leaving: MigrationMethods
     budgets: BudgetLedger
     """Says which pods have any; what a decision spends of them is counted apart."""
     closed: Collection[str]
@@ -127,9 +126,9 @@ class _Trial:
         pod = self.view.pods[number]
         return id(self._class(pod)), pod.service, self.view.state.pods[number].where
 
-    def accepted(self, decision: Decision) -> Suggestion:
+    def accepted(self, decision: Decision) -> EdgeMoves:
         """The decision as shifts. Its room is nobody else's from now on; that of its sources is not free yet."""
-        sim, names = self.situation.opening.sim, self.situation.opening.sim.table.nodes
+        sim, names = self.context.simulated.sim, self.context.simulated.sim.table.nodes
         has_lifts = decision.lifts > 0
         shifts = []
         for move in decision.moves:
@@ -140,7 +139,7 @@ class _Trial:
             shifts.append(Shift(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, is_aim))
         touched = {shift.source for shift in shifts} | {shift.target or "" for shift in shifts}
         moved = tuple(self.view.pods[move.pod] for move in decision.moves)
-        return Suggestion(tuple(shifts), frozenset(touched), moved)
+        return EdgeMoves(tuple(shifts), frozenset(touched), moved)
 
     def _check_priorities(self, decision: Decision) -> None:
         """Nobody leaves the edge for less important work."""
@@ -152,7 +151,7 @@ class _Trial:
 
     def _check_budgets(self, decision: Decision) -> None:
         """More moves than a budget allows at once wait for the next period."""
-        ledger = ledger_of(self.situation.snapshot)
+        ledger = ledger_of(self.context.snapshot)
         for move in decision.moves:
             pod = self.view.pods[move.pod]
             if ledger.try_spend([pod]) is not None:
@@ -160,30 +159,18 @@ class _Trial:
 
     def _check_at_once(self, decision: Decision) -> None:
         """Where no budget says how many pods of a service may be down at a time, a few are."""
-        names = self.situation.opening.sim.table.nodes
-        at_once = AtOnce(self.view.pods, self.leaving, self.budgets)
+        names = self.context.simulated.sim.table.nodes
+        at_once = MaxUnavailable(self.view.pods, self.leaving, self.budgets)
         for move in decision.moves:
             pod = self.view.pods[move.pod]
             if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
                 self.unfit.add(pod.uid)
 
-    @contextmanager
-    def _closed_to_moves(self) -> Iterator[None]:
-        sim = self.situation.opening.sim
-        rows = [sim.table.row_of[name] for name in self.closed if name in sim.table.row_of]
-        rows = [row for row in rows if sim.table.is_open[row]]
-        for row in rows:
-            sim.close(row)
-        try:
-            yield
-        finally:
-            for row in rows:
-                sim.open(row)
-
     def _find_room(self, decision: Decision) -> None:
         """By every rule of feasibility, once all who leave have left."""
-        sim = self.situation.opening.sim
-        with self._closed_to_moves(), sim.fork():
+        sim = self.context.simulated.sim
+        with sim.fork():
+            sim.close(*(sim.table.row_of[name] for name in self.closed if name in sim.table.row_of))
             for move in decision.moves:
                 pod = self.view.pods[move.pod]
                 sim.unplace(self._class(pod), self._row_of(pod))
@@ -197,21 +184,21 @@ class _Trial:
 
     def _check_order(self, decision: Decision) -> None:
         """Pods whose twins would wait for each other's room stay: none of them is to be down for it."""
-        names = self.situation.opening.sim.table.nodes
+        names = self.context.simulated.sim.table.nodes
         moves = []
         for move in decision.moves:
             if move.pod in self.targets:
                 pod, row = self.view.pods[move.pod], self.targets[move.pod]
                 may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
-                moves.append(Transfer(pod.uid, self._class(pod), self._row_of(pod), row, may_go_first))
-        self.unfit |= in_a_circle(self.situation.opening.sim, moves)
+                moves.append(Transfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
+        self.unfit |= in_a_circle(self.context.simulated.sim, moves)
 
     def _row_of(self, pod: Pod) -> int:
-        return self.situation.opening.sim.table.row_of[self.where[pod.uid]]
+        return self.context.simulated.sim.table.row_of[self.where[pod.uid]]
 
     def _row_for(self, move: Move, cls: PodClass) -> int | None:
         """Where the pod was placed in the simulation; None: there is no room."""
-        sim = self.situation.opening.sim
+        sim = self.context.simulated.sim
         if move.target != CLOUD:
             row = self.view.rows[move.target]
             if not sim.fits(cls, row):
@@ -224,12 +211,12 @@ class _Trial:
         return next(row for _, row, _ in sim.assignments(mark))
 
     def _cloud(self) -> Placer:
-        opening = self.situation.opening
-        nodes = opening.sim.table.nodes
+        simulated = self.context.simulated
+        nodes = simulated.sim.table.nodes
         pools = [
-            pool for pool in opening.pools if not pool.is_edge and nodes[pool.rows.start].name not in opening.coming
+            pool for pool in simulated.pools if not pool.is_edge and nodes[pool.rows.start].name not in simulated.coming
         ]
-        return Placer(self.situation.policy, pools)
+        return Placer(self.context.policy, pools)
 
     def _class(self, pod: Pod) -> PodClass:
-        return self.situation.opening.book.class_of(pod)
+        return self.context.simulated.book.class_of(pod)

@@ -4,7 +4,8 @@ Seats are filled as their room frees (reservations.py). A pod leaves only when i
 briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
 has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
 loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
-given up rather than evict one whose twin was to start first. Services' pods wait at gates (gates.py), too.
+given up rather than evict one whose twin was to start first. Pods of services also wait until enough of theirs are
+Ready (availability.py).
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.holds.reservations import Reservation, importance, seat
 from htas.planning.cluster.holds.slots import identity
-from htas.planning.cluster.opening import Opening, open_simulation
+from htas.planning.cluster.order import in_order
+from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
+from htas.planning.cluster.whereabouts import is_pending, node_of
+from htas.planning.disrupt.rearrangement.availability import AvailabilityGuard
 from htas.planning.disrupt.rearrangement.components import Component, components
-from htas.planning.disrupt.rearrangement.gates import Gates
 from htas.planning.disrupt.rearrangement.validity import Refusal, forbidden, refusal
-from htas.planning.eligibility.leaving import Leaving
+from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.namespaces.limiting import exceeds
 
 _STANDS_STILL = Carrying()
@@ -35,7 +38,7 @@ _IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class RearrangementSteps:
     """What a plan does about the rearrangement under way: pods that have slots, and who leaves now."""
 
     bind: Sequence[Bind] = ()
@@ -43,12 +46,12 @@ class Carried:
     carrying: Carrying = _STANDS_STILL
 
 
-def given_up(reason: Cancelled, message: str) -> Carried:
+def cancelled(reason: Cancelled, message: str) -> RearrangementSteps:
     """It does not go on: nobody else leaves, and pods that have left are placed like any other."""
-    return Carried(carrying=Carrying(cancel=reason, message=message))
+    return RearrangementSteps(carrying=Carrying(cancel=reason, message=message))
 
 
-def with_carrying(plan: Plan, carried: Carried) -> Plan:
+def with_steps(plan: Plan, carried: RearrangementSteps) -> Plan:
     """A plan with what is done about the rearrangement under way."""
     return msgspec.structs.replace(
         plan,
@@ -58,38 +61,45 @@ def with_carrying(plan: Plan, carried: Carried) -> Plan:
     )
 
 
-def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+def advance(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> RearrangementSteps:
     """How the rearrangement under way goes on. The simulation is left as it was."""
-    current = opening.rearrangement
+    current = simulated.rearrangement
     if current is None:
-        return Carried()
-    with opening.sim.fork():
-        for each in opening.reservations:
-            each.lift(opening.sim)
-        why = refusal(opening, current, snapshot, policy, now)
+        return RearrangementSteps()
+    with simulated.sim.fork():
+        for each in simulated.reservations:
+            each.lift(simulated.sim)
+        why = refusal(simulated, current, snapshot, policy, now)
         if why is not None:
-            return given_up(why.reason, why.message)
-        bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
-        choosing = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy), Gates(current, snapshot))
+            return cancelled(why.reason, why.message)
+        bind, nominate = seat(simulated.sim, simulated.reservations, snapshot, policy)
+        choosing = _Steps(
+            simulated,
+            current,
+            snapshot,
+            now,
+            MigrationMethods(snapshot.cluster, policy),
+            AvailabilityGuard(current, snapshot),
+        )
         steps = choosing.chosen()
     if choosing.is_stuck and not bind:
-        return given_up(Cancelled.ROOM_TAKEN, _IN_A_CIRCLE)
+        return cancelled(Cancelled.ROOM_TAKEN, _IN_A_CIRCLE)
     why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
     if why is not None:
-        return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
-    return Carried(bind, nominate, Carrying(tuple(steps)))
+        return RearrangementSteps(bind, nominate, Carrying(cancel=why.reason, message=why.message))
+    return RearrangementSteps(bind, nominate, Carrying(tuple(steps)))
 
 
 @dataclass(slots=True)
 class _Steps:
     """The steps of this moment. The simulation holds what is there, and the room of pods that wait for their slots."""
 
-    opening: Opening
+    simulated: SimulatedCluster
     current: OpenRearrangement
     snapshot: ClusterSnapshot
     now: float
-    leaving: Leaving
-    gates: Gates
+    leaving: MigrationMethods
+    gates: AvailabilityGuard
     steps: list[Step] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
     """Nodes whose pods stay until enough of their service are Ready."""
@@ -98,7 +108,7 @@ class _Steps:
     """Of a suggestion: nothing of it can move any more without an eviction that nobody was told of."""
 
     def chosen(self) -> list[Step]:
-        parts = components(self.current, self.opening.reservations)
+        parts = components(self.current, self.simulated.reservations)
         gaining = {node: self._priority(part) for part in parts if part.gains for node in part.nodes}
         self._let_go(gaining)
         in_motion = self._in_motion()
@@ -110,7 +120,7 @@ class _Steps:
 
     def _priority(self, part: Component) -> int:
         """Of the most important pod that a part is still to place, for whose sake the others leave."""
-        seats = (each.held.slot for each in self.opening.reservations)
+        seats = (each.held.slot for each in self.simulated.reservations)
         return max(
             (slot.pod.priority for slot in seats if slot.source is None and slot.node in part.nodes), default=NOBODY
         )
@@ -123,19 +133,19 @@ class _Steps:
         for each in self.current.victims:
             if self._passes(each.pod, each.source, MigrationMethod.EVICT, gaining):
                 self.steps.append(Step(each.pod.key, each.pod.uid, each.source, None, MigrationMethod.EVICT.value))
-        for waiting in sorted(self.opening.reservations, key=importance):
+        for waiting in sorted(self.simulated.reservations, key=importance):
             slot = waiting.held.slot
             if slot.is_away or waiting.is_moving:
                 continue
             source = slot.source or ""
             is_held = source in gaining and self.gates.hold(slot.pod, gaining[source])
-            if not waiting.fits(self.opening.sim):
+            if not waiting.fits(self.simulated.sim):
                 if is_held:
                     self.held.add(source)
                 else:
                     self.blocked.append(waiting)
                 continue
-            waiting.keep(self.opening.sim)
+            waiting.keep(self.simulated.sim)
             step = self._step(slot, slot.node)
             if self._passes(slot.pod, source, MigrationMethod(step.method), gaining):
                 self.steps.append(step)
@@ -153,12 +163,12 @@ class _Steps:
         """Nodes on which room is about to free."""
         nodes = self.held | {step.source for step in self.steps}
         nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
-        return nodes | {each.held.slot.source or "" for each in self.opening.reservations if each.is_moving}
+        return nodes | {each.held.slot.source or "" for each in self.simulated.reservations if each.is_moving}
 
     def _break(self, part: Component, gaining: Mapping[str, int]) -> None:
         """Let one of the pods go that wait for each other, if any do."""
         wanted = {each.held.slot.node for each in self.blocked} | {
-            each.held.slot.node for each in self.opening.reservations if each.held.slot.is_away
+            each.held.slot.node for each in self.simulated.reservations if each.held.slot.is_away
         }
         waiting = [each for each in self.blocked if each.held.slot.source in part.nodes & wanted]
         if not waiting:
@@ -183,8 +193,8 @@ class _Steps:
     def _may_be_down(self, each: Reservation, part: Component, gaining: Mapping[str, int]) -> bool:
         """Whether a pod may leave before its slot has room, and so be down until others have left.
 
-        Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
-        its service through, and of such circles one is broken at a time.
+        Where pods of its own service stand in the way, and have to wait until others of it are Ready, it would be down
+        for as long: so one more of the service has to be allowed to leave, and only one circle is broken at a time.
         """
         slot = each.held.slot
         priority = gaining[slot.source or ""]
@@ -203,22 +213,13 @@ class _Steps:
 
         Else two more would wait for each other in its way, and it would be down for as long as they do.
         """
-        sim, left = self.opening.sim, [each for each in self.blocked if each is not first]
+        sim, rows = self.simulated.sim, self.simulated.sim.table.row_of
+        others = [each.transfer(rows) for each in self.blocked if each is not first]
         with sim.fork():
-            self._take_off(first)
-            while not first.fits(sim):
-                moving = next((each for each in left if each.fits(sim)), None)
-                if moving is None:
-                    return False
-                left.remove(moving)
-                moving.keep(sim)
-                self._take_off(moving)
-            return True
-
-    def _take_off(self, each: Reservation) -> None:
-        row = self.opening.sim.table.row_of.get(each.held.slot.source or "")
-        if row is not None:
-            self.opening.sim.unplace(each.cls, row)
+            source = rows.get(first.held.slot.source or "")
+            if source is not None:
+                sim.unplace(first.cls, source)
+            return first.fits(sim) or any(first.fits(sim) for _ in in_order(sim, others))
 
     def _breaks_one(self) -> bool:
         return any(step.breaks_cycle for step in self.steps)
@@ -233,7 +234,7 @@ class _Steps:
 
     def _elsewhere(self, each: Reservation) -> str | None:
         """A node with room for a pod beside all slots."""
-        sim = self.opening.sim
+        sim = self.simulated.sim
         with sim.fork():
             for other in self.blocked:
                 if other is not each:
@@ -242,7 +243,7 @@ class _Steps:
         names = (sim.table.nodes[row].name for row in rows)
         pod = each.held.slot.pod
         return next(
-            (name for name in names if name not in self.opening.coming and self.leaving.arrives(pod, name)), None
+            (name for name in names if name not in self.simulated.coming and self.leaving.arrives(pod, name)), None
         )
 
     def _step(self, slot: Slot, target: str) -> Step:
@@ -262,12 +263,14 @@ class _Steps:
         return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
 
 
-def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+def advance_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> RearrangementSteps:
     """How the rearrangement of a snapshot goes on."""
-    return carry_on(open_simulation(snapshot, policy, now), snapshot, policy, now)
+    return advance(open_simulation(snapshot, policy, now), snapshot, policy, now)
 
 
-def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Refusal:
+def open_rearrangement(
+    found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
+) -> OpenRearrangement | Refusal:
     """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
 
     Pods that have left their nodes meanwhile need no shift: their room is free, or about to be.
@@ -298,7 +301,9 @@ def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: 
     return _refused(opened, snapshot, policy, now) or opened
 
 
-def detoured(current: OpenRearrangement, targets: Mapping[str, str | None], pods: Iterable[Pod]) -> OpenRearrangement:
+def after_detour(
+    current: OpenRearrangement, targets: Mapping[str, str | None], pods: Iterable[Pod]
+) -> OpenRearrangement:
     """The rearrangement with other nodes for the slots of some pods (by uid)."""
     slots = tuple(msgspec.structs.replace(slot, node=targets.get(slot.pod.uid) or slot.node) for slot in current.slots)
     settled = set(_settled(slots, {pod.uid: pod for pod in pods}))
@@ -307,10 +312,10 @@ def detoured(current: OpenRearrangement, targets: Mapping[str, str | None], pods
 
 def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Refusal | None:
     snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
-    opening = open_simulation(snapshot, policy, now)
-    for each in opening.reservations:
-        each.lift(opening.sim)
-    why = refusal(opening, opened, snapshot, policy, now)
+    simulated = open_simulation(snapshot, policy, now)
+    for each in simulated.reservations:
+        each.lift(simulated.sim)
+    why = refusal(simulated, opened, snapshot, policy, now)
     if why is not None:
         return why
     leaving = [(slot.pod.uid, slot.node) for slot in opened.slots if slot.source is not None]
@@ -324,9 +329,7 @@ def _still_runs(pod: Pod | None, source: str) -> bool:
 
 
 def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:
-    if pod is None or pod.node is not None or pod.key in snapshot.expected_binds:
-        return False
-    return not (pod.is_terminating or pod.gates or pod.nominated_node)
+    return pod is not None and is_pending(pod, node_of(pod, snapshot)) and not pod.nominated_node
 
 
 def _settled(slots: Iterable[Slot], pods: Mapping[str, Pod]) -> tuple[str, ...]:
