@@ -43,7 +43,7 @@ class Server:
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
         self._url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "gzip"}
+        self._headers = {"Accept-Encoding": "gzip", "Connection": "close"}
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
