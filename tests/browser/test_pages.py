@@ -9,6 +9,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from htas.cli.ui import Played
+from htas.model.nodes import INSTANCE_TYPE_LABEL
+from htas.planning.planner import plan
+from htas.web.seat import Seat, Seen
+from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
 from tools.screenshots import PAGES, browser, opened, played, served, settle
 
 AXE = Path("out/axe/node_modules/axe-core/axe.min.js")
@@ -141,11 +145,28 @@ def test_what_if_answers_at_once(page: Page, base: str) -> None:
     expect(verdict).to_contain_text("Bought for the growth")
     page.get_by_role("button", name="Start over").click()
     page.get_by_role("checkbox").first.check()
-    expect(verdict).to_contain_text("With that changed")
+    expect(verdict).to_contain_text("with that changed")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".added")).to_contain_text("big")
     page.locator(".fields input[type=text]").first.fill("not a price")
     expect(page.locator(".result")).to_contain_text("is not a decimal number")
+
+
+def test_what_others_write_is_text(chromium: Browser) -> None:
+    mark = "<img src=x onerror=document.title='owned'><b>bold</b>"
+    node = make_node("node", labels={INSTANCE_TYPE_LABEL: mark})
+    snapshot = make_snapshot([node], [running(make_pod("web", template=f"Deployment/{mark}"), "node")])
+    seat = Seat("dump", make_policy)
+    seat.observe(Seen(snapshot, plan(snapshot, make_policy(), NOW)))
+    with served(seat) as link:
+        context = chromium.new_context()
+        page = opened(context, link)
+        expect(page.locator(".node .n").last).to_have_text(mark)
+        page.locator(".node").click()
+        expect(page.get_by_role("dialog")).to_contain_text(mark)
+        assert page.locator("main img, main b:text('bold')").count() == 0
+        assert page.title() == "Now · HTAS"
+        context.close()
 
 
 def test_the_link_opens_once(chromium: Browser, context: BrowserContext, link: str) -> None:

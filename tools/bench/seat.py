@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,9 +48,9 @@ def cluster(nodes: int, pods: int, policy: Policy) -> ClusterView:
     labels = {CLUSTER_LABEL: policy.cluster, GROUP_LABEL: group, INSTANCE_TYPE_LABEL: flavour.name}
     made = [
         Node(
-            f"{policy.cluster}-{group}-{i:05}",
+            _claim(policy, group, i),
             flavour.allocatable,
-            labels={**labels, HOSTNAME_LABEL: f"n{i}", CLAIM_LABEL: f"{policy.cluster}-{group}-{i:05}"},
+            labels={**labels, HOSTNAME_LABEL: f"n{i}", CLAIM_LABEL: _claim(policy, group, i)},
             created_at=NOW - 86_400,
         )
         for i in range(nodes)
@@ -71,6 +72,11 @@ def cluster(nodes: int, pods: int, policy: Policy) -> ClusterView:
         for i in range(pods)
     ]
     return ClusterView(tuple(made), tuple(work))
+
+
+def _claim(policy: Policy, group: str, number: int) -> str:
+    """As claims are named: ten hexadecimal digits, which do not compress."""
+    return f"{policy.cluster}-{group}-{blake2b(str(number).encode(), digest_size=5).hexdigest()}"
 
 
 @dataclass(slots=True)

@@ -130,7 +130,7 @@ export function whatIf() {
       h(
         "section",
         { class: "card verdict" },
-        h("h2", {}, isChanged() ? "With that changed" : "As it is"),
+        h("h2", {}, isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now"),
         h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
         h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `the cheapest that the planner finds for what runs now; today's machines cost ${money(before)}, ${percent(before ? 1 - best / before : 0)} could be saved`),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
