@@ -24,7 +24,7 @@ from htas.model.quantity import parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.opening import Opening, open_simulation
+from htas.planning.cluster.opening import Opening, open_simulation
 
 NOW = 1_000_000.0
 
@@ -151,7 +151,7 @@ def opened(nodes: Iterable[Node], pods: Iterable[Pod] = (), policy: Policy | Non
 
 def verdicts(node: Iterable[Node], incoming: Pod, placed: Iterable[Pod] = (), **overrides: Any) -> dict[str, str]:
     """Which nodes refuse a pod and in what words (several reasons joined by "; "); accepting nodes are left out."""
-    from htas.planning.feasibility import FILTERS
+    from htas.planning.cluster.feasibility import FILTERS
 
     opening = opened(node, [*placed, incoming], **overrides)
     cls = opening.book.class_of(incoming)

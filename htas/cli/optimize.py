@@ -41,7 +41,7 @@ def search(
         allowed = msgspec.structs.replace(allowed, engine=_engine(engine))
     if workers is not None:
         allowed = msgspec.structs.replace(allowed, workers=_workers(workers))
-    from htas.planning.priority import optimise  # the solver takes a second to load
+    from htas.planning.optimize import optimise  # the solver takes a second to load
 
     began = monotonic()
     found = optimise(snapshot, loaded.policy, snapshot.taken_at, allowed, lambda: monotonic() - began)

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from htas.cli.tables import LiteralTable
 from htas.documents.words import counted, hourly
 from htas.model.plan import Cost, Plan
 from htas.model.plan_document import instant_text
@@ -65,7 +66,9 @@ def _least(cost: Cost) -> str:
 
 
 def table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    table = LiteralTable(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
+    )
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

@@ -19,8 +19,8 @@ from htas.execution.claims_seen import claims_seen
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
-from htas.planning.edge.present import empty_groups
 from htas.planning.namespaces import pins
+from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths

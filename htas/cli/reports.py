@@ -11,7 +11,7 @@ from htas.config.loader import Loaded
 from htas.model.edge import Tier
 from htas.model.money import price_text
 from htas.model.policy import NodeGroup, Policy
-from htas.planning.edge.present import empty_groups
+from htas.planning.place.edge_present import empty_groups
 from htas.ports import HTASError
 
 REFRESH_S = 1.0

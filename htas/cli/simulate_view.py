@@ -11,6 +11,7 @@ from rich.text import Text
 
 from htas.cli.bars import bar
 from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
+from htas.cli.tables import LiteralTable
 from htas.documents.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
@@ -90,7 +91,7 @@ def _named(lift: RuleCost | RuleSet) -> str:
 
 def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
     """A table with a title; the columns in `right` are figures, those in `names` are not folded."""
-    made = Table(
+    made = LiteralTable(
         title=f"\n{title}", title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
     )
     for column in columns:

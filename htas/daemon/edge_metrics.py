@@ -8,9 +8,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.edge.fragmentation import node_fragmentation
-from htas.planning.edge.present import edge_nodes, present
-from htas.planning.edge.quality import edge_ratios, service_qualities
+from htas.planning.place.edge_present import edge_nodes, present
+from htas.planning.solvers.edge.fragmentation import node_fragmentation
+from htas.planning.solvers.edge.quality import edge_ratios, service_qualities
 
 
 def edge_metrics(view: ClusterView, policy: Policy) -> Iterator[Metric]:

@@ -28,7 +28,7 @@ from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from htas.planning.priority.budget import Budget
+    from htas.planning.solvers.placement.budget import Budget
 
 STARTING_S = 20.0
 """Beyond its budget a search may take so long: to load the solver (2 s on a quiet machine), read and answer."""
@@ -49,7 +49,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 def budget_of(policy: Policy, seed: int = 0) -> Budget:
     """What the configuration allows a search."""
-    from htas.planning.priority.budget import Budget
+    from htas.planning.solvers.placement.budget import Budget
 
     fallback = policy.fallback
     return Budget(fallback.budget_s, fallback.workers, seed, fallback.share, fallback.engine)
@@ -98,7 +98,7 @@ class InlineOptimizer:
         return self._answer is not None
 
     def begin(self, snapshot: ClusterSnapshot, policy: Policy) -> None:
-        from htas.planning.priority import optimise  # the solver is loaded where a search is made
+        from htas.planning.optimize import optimise  # the solver is loaded where a search is made
 
         budget = msgspec.structs.replace(budget_of(policy), is_deterministic=True)
         found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
@@ -214,7 +214,7 @@ def _end_late(process: BaseProcess, is_late: Event) -> None:
 
 def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     """The search's process: one question, one answer."""
-    from htas.planning.priority import optimise
+    from htas.planning.optimize import optimise
 
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer

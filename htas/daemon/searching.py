@@ -16,7 +16,7 @@ from htas.model.policy import Policy
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat, Shift
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, Search
-from htas.planning.fallback import circumstances
+from htas.planning.disrupt.fallback import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
 

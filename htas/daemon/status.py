@@ -18,7 +18,7 @@ from htas.model.plan_document import instant_text
 from htas.model.policy import Policy
 from htas.model.record import OutcomeStatus
 from htas.model.stages import Stage
-from htas.planning.edge.present import empty_groups
+from htas.planning.place.edge_present import empty_groups
 from htas.ports import AnnouncerPort
 
 SOONEST_S = 10.0

@@ -14,7 +14,7 @@ from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
-from htas.planning.edge.present import served, services_starting
+from htas.planning.cluster.services import served, services_starting
 from htas.ports import HTASError
 
 SETTLED_S = 600.0

@@ -13,12 +13,12 @@ from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cleaning.movability import method_for
-from htas.planning.cleaning.obstacles import of_node, of_pods
-from htas.planning.cleaning.utilization import utilization
-from htas.planning.opening import open_simulation
-from htas.planning.packing.lengthening import in_words
-from htas.planning.run_length import run_length_s
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.run_length import run_length_s
+from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
+from htas.planning.disrupt.cleaning.utilization import utilization
+from htas.planning.eligibility.movability import method_for
+from htas.planning.provision.lengthening import in_words, lengthening_of
 from htas.ports import GivenError
 
 
@@ -100,7 +100,7 @@ def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     if not any(pod.key in launch.pods for launch in plan.launch):
         return  # one that waits is told by the plan
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
-    judge = opening.lengthening
+    judge = lengthening_of(opening, snapshot, policy)
     bargain = judge.best_refused(opening.book.class_of(pod)) if judge is not None else None
     if bargain is not None:
         yield f"{Unplaced.OWN_MACHINE_CHEAPER}: {in_words(bargain, policy)}"

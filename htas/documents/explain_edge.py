@@ -10,9 +10,10 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.edge.present import edge_nodes, is_served, present
-from htas.planning.edge.quality import edge_ratios
-from htas.planning.edge.staying import why_it_stays
+from htas.planning.cluster.services import is_served
+from htas.planning.disrupt.edge.staying import why_it_stays
+from htas.planning.place.edge_present import edge_nodes, present
+from htas.planning.solvers.edge.quality import edge_ratios
 
 
 def explain_tier(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:

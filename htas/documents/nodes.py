@@ -15,7 +15,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
-from htas.planning.cleaning.utilization import shares
+from htas.planning.disrupt.cleaning.utilization import shares
 
 
 class NodeLine(msgspec.Struct, frozen=True):

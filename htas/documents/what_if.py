@@ -18,8 +18,8 @@ from htas.model.policy import NodeGroup, Policy
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.machines import machine_node
 from htas.planning.planner import plan
-from htas.planning.scaling.offers import machine_node
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.lifting import Held, holding, lifts, pinned, without

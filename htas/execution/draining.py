@@ -25,12 +25,12 @@ from htas.model.policy import MigrationMethod, Policy, grace_of
 from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView, Drain, Move
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.candidates import cannot_be_read
-from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
-from htas.planning.cleaning.drain_rules.rule import NO_VOLUMES, Context
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.cleaning.movability import VolumeBook
+from htas.planning.cluster.ending import is_overdue
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
+from htas.planning.eligibility.movability import VolumeBook
 from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
 
 SYSTEM_CRITICAL = 2_000_000_000

@@ -26,11 +26,11 @@ from htas.model.policy import CleaningRules, MigrationMethod, Policy, grace_of
 from htas.model.reasons import Blocking
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterView
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.candidates import cannot_be_read
-from htas.planning.cleaning.drain_rules.long_terminating import is_overdue
-from htas.planning.cleaning.drain_rules.rule import Context
-from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.cluster.ending import is_overdue
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import Context
 
 HANDED_BACK = "handed back"
 LEAVING = "it is on its way out"

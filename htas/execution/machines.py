@@ -28,7 +28,7 @@ from htas.model.policy import Policy
 from htas.model.record import Bill, Outcome, OutcomeStatus
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
-from htas.planning.scaling.offers import machine_node, offers_what_it_promised
+from htas.planning.cluster.machines import machine_node, offers_what_it_promised
 from htas.ports import (
     CapacityError,
     ConflictError,

@@ -22,8 +22,8 @@ from htas.model.policy import Policy, Promises, grace_of
 from htas.model.reasons import Unplaced
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.disturbing import Disturbing
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.disturbing import Disturbing
 from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotFoundError
 

@@ -5,7 +5,7 @@ the journal → journal cleared. What is done is read off the cluster, so that w
 cycle goes on from there. What turns out not to be movable by its method is evicted to its slot, if somebody starts it
 again: that it is to be is journalled, and it waits its turn as one that is evicted. A suggestion is made for nobody's
 need: it is given up then, the pod stays, and is left alone for a while. Who leaves now is the planner's to say
-(htas.planning.rearrangement.carrying), and is asked again on a fresh view just before. Cancelled, it evicts nobody any
+(`planning.disrupt.rearrangement`), and is asked again on a fresh view just before. Cancelled, it evicts nobody any
 more: pods that have left are ordinary waiting pods.
 """
 
@@ -30,10 +30,10 @@ from htas.model.rearrangement import OpenRearrangement, Rearrangement, Rearrange
 from htas.model.reasons import Cancelled
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.planning.cluster.holds.slots import progress
+from htas.planning.disrupt.rearrangement.carrying import begun, carried_on, detoured
+from htas.planning.disrupt.rearrangement.validity import LOST, Refusal
 from htas.planning.namespaces import pins
-from htas.planning.rearrangement.carrying import begun, carried_on, detoured
-from htas.planning.rearrangement.slots import progress
-from htas.planning.rearrangement.validity import LOST, Refusal
 from htas.ports import HTASError, MoveRefusedError
 
 PASSING = frozenset({MoveRefusal.NOT_RUNNING, MoveRefusal.TARGET_NOT_READY, MoveRefusal.NO_ROOM})

@@ -16,11 +16,11 @@ from htas.model.pods import Phase, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, Policy
 from htas.model.record import Outcome, OutcomeStatus
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.drain_rules.rule import Context
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.cleaning.movability import VolumeBook, refusal, source_refusal, target_refusal
-from htas.planning.opening import open_simulation
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
 from htas.ports import HTASError, MigrationPort, MoveRefusedError
 
 REMEMBERED = 100

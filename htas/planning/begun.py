@@ -16,9 +16,9 @@ from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.fallback import FallingBack
-from htas.planning.simulation import Nominee
+from htas.planning.cluster.simulation import Nominee
+from htas.planning.disrupt.fallback import FallingBack
+from htas.planning.eligibility.budgets import BudgetLedger
 
 
 def as_begun(snapshot: ClusterSnapshot, begun: FallingBack) -> ClusterSnapshot:

@@ -14,11 +14,11 @@ from htas.model.plan import Cost, Launch, Removing
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.classes import Ints
-from htas.planning.feasibility.taints import CORDON, untolerated
-from htas.planning.opening import Opening
-from htas.planning.scaling.bound import lower_bound_nanos
-from htas.planning.scaling.offers import learned_allocatable
+from htas.planning.cluster.classes import Ints
+from htas.planning.cluster.feasibility.taints import CORDON, untolerated
+from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.opening import Opening
+from htas.planning.provision.bound import lower_bound_nanos
 
 
 def cost_of(
@@ -46,7 +46,7 @@ def cost_of(
 
 def _present(opening: Opening) -> list[Node]:
     """Nodes and machines on their way: the rows there were before this plan bought any."""
-    last = max((pool.rows.stop for pool in opening.placer.pools), default=0)
+    last = max((pool.rows.stop for pool in opening.pools), default=0)
     return opening.sim.table.nodes[:last]
 
 
@@ -134,7 +134,7 @@ def _pattern_bound(
 ) -> int:
     """The same by patterns, where the cheapest mix was bought: column generation costs more than most cycles."""
     # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
-    from htas.planning.scaling.cheapest_mix.whole_work import pattern_bound_nanos
+    from htas.planning.solvers.cheapest_mix.whole_work import pattern_bound_nanos
 
     axis = opening.sim.table.axis
     rooms = Counter(tuple(axis.vector(node.allocatable).tolist()) for node in beside.rooms)

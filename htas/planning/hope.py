@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from htas.planning.classes import Bools, PodClass
-from htas.planning.feasibility import NEIGHBOUR_FILTERS
-from htas.planning.feasibility.world import accepted
-from htas.planning.preemption.preemptor import could_hold
-from htas.planning.scaling.cost_efficiency import Demand
-from htas.planning.scaling.offers import Offer, offers_of
-from htas.planning.scaling.refusing import refused_by_all
-from htas.planning.simulation import Simulation
-from htas.planning.situation import Situation
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.feasibility import NEIGHBOUR_FILTERS
+from htas.planning.cluster.feasibility.world import accepted
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.demand import Demand
+from htas.planning.place.situation import Situation
+from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.provision.refusing import refused_by_all
 
 
 def is_there_hope(situation: Situation, demands: Sequence[Demand]) -> bool:
@@ -26,8 +23,7 @@ def is_there_hope(situation: Situation, demands: Sequence[Demand]) -> bool:
     change at any time. Nor is whether buying is due, so that the answer does not change from cycle to cycle.
     """
     sim = situation.opening.sim
-    every_row = np.ones(len(sim.table), dtype=np.bool_)
-    if any(_would_take_with_room(sim, demand.cls, every_row).any() for demand in demands):
+    if any(_would_take_with_room(sim, demand.cls).any() for demand in demands):
         return True
     if not demands:
         return False
@@ -35,9 +31,9 @@ def is_there_hope(situation: Situation, demands: Sequence[Demand]) -> bool:
     return any(_is_on_sale(situation, demand.cls, offers) for demand in demands)
 
 
-def _would_take_with_room(sim: Simulation, cls: PodClass, every_row: Bools) -> Bools:
+def _would_take_with_room(sim: Simulation, cls: PodClass) -> Bools:
     """Rows that lack nothing but room for a pod of a class; its neighbours, near and far, are those of now."""
-    rows = could_hold(sim, cls, every_row)
+    rows = sim.could_hold(cls)
     if cls.is_dynamic and rows.any():
         rows &= accepted(sim.world, NEIGHBOUR_FILTERS, cls, sim.all_rows)
     return rows

@@ -13,17 +13,19 @@ from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.begun import as_begun, carried_over, gone_on
-from htas.planning.buying import Buying, buy
-from htas.planning.cleaning.cleaner import Cleaning, clean
-from htas.planning.edge.moving import Suggestion, suggest_moves
-from htas.planning.fallback import FallingBack, fall_back
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulation import pods_by_row
+from htas.planning.disrupt.cleaning.cleaner import Cleaning, clean
+from htas.planning.disrupt.edge.moving import Suggestion, suggest_moves
+from htas.planning.disrupt.fallback import FallingBack, fall_back
+from htas.planning.disrupt.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
 from htas.planning.hope import is_there_hope
 from htas.planning.namespaces.limiting import within_limits
-from htas.planning.opening import open_simulation
-from htas.planning.packing.promised import place
-from htas.planning.rearrangement.carrying import Carried, carry_on, given_up, with_carrying
-from htas.planning.simulation import pods_by_row
-from htas.planning.situation import Situation
+from htas.planning.place.placing import Placer
+from htas.planning.place.queue import place
+from htas.planning.place.situation import Situation
+from htas.planning.provision.lengthening import lengthening_of
+from htas.planning.provision.scale_up import Buying, buy
 from htas.planning.writing import Placements, written
 
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
@@ -72,12 +74,15 @@ def _planned(
 ) -> tuple[Plan, FallingBack]:
     """One way through the stages; `begun` is what the way before this one preempted. The last one preempts no more."""
     opening = open_simulation(snapshot, policy, now)
-    situation = Situation(opening, snapshot, policy, now, frozenset(begun.nominated) if begun else frozenset())
+    lengthening = lengthening_of(opening, snapshot, policy)
+    placer = Placer(policy, opening.pools, lengthening)
+    preempted_for = frozenset(begun.nominated) if begun else frozenset[str]()
+    situation = Situation(opening, snapshot, policy, now, placer, preempted_for)
     carried = carry_on(opening, snapshot, policy, now)
     demands = place(situation)
     placed_at_first = _keys(pods_by_row(opening.sim.assignments()))
     work_is_waiting = is_there_hope(situation, demands) or bool(opening.sim.nominees)
-    buying = buy(situation, demands, is_due=Stage.AUTOSCALING in stages)
+    buying = buy(situation, demands, lengthening, is_due=Stage.AUTOSCALING in stages)
     falling_back = _fallen_back(situation, buying, begun, is_last=is_last)
     if falling_back.is_suggestion_in_the_way:
         carried = given_up(Cancelled.WORK_WAITS, "work waits that nothing can be bought for")
@@ -154,7 +159,7 @@ def _clean(
     return clean(
         opening.sim,
         opening.book,
-        opening.placer.anywhere(),
+        situation.placer.anywhere(),
         snapshot,
         situation.policy,
         situation.now,

@@ -11,13 +11,13 @@ from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm
 from htas.model.reasons import Unplaced
-from htas.planning.buying import Buying
-from htas.planning.cleaning.cleaner import Cleaning
+from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.costing import cost_of
-from htas.planning.fallback import FallingBack
-from htas.planning.feasibility.volumes import reaches
-from htas.planning.scaling.purchase import Bought
-from htas.planning.situation import Situation
+from htas.planning.disrupt.cleaning.cleaner import Cleaning
+from htas.planning.disrupt.fallback import FallingBack
+from htas.planning.place.situation import Situation
+from htas.planning.provision.purchase import Bought
+from htas.planning.provision.scale_up import Buying
 
 Placements = Mapping[int, Sequence[Pod]]
 """Waiting pods by the row they were given."""
@@ -83,7 +83,7 @@ def _meant(situation: Situation, launch: Sequence[Launch], placements: Placement
 
 def _bought_for(situation: Situation, launch: Sequence[Launch]) -> dict[str, str]:
     """Batch pods that wait for a machine that was bought for them, now or in an earlier plan."""
-    if situation.opening.lengthening is None:
+    if situation.policy.max_rental_lengthening is None:
         return {}
     waiting = {pod.key for pod in situation.opening.waiting if pod.kind is WorkKind.BATCH}
     claims = {claim.id for claim in situation.snapshot.claims}

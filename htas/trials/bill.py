@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from htas.daemon.virtual import VirtualDriver
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
-from htas.experiments.workloads.patterns import with_movable_services
+from htas.experiments.workloads.patterns import with_movable_services, with_pinned_jobs
 from htas.model.flavours import Billing
 from htas.model.nodes import Node
 from htas.model.pods import Phase
+from htas.sandbox.cloud import Chances
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
@@ -33,19 +34,27 @@ class Trial:
     pattern: str
     work: Workload
     seed: int
+    startup_s: float = ACQUISITION_LAG_S
+    chances: Chances | None = None
 
 
 def run(trial: Trial) -> tuple[RunResult, Timing]:
     """Play a trial until its last batch task has ended and all its services run."""
     began = time.perf_counter()
     contender, work = trial.contender, trial.work
-    world = World(start=0.0, seed=trial.seed, startup_s=ACQUISITION_LAG_S)
-    world.load(with_movable_services(work) if contender.evicts_services else work)
+    world = World(start=0.0, seed=trial.seed, startup_s=trial.startup_s, chances=trial.chances)
+    world.load(_as_operated(work, contender))
     observer, times = Observer(), PlanningTimes()
     with daemon_of(contender, world, times.saw, observer.saw) as driver:
         samples, is_over = _play(driver, world, work)
     result = _result(trial, world, observer, samples, is_over)
     return result, times.timing(contender, trial.pattern, trial.seed, time.perf_counter() - began)
+
+
+def _as_operated(work: Workload, contender: Contender) -> Workload:
+    """The work with the annotations that a contender's operator would write."""
+    work = with_movable_services(work) if contender.evicts_services else work
+    return with_pinned_jobs(work) if contender.pins_jobs else work
 
 
 def _play(driver: VirtualDriver, world: World, work: Workload) -> tuple[list[Sample], bool]:

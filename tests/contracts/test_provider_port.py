@@ -1,7 +1,7 @@
 import pytest
 
 from htas.model.claims import ClaimState, InstanceState, NodeClaim
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from htas.ports import NotFoundError
 from tests.builders import NECTAR, make_policy
 from tests.contracts.conftest import Universe

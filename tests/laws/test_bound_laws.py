@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.planning.scaling.bound import lower_bound_nanos
-from htas.planning.scaling.cheapest_mix.instance import Effort, Instance
-from htas.planning.scaling.cheapest_mix.mix import cheapest
+from htas.planning.provision.bound import lower_bound_nanos
+from htas.planning.solvers.cheapest_mix.instance import Effort, Instance
+from htas.planning.solvers.cheapest_mix.mix import cheapest
 
 Flavours = list[tuple[int, int, int]]
 """(cpu, memory, price)."""

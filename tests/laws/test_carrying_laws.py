@@ -16,9 +16,9 @@ from htas.model.rearrangement import OpenRearrangement, Rearrangement, Rearrange
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
+from htas.planning.cluster.holds.slots import progress
+from htas.planning.disrupt.rearrangement.carrying import begun, carried_on, detoured
 from htas.planning.planner import plan
-from htas.planning.rearrangement.carrying import begun, carried_on, detoured
-from htas.planning.rearrangement.slots import progress
 from tests.builders import NOW, make_node, make_pod, make_policy, running
 
 CORES = 8

@@ -15,9 +15,9 @@ from htas.model.pods import Phase, Pod, WorkKind
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.machines import machine_node
+from htas.planning.cluster.run_length import remaining_s
 from htas.planning.planner import plan
-from htas.planning.run_length import remaining_s
-from htas.planning.scaling.offers import machine_node
 from tests.builders import (
     NECTAR,
     NOW,

@@ -15,8 +15,9 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.opening import open_simulation
-from htas.planning.packing.bundling import bundle
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.place.bundling import bundle
+from htas.planning.place.placing import Placer
 from htas.planning.planner import plan
 from tests.builders import NOW
 from tests.laws.strategies import policies, snapshots
@@ -211,7 +212,7 @@ def test_fork_and_drop_restores(snapshot: ClusterSnapshot, policy: Policy) -> No
     before = state()
     with sim.fork():
         for cls in bundle(opening.waiting, opening.book):
-            opening.placer.place(sim, cls, len(cls.pods))
+            Placer(policy, opening.pools).place(sim, cls, len(cls.pods))
         with sim.fork() as inner:
             sim.add_nodes(_others(snapshot))
             inner.commit()

@@ -17,7 +17,7 @@ from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.opening import open_simulation
+from htas.planning.cluster.opening import open_simulation
 from htas.planning.planner import plan
 from tests.builders import NOW, budget, make_job, make_node, make_pod, make_policy, make_snapshot, running
 from tests.laws.strategies import CONSTRAINTS, ZONE

@@ -15,10 +15,10 @@ from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.opening import open_simulation
-from htas.planning.priority import Budget, optimise
-from htas.planning.priority.build import build
-from htas.planning.priority.problem import Problem
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.optimize import Budget, optimise
+from htas.planning.optimize.build import build
+from htas.planning.solvers.placement.problem import Problem
 from tests.builders import (
     NOW,
     amounts,

@@ -13,7 +13,7 @@ from htas.adapters.openstack.api import OpenStackApi
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, Recipe
 from htas.model.claims import ClaimState, InstanceState, NodeClaim
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from htas.ports import RefusedError
 from tests.builders import NECTAR, make_policy
 from tests.real.harness import ROOT, eventually

@@ -71,7 +71,7 @@ def played(case: Case) -> Outcome:
     """The plan of a case, in this process."""
     if case.many_kinds is not None:
         # Imported here: ortools' 50 MB would count for the greedy.
-        from htas.planning.scaling.cheapest_mix import generation
+        from htas.planning.solvers.cheapest_mix import generation
 
         generation.MANY_KINDS = case.many_kinds
     group = NodeGroup("any", autoscaling=ALGORITHMS[case.algorithm])

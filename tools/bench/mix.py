@@ -36,9 +36,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from htas.experiments.workloads.openb import SAMPLE, openb
-from htas.planning.scaling.cheapest_mix.finish import Counts
-from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, pattern_of
-from htas.planning.scaling.cheapest_mix.mix import cheapest
+from htas.planning.solvers.cheapest_mix.finish import Counts
+from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, pattern_of
+from htas.planning.solvers.cheapest_mix.mix import cheapest
 from tools.bench.mix_greedy import greedy_cost
 from tools.bench.numbers import numbers
 

@@ -8,7 +8,7 @@ from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.planner import plan
-from htas.planning.scaling.cheapest_mix.instance import Instance
+from htas.planning.solvers.cheapest_mix.instance import Instance
 
 NOW = 1_000_000.0
 

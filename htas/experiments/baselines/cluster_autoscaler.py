@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from htas.experiments.baselines.draft import Draft, fits_together
-from htas.experiments.baselines.orders import LEAST_REQUESTED, FirstFit
-from htas.experiments.baselines.scale_down import scale_down
+from htas.experiments.baselines.orders import FirstFit
+from htas.experiments.baselines.scale_down import AS_SHIPPED, ScaleDown, scale_down
 from htas.model.flavours import Catalogue
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Cycles, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
-from htas.planning.scaling.offers import Offer
+from htas.planning.provision.offers import Offer
 
 
 def settings(catalogue: Catalogue) -> Policy:
@@ -31,8 +31,15 @@ def settings(catalogue: Catalogue) -> Policy:
 
 
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]) -> Plan:
+    return plan_with(AS_SHIPPED, snapshot, policy, now, stages)
+
+
+def plan_with(
+    flags: ScaleDown, snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage]
+) -> Plan:
+    """The same loop with other flags; pods are placed in the order by which nodes are judged for scaling down."""
     draft = Draft(snapshot, policy, now)
-    left = draft.place(draft.waiting, draft.there, LEAST_REQUESTED)
+    left = draft.place(draft.waiting, draft.there, flags.order)
     short = draft.place(left, draft.coming, FirstFit())
     option = _least_waste(draft, short) if short and Stage.AUTOSCALING in stages else None
     if option is not None:
@@ -41,7 +48,7 @@ def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozense
         held = {pod.key for pods in option.machines for pod in pods}
         short = [pod for pod in short if pod.key not in held]
     draft.leave(short)
-    memory = scale_down(draft, is_due=Stage.CLEANING in stages and option is None)
+    memory = scale_down(draft, is_due=Stage.CLEANING in stages and option is None, flags=flags)
     return draft.written(memory)
 
 

@@ -12,12 +12,12 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.classes import Bools, PodClass
-from htas.planning.feasibility.resources import fits
-from htas.planning.opening import open_simulation
-from htas.planning.packing.orders import Order
-from htas.planning.scaling.limits import Allowance
-from htas.planning.scaling.offers import Offer, claim_id, offers_of
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.place.orders import Order
+from htas.planning.provision.limits import Allowance
+from htas.planning.provision.offers import Offer, claim_id, offers_of
 
 
 class Draft:

@@ -19,13 +19,13 @@ from htas.model.plan import Migration, Removing
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import MigrationMethod, NodeGroup
 from htas.model.reasons import Removal
-from htas.planning.classes import Bools, PodClass
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.drain_rules.rule import Context
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.cleaning.utilization import is_empty, utilization
-from htas.planning.packing.orders import Order
-from htas.planning.run_length import remaining_s
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.run_length import remaining_s
+from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.place.orders import Order
 
 
 @dataclass(frozen=True, slots=True)

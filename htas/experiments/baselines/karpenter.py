@@ -30,10 +30,10 @@ from htas.model.pods import Pod
 from htas.model.policy import Cycles, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
-from htas.planning.classes import Ints, PodClass
-from htas.planning.feasibility.resources import fits
-from htas.planning.scaling.offers import Offer
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.provision.offers import Offer
 
 BUDGET = 0.1
 MOST_AT_ONCE = 100

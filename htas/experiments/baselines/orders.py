@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from htas.model.policy import Scoring, ScoringStrategy
-from htas.planning.classes import Ints, PodClass
-from htas.planning.packing.orders import Scored
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.orders import Scored
 
 LEAST_REQUESTED = Scored(Scoring(ScoringStrategy.LEAST_ALLOCATED))
 """kube-scheduler's default: the node with the most left, CPU and memory alike; the first of equals."""
+
+
+MOST_REQUESTED = Scored(Scoring(ScoringStrategy.MOST_ALLOCATED))
+"""The node with the least left: NodeResourcesFit with MostAllocated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
-from htas.planning.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
-from htas.planning.run_length import remaining_s
-from htas.planning.scaling.cost_efficiency import Unit
-from htas.planning.scaling.offers import Offer
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints, PodClass
+from htas.planning.cluster.run_length import remaining_s
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.provision.cost_efficiency import Unit
+from htas.planning.provision.offers import Offer
 
 THRESHOLD = 0.5
 UNDERUSED_S = 300.0

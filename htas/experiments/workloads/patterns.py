@@ -20,6 +20,7 @@ from random import Random
 
 import msgspec
 
+from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, WorkKind
 from htas.model.resources import Resources
 from htas.ports import GivenError
@@ -200,5 +201,16 @@ def with_movable_services(work: Workload) -> Workload:
         if task.kind is not WorkKind.SERVICE:
             return task
         return msgspec.structs.replace(task, disruption={**task.disruption, MAY_MIGRATE: "true"})
+
+    return mapped(work, change)
+
+
+def with_pinned_jobs(work: Workload) -> Workload:
+    """The same work for operators who would not have a running job evicted: it would start again."""
+
+    def change(task: Task) -> Task:
+        if task.kind is not WorkKind.BATCH:
+            return task
+        return msgspec.structs.replace(task, disruption={**task.disruption, DO_NOT_DISRUPT: "true"})
 
     return mapped(work, change)

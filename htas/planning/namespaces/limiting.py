@@ -23,15 +23,7 @@ from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import (
-    MILLION,
-    Charge,
-    by_namespace,
-    charges,
-    is_charged,
-    namespace_of,
-    share,
-)
+from htas.planning.namespaces.charges import MILLION, Charge, by_namespace, charges, is_charged, namespace_of, share
 
 MOST_TURNS = 8
 """So often a plan is made anew. With fewer pods smaller machines are bought, which those pods fill less: each may be

@@ -19,10 +19,10 @@ from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import DAEMONSET_POD, MAY_MIGRATE, SAFE_TO_EVICT, Pod
 from htas.model.policy import CleaningRules, NamespaceLimit, Policy
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Problem
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.drain_rules.replicated import KNOWN
-from htas.planning.cleaning.drain_rules.rule import Context
-from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.replicated import KNOWN
+from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.namespaces.charges import charges
 
 _NO_GROUP = CleaningRules()

@@ -15,7 +15,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
-from htas.planning.cleaning.candidates import cannot_be_read
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.what_if.likeness import as_seen, offered_by, with_driver_labels
 
 ADOPTED = "(present)"

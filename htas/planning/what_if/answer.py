@@ -14,9 +14,9 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.classes import Ints, ResourceAxis
-from htas.planning.feasibility.taints import untolerated
-from htas.planning.scaling.bound import lower_bound_nanos
+from htas.planning.cluster.classes import Ints, ResourceAxis
+from htas.planning.cluster.feasibility.taints import untolerated
+from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets

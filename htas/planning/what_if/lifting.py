@@ -12,11 +12,11 @@ from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
 from htas.model.policy import MigrationMethod
 from htas.model.reasons import Blocking, Kept
-from htas.planning.cleaning import drain_rules
-from htas.planning.cleaning.candidates import percent
-from htas.planning.cleaning.drain_rules.rule import Context
-from htas.planning.cleaning.ledger import BudgetLedger
-from htas.planning.cleaning.movability import VolumeBook
+from htas.planning.disrupt.cleaning.candidates import percent
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.what_if.adopting import Present
 
 FREE = {MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}

@@ -15,7 +15,7 @@ from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup
-from htas.planning.cleaning.utilization import shares
+from htas.planning.disrupt.cleaning.utilization import shares
 from htas.web.seat import Picture, Seat
 
 NO_GROUP = "(none)"

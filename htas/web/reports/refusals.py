@@ -8,8 +8,8 @@ import msgspec
 
 from htas.model.money import price_text
 from htas.model.pods import Pod
-from htas.planning.opening import open_simulation
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
+from htas.planning.cluster.opening import open_simulation
 from htas.web.seat import Picture
 
 

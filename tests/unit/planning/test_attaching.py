@@ -25,8 +25,8 @@ from htas.model.volumes import (
     VolumeRules,
     Volumes,
 )
+from htas.planning.cluster.attaching import REGISTERS_WITHIN_S, Attaching
 from htas.planning.planner import plan
-from htas.planning.scaling.attaching import REGISTERS_WITHIN_S, Attaching
 from tests.builders import NOW, make_flavour, make_node, make_pod, make_policy, make_snapshot, owned_node, ready_claim
 
 ZONE = "topology.kubernetes.io/zone"

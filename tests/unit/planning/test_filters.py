@@ -20,7 +20,7 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-from htas.planning.feasibility.message import summary
+from htas.planning.cluster.feasibility.message import summary
 from tests.builders import labels_are, make_node, make_pod, no_schedule, opened, running, verdicts
 
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.planning.classes import MOST_UNOFFERED, UNOFFERED, ResourceAxis
-from htas.planning.opening import open_simulation
+from htas.planning.cluster.classes import MOST_UNOFFERED, UNOFFERED, ResourceAxis
+from htas.planning.cluster.opening import open_simulation
 from htas.planning.planner import plan
 from tests.builders import amounts, make_node, make_pod, make_policy, make_snapshot
 

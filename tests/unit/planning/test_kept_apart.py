@@ -15,8 +15,8 @@ from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from htas.planning import tallies
-from htas.planning.feasibility import inter_pod_affinity
+from htas.planning.cluster import counts as tallies
+from htas.planning.cluster.feasibility import inter_pod_affinity
 from htas.planning.planner import plan
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, opened, running
 

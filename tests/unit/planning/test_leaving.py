@@ -9,8 +9,8 @@ from htas.model.nodes import Node
 from htas.model.pods import Owner, Pod
 from htas.model.policy import CleaningRules, MigrationMethod, NodeGroup, Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.disturbing import Disturbance, Disturbing, Leave
-from htas.planning.leaving import Leaving
+from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.eligibility.leaving import Leaving
 from tests.builders import NOW, make_job, make_pod, make_policy, owned_node, running
 
 EVICT, CHECKPOINT, KUBELET, REPLACE = (

@@ -19,9 +19,9 @@ from htas.model.policy import (
     Workload,
 )
 from htas.model.resources import Resources
-from htas.planning.packing.bundling import bundle
+from htas.planning.place.bundling import bundle
+from htas.planning.place.scoring import node_scores, ratio_score
 from htas.planning.planner import plan
-from htas.planning.scoring import node_scores, ratio_score
 from tests.builders import (
     NOW,
     batch_group,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from htas.experiments.baselines.as_printed.ga import asked_for, covering
 from htas.experiments.baselines.as_printed.score import Score, Volume
 from htas.model.nodes import Node
-from htas.planning.classes import PodClass
-from htas.planning.scaling.offers import Offer
+from htas.planning.cluster.classes import PodClass
+from htas.planning.provision.offers import Offer
 
 
 def batch_autoscaling(

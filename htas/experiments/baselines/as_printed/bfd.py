@@ -5,8 +5,8 @@ The paper's arguments stand in its order: a pending pod and a node group, here t
 
 from __future__ import annotations
 
-from htas.planning.classes import CPU_ROW, MEMORY_ROW, Bools, PodClass
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, PodClass
+from htas.planning.cluster.simulation import Simulation
 
 
 def bfd(sim: Simulation, pod: PodClass, group: Bools) -> int | None:

@@ -27,9 +27,9 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, Cycles, MigrationMethod, NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
-from htas.planning.classes import Bools, PodClass
-from htas.planning.scaling.offers import Offer
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.provision.offers import Offer
 
 SCHEDULING_CYCLE_S, SCALING_CYCLE_S, THRESHOLD = 20.0, 300.0, 0.5
 """Table 6."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from htas.experiments.baselines.as_printed.score import Score, Volume
-from htas.planning.classes import CPU_ROW, MEMORY_ROW, PodClass
-from htas.planning.scaling.offers import Offer
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, PodClass
+from htas.planning.provision.offers import Offer
 
 
 def ga(pods: Iterable[PodClass], flavours: Sequence[Offer], score: Score) -> list[Offer]:

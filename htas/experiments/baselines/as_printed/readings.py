@@ -19,7 +19,7 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.planner import Planner
-from htas.planning.scaling.offers import Offer
+from htas.planning.provision.offers import Offer
 
 FIVE_MINUTES_S = 300.0
 """Section 4 (5): "a configurable period (e.g., 5 minutes)"."""

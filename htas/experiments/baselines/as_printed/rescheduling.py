@@ -16,7 +16,7 @@ from htas.experiments.baselines.emptying import Emptying, Occupied
 from htas.model.plan import Migration
 from htas.model.policy import NodeGroup
 from htas.model.snapshot import Memory
-from htas.planning.classes import Bools
+from htas.planning.cluster.classes import Bools
 
 
 def clean(draft: Draft, group: NodeGroup, rows: Bools, *, is_queue_empty: bool, queue_empty_since: float) -> Memory:

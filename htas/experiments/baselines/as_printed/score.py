@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from htas.planning.scaling.offers import Offer
+from htas.planning.provision.offers import Offer
 
 W1 = W2 = 0.5
 

@@ -6,8 +6,8 @@ A node without batch work has the run length 0, and so is in bin 0: the algorith
 from __future__ import annotations
 
 from htas.experiments.baselines.as_printed.bfd import bfd
-from htas.planning.classes import Bools, PodClass
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.simulation import Simulation
 
 
 def time_bin_bfd(sim: Simulation, pod: PodClass, group: Bools) -> int | None:

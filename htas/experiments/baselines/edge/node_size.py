@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from htas.experiments.baselines.edge.tiers import TierFirst, by_order
 from htas.model.edge import Tier
-from htas.planning.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
-from htas.planning.simulation import Simulation
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
+from htas.planning.cluster.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True)

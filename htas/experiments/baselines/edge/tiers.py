@@ -12,10 +12,10 @@ from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.model.stages import Stage
-from htas.planning.classes import Ints, PodClass
-from htas.planning.packing.orders import Order
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.orders import Order
 from htas.planning.planner import Planner
-from htas.planning.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from htas.adapters.kwok.machines import Fate, Faults, fate_of, node_manifest
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from tests.builders import NECTAR, make_policy
 
 POLICY = make_policy()

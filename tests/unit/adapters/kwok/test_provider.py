@@ -9,7 +9,7 @@ from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.adapters.kwok.machines import Faults
 from htas.adapters.kwok.provider import KwokProvider
 from htas.model.claims import ClaimState, NodeClaim
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from tests.builders import NECTAR, NOW, make_policy
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Json, Request
 from tests.waiting import until

@@ -16,7 +16,7 @@ from htas.adapters.openstack.errors import HeldBackError
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, BootVolume, Recipe
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from htas.ports import (
     CapacityError,
     ConflictError,

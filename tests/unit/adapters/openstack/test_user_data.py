@@ -11,7 +11,7 @@ from htas.adapters.openstack.user_data import UserData, may_give_itself
 from htas.model.constraints import Effect, Taint
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup
-from htas.planning.scaling.offers import machine_node
+from htas.planning.cluster.machines import machine_node
 from htas.ports import RefusedError
 from tests.builders import make_flavour, make_policy
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from htas.planning.scaling.cheapest_mix.exact import prove
-from htas.planning.scaling.cheapest_mix.finish import cost_of, covers, tidied
-from htas.planning.scaling.cheapest_mix.instance import Effort, Instance, Limit, pattern_of
-from htas.planning.scaling.cheapest_mix.mix import bound_of, cheapest
-from htas.planning.scaling.cheapest_mix.pricing import Pricer
+from htas.planning.solvers.cheapest_mix.exact import prove
+from htas.planning.solvers.cheapest_mix.finish import cost_of, covers, tidied
+from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Limit, pattern_of
+from htas.planning.solvers.cheapest_mix.mix import bound_of, cheapest
+from htas.planning.solvers.cheapest_mix.pricing import Pricer
 
 GIB = 1024
 

@@ -26,7 +26,7 @@ from htas.model.policy import EmptyRelease, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.resources import Resources
 from htas.model.snapshot import Drain, Memory, Move
-from htas.planning.cleaning.cleaner import Cleaning
+from htas.planning.disrupt.cleaning.cleaner import Cleaning
 from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,

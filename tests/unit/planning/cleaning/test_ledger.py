@@ -7,7 +7,7 @@ import pytest
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.pods import Phase, Pod
-from htas.planning.cleaning.ledger import BudgetLedger
+from htas.planning.eligibility.budgets import BudgetLedger
 from tests.builders import NOW, labels_are, make_pod, running
 
 

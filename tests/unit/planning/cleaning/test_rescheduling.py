@@ -15,9 +15,10 @@ from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
 from htas.model.policy import EmptyRelease, MigrationMethod
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import Drain, Memory, Move
-from htas.planning.classes import CPU_ROW
-from htas.planning.cleaning.cleaner import clean
-from htas.planning.opening import open_simulation
+from htas.planning.cluster.classes import CPU_ROW
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.disrupt.cleaning.cleaner import clean
+from htas.planning.place.placing import Placer
 from tests.builders import (
     NOW,
     budget,
@@ -388,7 +389,15 @@ def test_the_simulation_keeps_the_moves_and_nothing_else() -> None:
     sim, row = opening.sim, opening.sim.table.row_of
     before, was_open = sim.table.free.copy(), sim.table.is_open.copy()
     clean(
-        sim, opening.book, opening.placer, snapshot, policy, NOW, is_due=True, work_is_waiting=False, needed=frozenset()
+        sim,
+        opening.book,
+        Placer(policy, opening.pools),
+        snapshot,
+        policy,
+        NOW,
+        is_due=True,
+        work_is_waiting=False,
+        needed=frozenset(),
     )
     moved = sim.table.free - before
     assert {name: int(moved[CPU_ROW, row[name]]) for name in row if moved[CPU_ROW, row[name]]} == {

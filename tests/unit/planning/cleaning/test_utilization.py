@@ -9,7 +9,7 @@ import pytest
 from htas.model.pods import DAEMONSET_POD, Owner, Pod
 from htas.model.policy import CleaningRules
 from htas.model.resources import Resources
-from htas.planning.cleaning.utilization import is_empty, utilization
+from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from tests.builders import NOW, make_node, make_pod
 
 DAEMON = Owner("DaemonSet", "logs")

@@ -10,8 +10,9 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cleaning.cleaner import Cleaning, clean
-from htas.planning.opening import open_simulation
+from htas.planning.cluster.opening import open_simulation
+from htas.planning.disrupt.cleaning.cleaner import Cleaning, clean
+from htas.planning.place.placing import Placer
 from tests.builders import NOW, make_flavour, make_job, make_policy, make_snapshot, owned_node, ready_claim, running
 
 LONG_AGO = NOW - 3600.0
@@ -47,7 +48,7 @@ def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumsta
     policy = policy or policy_with()
     opening = open_simulation(snapshot, policy, NOW)
     given: dict[str, Any] = {"is_due": True, "work_is_waiting": False, "needed": frozenset(), **circumstances}
-    return clean(opening.sim, opening.book, opening.placer, snapshot, policy, NOW, **given)
+    return clean(opening.sim, opening.book, Placer(policy, opening.pools), snapshot, policy, NOW, **given)
 
 
 def removed(cleaning: Cleaning) -> list[str]:

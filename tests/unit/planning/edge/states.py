@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from htas.planning.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size, minus
+from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size, minus
 
 GIB = 2**30
 

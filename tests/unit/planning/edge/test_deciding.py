@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.best_fit import best_fit, reorder_edge
-from htas.planning.edge.bound import quality_bound
-from htas.planning.edge.decision import Decision, Move, carried_out, decision
-from htas.planning.edge.immediate import place_new
-from htas.planning.edge.layout import Layout
-from htas.planning.edge.offloading import Offloading
-from htas.planning.edge.quality import edge_ratios, total_quality
-from htas.planning.edge.reference import optimum
-from htas.planning.edge.search import Search, Work
-from htas.planning.edge.start import Start
-from htas.planning.edge.state import CLOUD, EdgeNode, EdgeState, joinable
-from htas.planning.edge.suggesting import candidates, suggest
+from htas.planning.solvers.edge.best_fit import best_fit, reorder_edge
+from htas.planning.solvers.edge.bound import quality_bound
+from htas.planning.solvers.edge.decision import Decision, Move, carried_out, decision
+from htas.planning.solvers.edge.immediate import place_new
+from htas.planning.solvers.edge.layout import Layout
+from htas.planning.solvers.edge.offloading import Offloading
+from htas.planning.solvers.edge.quality import edge_ratios, total_quality
+from htas.planning.solvers.edge.reference import optimum
+from htas.planning.solvers.edge.search import Search, Work
+from htas.planning.solvers.edge.start import Start
+from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgeState, joinable
+from htas.planning.solvers.edge.suggesting import candidates, suggest
 from tests.unit.planning.edge.states import size, state
 
 POLICY = EdgePolicy(tidy_gain=math.inf)

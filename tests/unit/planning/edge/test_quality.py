@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.edge.layout import Layout
-from htas.planning.edge.quality import edge_ratios, service_qualities, service_quality, share, total_quality
-from htas.planning.edge.search import Search
+from htas.planning.solvers.edge.layout import Layout
+from htas.planning.solvers.edge.quality import edge_ratios, service_qualities, service_quality, share, total_quality
+from htas.planning.solvers.edge.search import Search
 from tests.unit.planning.edge.states import size, state
 
 POLICY = EdgePolicy(alpha=2.0, beta=1.0, gamma=100.0)

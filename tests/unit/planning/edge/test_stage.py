@@ -17,10 +17,10 @@ from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
 from htas.model.snapshot import Drain, Memory, Search
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.edge.present import present
-from htas.planning.edge.quality import edge_ratios
-from htas.planning.edge.state import EdgeService
+from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
+from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.state import EdgeService
 from tests.builders import (
     NECTAR,
     NOW,

@@ -9,7 +9,7 @@ import pytest
 from htas.model.edge import EdgePolicy
 from htas.model.pods import Pod
 from htas.model.snapshot import Search
-from htas.planning.edge.staying import why_it_stays
+from htas.planning.disrupt.edge.staying import why_it_stays
 from htas.planning.planner import plan
 from tests.builders import NOW, make_job, make_node, make_pod, make_snapshot, running
 from tests.unit.planning.edge.test_stage import near, of, policy

@@ -15,9 +15,9 @@ from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup,
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import Cancelled
 from htas.model.snapshot import Memory
-from htas.planning.edge.present import present
-from htas.planning.edge.quality import edge_ratios
+from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
+from htas.planning.solvers.edge.quality import edge_ratios
 from tests.builders import (
     NOW,
     amounts,

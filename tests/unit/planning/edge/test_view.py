@@ -16,8 +16,9 @@ from htas.model.edge import EdgePolicy
 from htas.model.nodes import GROUP_LABEL, HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.policy import NodeGroup
 from htas.model.rearrangement import OpenRearrangement, Slot
-from htas.planning.edge.view import whereabouts
-from htas.planning.situation import Situation
+from htas.planning.place.edge_view import whereabouts
+from htas.planning.place.placing import Placer
+from htas.planning.place.situation import Situation
 from tests.builders import NOW, amounts, budget, constrained, labels_are, make_node, make_policy, make_snapshot, opened
 from tests.unit.planning.edge.test_stage import EDGE, binds, coming, near, of, planned, policy, settled, suggested
 
@@ -104,7 +105,7 @@ def test_everybody_has_a_place_who_has_one_in_sight() -> None:
         rearrangement=OpenRearrangement(NOW, 10, (Slot(moved, "b", "a", "evict"),)),
     )
     opening = opened(snapshot.cluster.nodes, snapshot.cluster.pods, policy(), expected_binds=snapshot.expected_binds, rearrangement=snapshot.rearrangement)  # fmt: skip
-    where = whereabouts(Situation(opening, snapshot, policy(), NOW))
+    where = whereabouts(Situation(opening, snapshot, policy(), NOW, Placer(policy(), opening.pools)))
     assert where == {"u0": "a", "u1": "b", "u2": "b", "u3": "b", "u4": "a"}, (
         "the one that waits has the slot of the one that left"
     )

@@ -12,7 +12,7 @@ from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTer
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from htas.planning.feasibility.world import Filter
+from htas.planning.cluster.feasibility.world import Filter
 from tests.builders import labels_are, make_node, make_pod, opened, running
 
 ZONE, HOST, REGION = ZONE_LABEL, HOSTNAME_LABEL, "topology.kubernetes.io/region"

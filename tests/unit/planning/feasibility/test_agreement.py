@@ -18,7 +18,7 @@ from htas.model.constraints import (
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator, Requirement
-from htas.planning.feasibility import inter_pod_affinity, node_affinity, taints, topology_spread
+from htas.planning.cluster.feasibility import inter_pod_affinity, node_affinity, taints, topology_spread
 from tests.builders import make_node, opened
 from tests.unit.planning.feasibility import reference
 from tests.unit.planning.feasibility.situations import HOST, ZONE, on, pod, refusals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.constraints import HostPort
-from htas.planning.feasibility import host_ports
+from htas.planning.cluster.feasibility import host_ports
 from tests.builders import make_node
 from tests.unit.planning.feasibility.situations import on, pod, refusals
 

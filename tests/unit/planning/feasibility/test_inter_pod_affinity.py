@@ -10,7 +10,7 @@ from htas.model.constraints import PodAffinityTerm
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.selectors import LabelSelector, Operator
-from htas.planning.feasibility import inter_pod_affinity
+from htas.planning.cluster.feasibility import inter_pod_affinity
 from tests.builders import labels_are, make_node
 from tests.unit.planning.feasibility.situations import (
     BAR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.planning.feasibility.message import summary
+from htas.planning.cluster.feasibility.message import summary
 from tests.builders import make_node, no_schedule, opened, verdicts
 from tests.unit.planning.feasibility.situations import on, pod
 

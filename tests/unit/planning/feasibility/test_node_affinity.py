@@ -8,8 +8,8 @@ import pytest
 
 from htas.model.constraints import NodeSelectorTerm
 from htas.model.selectors import Operator
-from htas.planning.feasibility import node_affinity
-from htas.planning.feasibility.message import summary
+from htas.planning.cluster.feasibility import node_affinity
+from htas.planning.cluster.feasibility.message import summary
 from tests.builders import make_node, opened, verdicts
 from tests.unit.planning.feasibility.situations import expressions, named, pod, refusals, requires
 

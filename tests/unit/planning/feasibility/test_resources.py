@@ -9,7 +9,7 @@ import pytest
 
 from htas.model.pods import Pod
 from htas.model.resources import Resources
-from htas.planning.feasibility import resources
+from htas.planning.cluster.feasibility import resources
 from tests.builders import make_node, make_pod, opened, running
 
 CPU, MEMORY, DISK, PODS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.constraints import Effect, Taint, Toleration
-from htas.planning.feasibility import taints
+from htas.planning.cluster.feasibility import taints
 from tests.builders import make_node, verdicts
 from tests.unit.planning.feasibility.situations import pod, refusals
 

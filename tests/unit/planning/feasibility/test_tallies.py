@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from htas.model.constraints import HostPort
 from htas.model.pods import Pod
-from htas.planning.tallies import Tallies
+from htas.planning.cluster.counts import Tallies
 from tests.builders import labels_are, make_node, opened
 from tests.unit.planning.feasibility.situations import BAR, FOO, HOST, ZONE, pod, spread, term
 

@@ -11,7 +11,7 @@ from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import NodeGroup, Workload
 from htas.model.selectors import LabelSelector, Operator
-from htas.planning.feasibility import topology_spread
+from htas.planning.cluster.feasibility import topology_spread
 from tests.builders import batch_group, make_node, make_policy, no_schedule, owned_node
 from tests.unit.planning.feasibility.situations import (
     BAR,

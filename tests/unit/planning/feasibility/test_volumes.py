@@ -11,8 +11,8 @@ from htas.model.constraints import Constraints, HostPort, NodeSelectorTerm
 from htas.model.nodes import Node
 from htas.model.selectors import Operator
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-from htas.planning.feasibility import volumes
-from htas.planning.feasibility.message import summary
+from htas.planning.cluster.feasibility import volumes
+from htas.planning.cluster.feasibility.message import summary
 from tests.builders import make_node, make_pod, no_schedule, opened
 from tests.unit.planning.feasibility.situations import (
     HOST,

@@ -9,7 +9,7 @@ from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.policy import CleaningRules, NodeGroup, Promises
 from htas.model.snapshot import ClusterView
-from htas.planning.disturbing import Disturbance, Disturbing, Leave
+from htas.planning.eligibility.disturbing import Disturbance, Disturbing, Leave
 from tests.builders import NOW, make_job, make_policy, owned_node, running
 from tests.unit.planning.preemption.world import HIGH, MIDDLE, budget, chosen, ending, incoming, machine, on
 

@@ -12,8 +12,8 @@ from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
+from htas.planning.disrupt.preemption.preemptor import Preempted, Preemptor
 from htas.planning.planner import plan
-from htas.planning.preemption.preemptor import Preempted, Preemptor
 from tests.builders import NOW, labels_are, make_node, make_pod, make_policy, make_snapshot, opened, running
 
 LOW, MIDDLE, HIGH = 0, 100, 1000

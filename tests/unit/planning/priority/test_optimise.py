@@ -12,7 +12,7 @@ from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Engine, MigrationMethod, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
-from htas.planning.priority import Budget, optimise
+from htas.planning.optimize import Budget, optimise
 from tests.builders import (
     NOW,
     budget,

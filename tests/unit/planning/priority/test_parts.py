@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htas.planning.priority.bounds import most_by_room
-from htas.planning.priority.budget import Budget, Clock, Shares
-from htas.planning.priority.filling import can_fill, must_waste
-from htas.planning.priority.patterns import enumerate_patterns
+from htas.planning.solvers.placement.bounds import most_by_room
+from htas.planning.solvers.placement.budget import Budget, Clock, Shares
+from htas.planning.solvers.placement.filling import can_fill, must_waste
+from htas.planning.solvers.placement.patterns import enumerate_patterns
 
 
 def column(*values: int) -> np.ndarray:

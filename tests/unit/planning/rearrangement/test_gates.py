@@ -10,7 +10,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Limits, MigrationMethod, NodeGroup
 from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
 from htas.model.reasons import Cancelled
-from htas.planning.rearrangement.carrying import carried_on
+from htas.planning.disrupt.rearrangement.carrying import carried_on
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
 
 POLICY = make_policy(

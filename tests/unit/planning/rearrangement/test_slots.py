@@ -10,8 +10,8 @@ from htas.model.pods import Pod
 from htas.model.policy import Limits
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Ended, Move
+from htas.planning.cluster.holds.slots import PATIENCE_S, progress
 from htas.planning.planner import plan
-from htas.planning.rearrangement.slots import PATIENCE_S, progress
 from tests.builders import NOW, make_node, make_pod, make_policy, running
 
 NODES = (make_node("a"), make_node("b"))

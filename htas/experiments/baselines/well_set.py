@@ -1,0 +1,38 @@
+"""Other autoscalers as a good operator sets them for batch work, beside how they are shipped.
+
+What an operator who pays for machines by the minute does first: pods are packed (kube-scheduler's NodeResourcesFit with
+MostAllocated), unneeded nodes go after a minute instead of ten, and running jobs are never evicted, since they would
+start again (Cluster Autoscaler: `safe-to-evict: "false"`, Karpenter: `do-not-disrupt`). Stratus looks every 20 s at
+what to buy, as HTAS does, instead of every five minutes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from htas.experiments.baselines import cluster_autoscaler, stratus
+from htas.experiments.baselines.orders import MOST_REQUESTED
+from htas.experiments.baselines.scale_down import ScaleDown
+from htas.model.flavours import Catalogue
+from htas.model.policy import Cycles, Policy
+
+TUNED = ScaleDown(unneeded_s=60.0, after_add_s=60.0, order=MOST_REQUESTED)
+"""--scale-down-unneeded-time=1m --scale-down-delay-after-add=1m, and a scheduler profile with MostAllocated."""
+
+tuned_plan = partial(cluster_autoscaler.plan_with, TUNED)
+"""Cluster Autoscaler's loop with these flags."""
+
+
+def one_flavour(catalogue: Catalogue, flavour: str) -> Policy:
+    """Cluster Autoscaler with a single node group, of one flavour."""
+    policy = cluster_autoscaler.settings(catalogue)
+    groups = tuple(msgspec.structs.replace(group, flavours=(flavour,)) for group in policy.groups)
+    return msgspec.structs.replace(policy, groups=groups)
+
+
+def quick_stratus(catalogue: Catalogue) -> Policy:
+    """Stratus with all of its cycles every 20 s."""
+    cycles = Cycles(scheduling_s=20.0, autoscaling_s=20.0, cleaning_s=20.0)
+    return msgspec.structs.replace(stratus.settings(catalogue), cycles=cycles)

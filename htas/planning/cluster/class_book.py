@@ -1,0 +1,129 @@
+"""The class book: sorts pods into equivalence classes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from htas.model.constraints import Constraints
+from htas.model.pods import Pod
+from htas.model.policy import PackingAlgorithm, Policy
+from htas.model.resources import Resources
+from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
+from htas.planning.cluster.counts import Tallies
+from htas.planning.cluster.run_length import run_length_s
+
+_T = TypeVar("_T")
+
+
+class _Interner:
+    """Small numbers for equal objects; objects seen before (by identity) cost one dictionary look-up."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, int] = {}
+        self._by_value: dict[object, int] = {}
+        self._kept: list[object] = []
+
+    def number(self, value: object) -> int:
+        number = self._by_id.get(id(value))
+        if number is None:
+            number = self._by_value.setdefault(value, len(self._by_value))
+            self._by_id[id(value)] = number
+            self._kept.append(value)  # an object that died could leave its id to another one
+        return number
+
+
+class ClassBook:
+    """Sorts pods into classes."""
+
+    def __init__(self, policy: Policy, axis: ResourceAxis, tallies: Tallies) -> None:
+        self._policy = policy
+        self._axis = axis
+        self._tallies = tallies
+        self._requests = _Interner()
+        self._constraints = _Interner()
+        self._vectors: dict[int, Ints] = {}
+        self._classes: dict[tuple[object, ...], PodClass] = {}
+        self._by_id: dict[int, PodClass] = {}
+        self._kept: list[Pod] = []
+        self._is_scoring = any(group.packing.algorithm is PackingAlgorithm.SCORED for group in policy.groups)
+
+    def vector(self, requests: Resources) -> Ints:
+        number = self._requests.number(requests)
+        vector = self._vectors.get(number)
+        if vector is None:
+            vector = self._vectors[number] = self._axis.vector(requests)
+        return vector
+
+    def class_of(self, pod: Pod) -> PodClass:
+        """The class of a pod, made if it is the first of its kind; the pod does not become a member."""
+        cls = self._by_id.get(id(pod))
+        if cls is None:  # a pod that runs is asked for again by every stage
+            cls = self._by_id[id(pod)] = self._found(pod)
+            self._kept.append(pod)  # an object that died could leave its id to another one
+        return cls
+
+    def _found(self, pod: Pod) -> PodClass:
+        constraints = pod.constraints
+        requests_number = self._requests.number(pod.requests)
+        constraints_number = self._constraints.number(constraints)
+        watches, repelled_by = self._tallies.matching(pod)
+        holds = self._tallies.held_by(pod) if constraints.anti_affinity else ()
+        is_ours = pod.scheduler == self._policy.scheduler_name
+        run_length = run_length_s(pod, self._policy)
+        claims_of = pod.namespace if constraints.claims or constraints.spread or constraints.affinity else None
+        key = (
+            requests_number,
+            constraints_number,
+            claims_of,
+            pod.kind,
+            is_ours,
+            pod.priority,
+            run_length,
+            watches,
+            holds,
+            repelled_by,
+            assumed := self._assumed(pod),
+        )
+        found = self._classes.get(key)
+        if found is None:
+            vector = self.vector(pod.requests)
+            found = self._classes[key] = PodClass(
+                requests=vector,
+                needs=tuple(int(i) for i in np.flatnonzero(vector)),
+                constraints=constraints,
+                namespace=pod.namespace,
+                kind=pod.kind,
+                is_ours=is_ours,
+                priority=pod.priority,
+                run_length_s=run_length,
+                watches=watches,
+                holds=holds,
+                repelled_by=repelled_by,
+                scoring=(pod.scoring_cpu_m, pod.scoring_memory_bytes),
+                example=pod,
+                static_key=(self._constraints.number(_of_nodes(constraints)), claims_of, pod.kind if is_ours else None),
+                is_dynamic=bool(
+                    constraints.spread
+                    or constraints.affinity
+                    or constraints.anti_affinity
+                    or constraints.host_ports
+                    or constraints.claims
+                    or repelled_by
+                ),
+                assumed=assumed,
+            )
+        return found
+
+    def _assumed(self, pod: Pod) -> tuple[int, int]:
+        if not self._is_scoring:
+            return 0, 0
+        cpu_m, memory_bytes = pod.requests.cpu_m, pod.requests.memory_bytes
+        return max(0, pod.scoring_cpu_m - cpu_m), max(0, pod.scoring_memory_bytes - memory_bytes)
+
+
+def _of_nodes(constraints: Constraints) -> Constraints:
+    """Constraints without what asks about other pods alone: 200 services kept apart are one to nodes."""
+    return msgspec.structs.replace(constraints, anti_affinity=()) if constraints.anti_affinity else constraints

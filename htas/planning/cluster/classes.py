@@ -1,0 +1,105 @@
+"""Equivalence classes: pods that every decision treats alike are decided together, in counts.
+
+Ten thousand pods of one Deployment are one class; planning then costs classes × nodes, not pods × nodes. Labels
+split a class only where some selector in the cluster tells them apart, since every Job gives its pods labels of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htas.model.constraints import Constraints
+from htas.model.pods import Pod, WorkKind
+from htas.model.resources import CPU, EPHEMERAL, MEMORY, PODS, Resources
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+BASE_RESOURCES = (CPU, MEMORY, EPHEMERAL, PODS)
+CPU_ROW, MEMORY_ROW, EPHEMERAL_ROW, PODS_ROW = range(4)
+
+
+MOST_UNOFFERED = 8
+"""Resources that pods ask for and nothing offers, with a column each: two dozen pods with hundreds of invented names
+once filled the memory, since the optimiser weighs each two resources against each other."""
+UNOFFERED = "resources that no node or flavour offers"
+"""The name of the one column for all of them, where there are more."""
+MOST = 2**47
+"""What a column counts of one pod or node at most: 140 TB, or 140 thousand million cores. A pod may ask for 2^63 - 1,
+and columns hold no more: two such pods on a node, whose sum turned negative, once gave it room that it did not have.
+"""
+
+
+class ResourceAxis:
+    """The order of resources in every column: cpu, memory, ephemeral storage, pods, then extended ones by name.
+
+    `offered` are those that some node or flavour has, `asked` those that pods ask for.
+    """
+
+    def __init__(self, offered: Iterable[str], asked: Iterable[str] = ()) -> None:
+        extended = set(offered)
+        unoffered = set(asked) - extended
+        self._others: frozenset[str] = frozenset()
+        if len(unoffered) > MOST_UNOFFERED:
+            self._others, unoffered = frozenset(unoffered), {UNOFFERED}
+        self.names: tuple[str, ...] = BASE_RESOURCES + tuple(sorted(extended | unoffered))
+        self.index = {name: i for i, name in enumerate(self.names)}
+
+    def row(self, name: str) -> int:
+        """Where a resource stands; raises KeyError for one that the axis does not know."""
+        return self.index[UNOFFERED if name in self._others else name]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def vector(self, resources: Resources) -> Ints:
+        """A resource vector as a column of this axis, up to MOST; names the axis does not know raise KeyError."""
+        column = np.zeros(len(self.names), dtype=np.int64)
+        column[:4] = (resources.cpu_m, resources.memory_bytes, resources.ephemeral_bytes, resources.pods)
+        for name, amount in resources.extended:
+            row = self.row(name)
+            column[row] = max(column[row], amount)
+        return np.minimum(column, MOST)
+
+
+@dataclass(slots=True, eq=False)
+class PodClass:
+    """Pods that are interchangeable for planning. `pods` are its members that wait; running members are counted only.
+
+    `needs` are the axis rows with a request; `watches`, `holds` and `repelled_by` are ids in the tallies: selectors
+    that match these pods, anti-affinity terms they carry, and anti-affinity terms of others that match them.
+    """
+
+    requests: Ints
+    needs: tuple[int, ...]
+    constraints: Constraints
+    namespace: str
+    kind: WorkKind
+    is_ours: bool
+    priority: int
+    run_length_s: float
+    watches: tuple[int, ...]
+    holds: tuple[int, ...]
+    repelled_by: tuple[int, ...]
+    scoring: tuple[int, int]
+    example: Pod
+    static_key: object
+    is_dynamic: bool
+    pods: list[Pod] = field(default_factory=list)
+    assumed: tuple[int, int] = (0, 0)
+    """Cpu and memory that scores count beyond the requests; always nothing where no group places by scores."""
+
+    @property
+    def most_per_node(self) -> int | None:
+        """How many may share a node: one if they repel their own kind or take host ports; None: any number."""
+        return 1 if self.constraints.host_ports or set(self.holds) & set(self.repelled_by) else None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Memory before CPU, as best-fit decreasing orders by (HTAS paper 5.1)."""
+        return int(self.requests[MEMORY_ROW]), int(self.requests[CPU_ROW])

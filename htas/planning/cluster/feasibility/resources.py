@@ -1,0 +1,46 @@
+"""NodeResourcesFit: requests against what is free, for every resource the pod asks for.
+
+Source: kube-scheduler, plugins/noderesources/fit.go. Real requests count (not the scores' assumed ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from htas.planning.cluster.classes import PODS_ROW, Bools, Ints, PodClass
+from htas.planning.cluster.feasibility.world import Refusal, World
+
+TOO_MANY_PODS = "Too many pods"
+
+
+def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+    free = world.table.free
+    for resource in _pods_first(cls):
+        short = free[resource, rows] < cls.requests[resource]
+        if short.any():
+            name = world.table.axis.names[resource]
+            yield Refusal(TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {name}", short)
+
+
+def _pods_first(cls: PodClass) -> list[int]:
+    return sorted(cls.needs, key=lambda resource: (resource != PODS_ROW, resource))
+
+
+def fits(free: Ints, cls: PodClass) -> Bools:
+    """Where one pod of a class fits, over columns of free resources (axis × rows)."""
+    first, *rest = cls.needs
+    ok: Bools = free[first] >= cls.requests[first]
+    for resource in rest:
+        ok &= free[resource] >= cls.requests[resource]
+    return ok
+
+
+def how_many(free: Ints, cls: PodClass) -> Ints:
+    """How many pods of a class fit, over columns of free resources (axis × rows)."""
+    first, *rest = cls.needs
+    count: Ints = free[first] // cls.requests[first]
+    for resource in rest:
+        np.minimum(count, free[resource] // cls.requests[resource], out=count)
+    return np.maximum(count, 0)

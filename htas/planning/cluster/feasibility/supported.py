@@ -1,0 +1,16 @@
+"""What HTAS does not understand is refused, never ignored: DRA claims, unknown policies and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.world import Refusal, World
+
+
+def refuse(world: World, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+    """Every node, with one reason per feature."""
+    for feature in dict.fromkeys(cls.constraints.unsupported):
+        yield Refusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))

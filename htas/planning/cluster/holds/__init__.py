@@ -1,0 +1,1 @@
+"""Room that is kept: the slots of a rearrangement under way."""

@@ -1,0 +1,97 @@
+"""Machines as the nodes they register as: labels, taints, and what a node of a flavour really offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from htas.model.flavours import Catalogue, Flavour
+from htas.model.nodes import (
+    CLAIM_LABEL,
+    CLUSTER_LABEL,
+    GROUP_LABEL,
+    HOSTNAME_LABEL,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    Node,
+)
+from htas.model.policy import NodeGroup, Policy
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.attaching import AttachLimits
+
+
+def machine_node(
+    policy: Policy,
+    group: NodeGroup,
+    flavour: Flavour,
+    zone: str | None,
+    claim: str,
+    allocatable: Resources | None = None,
+    attach_limits: AttachLimits = (),
+    topology: Mapping[str, str] = {},
+) -> Node:
+    """The node a claim's machine registers as. It bears the claim's id as its name.
+
+    `topology` are labels that it will get from CSI drivers, which nobody else may give it.
+    """
+    labels = {
+        **topology,
+        **flavour.labels,
+        **group.labels,
+        CLUSTER_LABEL: policy.cluster,
+        CLAIM_LABEL: claim,
+        GROUP_LABEL: group.name,
+        INSTANCE_TYPE_LABEL: flavour.name,
+        HOSTNAME_LABEL: claim,
+    }
+    if zone is not None:
+        labels[ZONE_LABEL] = zone
+    return Node(
+        name=claim,
+        allocatable=allocatable if allocatable is not None else flavour.allocatable,
+        labels=labels,
+        taints=flavour.taints + group.taints,
+        attach_limits=attach_limits,
+    )
+
+
+LEAST_OFFERED, MOST_OFFERED = Fraction(1, 4), Fraction(5, 4)
+"""Shares of its flavour's size between which a node is believed for all that will be bought. A kubelet reserves some
+40 % of a GiB at most; a node that said it had 1,000 cores had 40 pods wait for one machine of four."""
+
+
+def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
+    """Whether what a node offers may be taken for what all of its flavour do.
+
+    It shows every extended resource: device plugins register after the node is Ready. Its cores and memory are those of
+    a machine of that size: what a node says of itself is no word on others.
+    """
+    shown = {name for name, _ in allocatable.extended}
+    size = flavour.capacity
+    return all(name in shown for name, _ in flavour.allocatable.extended) and all(
+        LEAST_OFFERED * whole <= offered <= MOST_OFFERED * whole
+        for offered, whole in (
+            (allocatable.cpu_m, size.cpu_m),
+            (allocatable.memory_bytes, size.memory_bytes),
+        )
+    )
+
+
+def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
+    """What each flavour really offers: remembered, or read from its first complete Ready node by name."""
+    learned = dict(snapshot.learned)
+    flavours = {flavour.name: flavour for flavour in catalogue.flavours}
+    unknown = flavours.keys() - learned.keys()  # none, once each flavour has had a node
+    showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
+    for node in sorted(showing, key=lambda node: node.name):
+        name = node.flavour or ""
+        if name in learned or node.claim is None or not node.is_ready:
+            continue
+        if offers_what_it_promised(node.allocatable, flavours[name]):
+            learned[name] = node.allocatable
+    return {
+        name: allocatable
+        for name, allocatable in learned.items()
+        if name in flavours and offers_what_it_promised(allocatable, flavours[name])
+    }

@@ -1,0 +1,1 @@
+"""Disruptions: whose pods leave their nodes, so that others get room, machines go, or users are near."""

@@ -1,0 +1,262 @@
+"""Candidates: nodes that could be given back, and why the others are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.flavours import Billing
+from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.plan import KeptNode
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
+from htas.model.reasons import Kept
+from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now."""
+
+    node: Node
+    group: NodeGroup
+    claim: NodeClaim
+    pods: tuple[Pod, ...]
+    utilization: float
+    is_empty: bool
+    price: int
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Empty nodes first, since they would else be filled; then the least used, the dearer among equals."""
+        return not self.is_empty, self.utilization, -self.price, self.node.name
+
+
+class Question:
+    """What judging needs beside the node: the plan's circumstances and the memory of earlier ones."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        policy: Policy,
+        now: float,
+        memory: Memory,
+        *,
+        is_due: bool,
+        needed: frozenset[str],
+    ) -> None:
+        self.policy = policy
+        self.now = now
+        self.memory = memory
+        self.is_due = is_due
+        self.needed = needed
+        self.cloud_problem = snapshot.cloud_problem
+        self.between_s = _between_s(snapshot.memory.cleaned_at, policy.cycles.cleaning_s, now)
+        self.release_s = snapshot.machine_times.release_s(policy.timeouts.release_s)
+        self.store_problem = snapshot.store_problem
+        self.unread = snapshot.cluster.unread
+        self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
+        self.draining = {drain.node for drain in snapshot.drains}
+        # A pod evicted from a draining node is gone for some seconds before its successor waits: its target is kept.
+        self.receiving = {move.target for move in snapshot.moves}
+        self.receiving |= {move.target for drain in snapshot.drains for move in drain.moves}
+
+
+class Exceptions(Protocol):
+    """Nodes that are judged otherwise: those being replaced by others, and those others."""
+
+    def is_replaced(self, node: str) -> bool: ...
+
+    def keeps(self, candidate: Candidate) -> KeptNode | None: ...
+
+
+def judge(
+    node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Question, exceptions: Exceptions | None = None
+) -> Candidate | KeptNode:
+    """A candidate, or the reason why the node stays. One that is replaced goes however well it is used."""
+    policy = question.policy
+    group = policy.group(node.group)
+    if node.cluster != policy.cluster or group is None or claim is None:
+        return KeptNode(node.name, Kept.NOT_AUTOSCALED, _not_ours(node, policy))
+    candidate = candidate_of(node, pods, group, claim, question)
+    kept = next(_states(candidate, question), None)
+    if exceptions is not None and kept is None:
+        kept = exceptions.keeps(candidate)
+        if kept is None and exceptions.is_replaced(node.name) and question.is_due:
+            return candidate
+    return kept or _use_keeps(candidate, question) or candidate
+
+
+def every_reason(candidate: Candidate, question: Question) -> list[KeptNode]:
+    """All that keeps a node by its state and use; `judge` tells the first."""
+    used = _use_keeps(candidate, question)
+    return [*_states(candidate, question), *([used] if used is not None else [])]
+
+
+def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeClaim, question: Question) -> Candidate:
+    """A node of ours with what a decision about it needs."""
+    share = utilization(node, pods, group.cleaning, question.now)
+    flavour = question.policy.catalogue.named(claim.flavour)
+    price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
+    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price)
+
+
+def is_quiet(question: Question, rules: CleaningRules) -> bool:
+    """Whether no work has waited for as long as the rules ask."""
+    since = question.memory.queue_empty_since
+    return since is not None and question.now - since >= rules.queue_empty_for_s
+
+
+def cannot_be_read(pod: str) -> str:
+    """Of a pod that was left out of the view, in words."""
+    return f"{pod} on it cannot be understood, and may be at work"
+
+
+def _not_ours(node: Node, policy: Policy) -> str:
+    if node.cluster != policy.cluster:
+        return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
+    if policy.group(node.group) is None:
+        return f"its node group {node.group or '(none)'} is not in the configuration"
+    return f"no claim {node.claim or '(no label)'} is known for it"
+
+
+def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+    """Reasons in the node's own state, that which counts first."""
+    node, claim, rules = candidate.node, candidate.claim, candidate.group.cleaning
+    if node.is_draining or node.name in question.draining or claim.state is ClaimState.DRAINING:
+        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, "it is being emptied")
+    if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
+        yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
+    if node.held_by is not None:
+        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+        yield KeptNode(node.name, reason, f"annotated {node.held_by}=true")
+    if not candidate.group.is_elastic:
+        yield KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
+    if not rules.enabled:
+        yield KeptNode(node.name, Kept.CLEANING_DISABLED, f"cleaning is off for group {candidate.group.name}")
+    yield from _unsure(candidate, question)
+    if question.cloud_problem or question.store_problem:
+        yield _kept_by_outage(node, question)
+    if node.name in question.needed:
+        yield KeptNode(node.name, Kept.NEEDED, "this plan places work on it")
+    if node.name in question.receiving:
+        yield KeptNode(node.name, Kept.NEEDED, "a pod is moving to it")
+    age = question.now - claim.since
+    if age < rules.delay_after_launch_s:
+        yield KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
+
+
+def _unsure(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+    """Reasons in what is not known of it: how it is, or how much it is used."""
+    node, claim = candidate.node, candidate.claim
+    if not node.is_ready:
+        yield KeptNode(node.name, Kept.NOT_READY, "it is not Ready")
+    if node.name in question.unread:
+        yield KeptNode(node.name, Kept.UNREADABLE_POD, cannot_be_read(question.unread[node.name]))
+    if claim.is_coming:
+        yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
+
+
+def _kept_by_outage(node: Node, question: Question) -> KeptNode:
+    """The cloud could not be asked for the machine's end, or its end not be written down."""
+    if question.cloud_problem:
+        return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
+    return KeptNode(node.name, Kept.STORE_UNWRITABLE, f"the journal cannot be written: {question.store_problem}")
+
+
+def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
+    """Reasons in how it is used, and for how long it has been used so little."""
+    if candidate.is_empty:
+        return _emptiness_keeps(candidate, question)
+    name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
+    used = f"utilisation {percent(candidate.utilization)}{_of_gpus(candidate.node)}"
+    if candidate.utilization > rules.utilization_threshold:
+        return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
+    failed = question.failed.get(name)
+    if failed is not None:
+        left = span(failed.until - now)
+        return KeptNode(name, Kept.MIGRATION_FAILED, f"{failed.pod} could not be moved: {failed.why}; again in {left}")
+    low = now - question.memory.underutilized_since.get(name, now)
+    so_far = f"{used}, under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
+    if not question.is_due:
+        return KeptNode(name, Kept.CLEANING_NOT_DUE, f"{so_far}; judged in the next cleaning cycle")
+    if low < rules.underutilized_for_s:
+        return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, so_far)
+    if question.memory.queue_empty_since is None:
+        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but work is waiting")
+    quiet = now - question.memory.queue_empty_since
+    if quiet < rules.queue_empty_for_s:
+        message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
+        return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
+    return None
+
+
+def _of_gpus(node: Node) -> str:
+    gpus = gpus_of(node)
+    return f" of {', '.join(gpus)}" if gpus else ""
+
+
+def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
+    """An empty node goes at once, after a while, or just before it would be paid for again.
+
+    With `before-next-billing-period` it goes in the last cleaning cycle that still comes `release_ahead_s` before the
+    period's end: hourly billing, cycles of 20 s and a release of 10 s mean 50 s to 30 s before the hour is full.
+    """
+    name, rules, policy = candidate.node.name, candidate.group.cleaning, question.policy
+    if not question.is_due:
+        return KeptNode(name, Kept.CLEANING_NOT_DUE, "empty; judged in the next cleaning cycle")
+    empty = question.now - question.memory.empty_since.get(name, question.now)
+    if empty < rules.empty_for_s:
+        return KeptNode(name, Kept.NOT_EMPTY_LONG_ENOUGH, f"empty for {span(empty)} of {span(rules.empty_for_s)}")
+    if rules.empty_release is EmptyRelease.BEFORE_BILLING:
+        left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
+        if left > _release_ahead_s(rules, question) + question.between_s:
+            return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
+    return None
+
+
+def _release_ahead_s(rules: CleaningRules, question: Question) -> float:
+    """As stated, else as measured: the cloud is asked in the cycle after the decision, and takes as long as it did."""
+    if rules.release_ahead_s is not None:
+        return rules.release_ahead_s
+    return question.policy.cycles.scheduling_s + question.release_s
+
+
+LONGEST_BETWEEN_S = 600.0
+"""A longer pause was an outage, and tells nothing of the next."""
+
+
+def _between_s(before: float | None, meant_s: float, now: float) -> float:
+    """How long it may be until the next cleaning cycle, by the last one.
+
+    With cycles of 90 s where 20 s are meant, the last one within a paid hour was never known as such, and an empty
+    machine was kept for eleven hours.
+    """
+    passed_s = now - before if before is not None else 0.0
+    return max(meant_s, passed_s if passed_s <= LONGEST_BETWEEN_S else 0.0)
+
+
+def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
+    """How long a machine is paid for already: 40 s into a minute, 20 s.
+
+    A machine rented later than now tells that our clock is behind the cloud's, or was put back: of its time only the
+    place within a period is taken, or with a clock three days behind every machine would be kept for three days.
+    """
+    held = now - claim.rented_since
+    if held < 0:
+        return -held % billing.granularity_s
+    return billing.billed_seconds(held) - held
+
+
+def span(seconds: float) -> str:
+    """Whole seconds as people read them: 45s, 2m10s."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def percent(share: float) -> str:
+    """A share to a tenth of a percent, so that 50.4% is not told as 50%; whole ones without the zero."""
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"

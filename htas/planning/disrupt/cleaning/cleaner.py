@@ -1,0 +1,314 @@
+"""The cleaner: every node is a candidate or kept with a reason; candidates are tried from the least used upwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from htas.model.claims import NodeClaim
+from htas.model.plan import KeptNode, Launch, Migration, Removing
+from htas.model.pods import Pod
+from htas.model.policy import MigrationMethod, Policy
+from htas.model.reasons import Kept, Removal
+from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.disrupt.cleaning.candidates import Candidate, Question, candidate_of, is_quiet, judge, percent
+from htas.planning.disrupt.cleaning.consolidation import (
+    FULL_ENOUGH,
+    Consolidator,
+    Replacements,
+    emptied,
+    launches_of,
+    may_look_at,
+)
+from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
+from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
+from htas.planning.eligibility.budgets import ledger_of
+from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
+from htas.planning.eligibility.movability import VolumeBook
+from htas.planning.place.placing import Placer
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """What the cleaning stage decided, and what the next plan must remember."""
+
+    migrate: tuple[Migration, ...]
+    remove: tuple[Removing, ...]
+    kept: tuple[KeptNode, ...]
+    memory: Memory
+    launch: tuple[Launch, ...] = ()
+    """Replacements to buy: what they replace is emptied by a later plan."""
+
+
+def clean(
+    sim: Simulation,
+    book: ClassBook,
+    placer: Placer,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    *,
+    is_due: bool,
+    work_is_waiting: bool,
+    needed: frozenset[str],
+    leaving: Sequence[Pod] = (),
+    may_replace: bool = False,
+) -> Cleaning:
+    """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
+
+    `may_replace`: nothing waits and nothing is bought, so that sets of nodes may be replaced by cheaper ones.
+
+    Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
+    simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.
+    """
+    pods_on = _pods_by_node(snapshot)
+    memory = _remember(snapshot, policy, now, work_is_waiting, pods_on)
+    memory = msgspec.structs.replace(memory, cleaned_at=now if is_due else snapshot.memory.cleaned_at)
+    question = Question(snapshot, policy, now, memory, is_due=is_due, needed=needed)
+    claims = {claim.id: claim for claim in snapshot.claims}
+    candidates: list[Candidate] = []
+    replaced: list[Candidate] = []
+    replacements = Replacements(snapshot, policy, now)
+    round_ = _Round(sizes=_sizes(snapshot, policy), under_way=_under_way(snapshot))
+    for node in snapshot.cluster.nodes:
+        judged = judge(node, pods_on.get(node.name, ()), claims.get(node.claim or ""), question, replacements)
+        if isinstance(judged, KeptNode):
+            round_.kept.append(judged)
+        elif replacements.is_replaced(node.name) and not judged.is_empty:
+            replaced.append(judged)
+        else:
+            candidates.append(judged)
+    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, snapshot.move_times, volumes)
+    launch: tuple[Launch, ...] = ()
+    with _only_targets_open(sim, snapshot, round_):
+        if replaced:
+            candidates += round_.replace(
+                sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
+            )
+        for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+            round_.take(candidate, rescheduler)
+        if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
+            consolidator = Consolidator(rescheduler, snapshot, pods_on)
+            launch, memory = round_.consolidate(consolidator, question, snapshot, pods_on, claims)
+    return Cleaning(
+        tuple(round_.migrate),
+        tuple(sorted(round_.remove, key=lambda removing: removing.node)),
+        tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
+        memory,
+        launch,
+    )
+
+
+def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
+    """What moves with twins are judged by; nothing where pods are evicted alone."""
+    if any(group.cleaning.migration.makes_twin for group in policy.groups):
+        return VolumeBook.of(snapshot.cluster.volumes)
+    return NO_VOLUMES
+
+
+def _pods_by_node(snapshot: ClusterSnapshot) -> dict[str, list[Pod]]:
+    """Pods by the node they run on, or are being bound to."""
+    pods_on: dict[str, list[Pod]] = {}
+    for pod in snapshot.cluster.pods:
+        where = pod.node or snapshot.expected_binds.get(pod.key)
+        if where is not None:
+            pods_on.setdefault(where, []).append(pod)
+    return pods_on
+
+
+def _remember(
+    snapshot: ClusterSnapshot, policy: Policy, now: float, work_is_waiting: bool, pods_on: dict[str, list[Pod]]
+) -> Memory:
+    """Since when nodes are under-used or empty, and the queue too; who is gone or not understood is forgotten.
+
+    An instant later than now was noted by a clock that has been put back since: it counts from now.
+    """
+    before = snapshot.memory
+    low: dict[str, float] = {}
+    empty: dict[str, float] = {}
+    for node in sorted(snapshot.cluster.nodes, key=lambda node: node.name):
+        group = policy.group(node.group)
+        if group is None or node.cluster != policy.cluster:
+            continue
+        if node.name in snapshot.cluster.unread:  # how much of it is used is not known
+            continue
+        pods = pods_on.get(node.name, [])
+        if utilization(node, pods, group.cleaning, now) <= group.cleaning.utilization_threshold:
+            low[node.name] = min(before.underutilized_since.get(node.name, now), now)
+        if is_empty(pods, now):
+            empty[node.name] = min(before.empty_since.get(node.name, now), now)
+    queue = None
+    if not work_is_waiting:
+        queue = min(before.queue_empty_since, now) if before.queue_empty_since is not None else now
+    return Memory(low, empty, queue, consolidated_at=before.consolidated_at)
+
+
+def _sizes(snapshot: ClusterSnapshot, policy: Policy) -> Counter[str]:
+    """Ready nodes of each group that are not on their way out; machines on their way in do not count."""
+    draining = {drain.node for drain in snapshot.drains}
+    return Counter(
+        node.group or ""
+        for node in snapshot.cluster.nodes
+        if node.cluster == policy.cluster and node.is_ready and not node.is_draining and node.name not in draining
+    )
+
+
+def _under_way(snapshot: ClusterSnapshot) -> Counter[str]:
+    """Drains of each group that earlier plans began."""
+    groups = {claim.id: claim.group for claim in snapshot.claims}
+    return Counter(groups[drain.claim] for drain in snapshot.drains if drain.claim in groups)
+
+
+@dataclass(slots=True)
+class _Round:
+    """The candidates' fates, one after another: each sees what was decided before it."""
+
+    sizes: Counter[str]
+    under_way: Counter[str]
+    migrate: list[Migration] = field(default_factory=list)
+    remove: list[Removing] = field(default_factory=list)
+    kept: list[KeptNode] = field(default_factory=list)
+    targets: set[str] = field(default_factory=set)
+
+    def take(self, candidate: Candidate, rescheduler: Rescheduler) -> None:
+        """Empty the candidate or keep it, and write down which."""
+        kept = self._round_keeps(candidate)
+        if kept is not None:
+            self.kept.append(kept)
+            if candidate.is_empty and kept.reason is Kept.TOO_MANY_AT_ONCE:
+                rescheduler.sim.close(rescheduler.sim.table.row_of[candidate.node.name])  # it goes next time
+            return
+        moves = rescheduler.empty(candidate)
+        if isinstance(moves, KeptNode):
+            self.kept.append(moves)
+            return
+        self.migrate += moves
+        self.targets |= {move.target for move in moves}
+        self.remove.append(_removing(candidate, moves, rescheduler.policy))
+        self.sizes[candidate.group.name] -= 1
+        self.under_way[candidate.group.name] += 1
+
+    def replace(
+        self, replaced: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
+    ) -> list[Candidate]:
+        """Empty nodes whose replacements are Ready, as many as may go at once; returns those that stay candidates."""
+        allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
+        done = emptied(allowed, replacements, rescheduler)
+        for candidate, moves in done:
+            self.migrate += moves
+            self.targets |= {move.target for move in moves}
+            what = f"its pods go to cheaper machines, {_pods(len(moves))}"
+            self.remove.append(
+                Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
+            )
+            self.sizes[candidate.group.name] -= 1
+            self.under_way[candidate.group.name] += 1
+        gone = {candidate.node.name for candidate, _ in done}
+        return [candidate for candidate in replaced if candidate.node.name not in gone]
+
+    def consolidate(
+        self,
+        consolidator: Consolidator,
+        question: Question,
+        snapshot: ClusterSnapshot,
+        pods_on: dict[str, list[Pod]],
+        claims: dict[str, NodeClaim],
+    ) -> tuple[tuple[Launch, ...], Memory]:
+        """Replacements for the first group that has some worth buying; each look is remembered."""
+        policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
+        stay = {keeping.node for keeping in self.kept if keeping.reason in FULL_ENOUGH} - self.targets
+        for group in policy.groups:
+            if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
+                question, group.cleaning
+            ):
+                continue
+            candidates = [
+                candidate_of(node, pods_on.get(node.name, ()), group, claims[node.claim], question)
+                for node in snapshot.cluster.nodes
+                if node.name in stay and node.group == group.name and node.claim in claims
+            ]
+            if not candidates:
+                continue
+            looked_at[group.name] = question.now
+            at_once = group.cleaning.max_nodes_at_once - self.under_way[group.name]
+            at_once = min(at_once, self.sizes[group.name])
+            replacing = consolidator.best(group, candidates, at_once)
+            if replacing is not None:
+                launches = launches_of(replacing, snapshot, policy)
+                return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
+        return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+
+    def _round_keeps(self, candidate: Candidate) -> KeptNode | None:
+        """Reasons in what this round has decided already."""
+        name, group = candidate.node.name, candidate.group
+        size, under_way, most = self.sizes[group.name], self.under_way[group.name], group.cleaning.max_nodes_at_once
+        if name in self.targets:
+            return KeptNode(name, Kept.NEEDED, "pods of a node being emptied go there")
+        if size <= group.min_nodes:
+            message = f"group {group.name} has {_nodes(size)} and keeps at least {group.min_nodes}"
+            return KeptNode(name, Kept.MIN_SIZE_REACHED, message)
+        if under_way >= most:
+            message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
+            return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
+        return None
+
+
+ABOUT_TO_GO = frozenset({Kept.NOT_EMPTY_LONG_ENOUGH, Kept.PAID_UNTIL_PERIOD_ENDS})
+"""Empty nodes that only wait for their time: moving pods there would keep one machine to release another."""
+
+
+@contextmanager
+def _only_targets_open(sim: Simulation, snapshot: ClusterSnapshot, round_: _Round) -> Iterator[None]:
+    """Close every row that pods must not be moved to, and open it again at the end, but for the nodes removed.
+
+    Targets are nodes that are there, Ready, not cordoned, and not about to be given back themselves.
+    """
+    coming = {claim.id for claim in snapshot.claims if claim.is_coming}
+    about_to_go = {keeping.node for keeping in round_.kept if keeping.reason in ABOUT_TO_GO}
+    targets = {
+        node.name
+        for node in snapshot.cluster.nodes
+        if node.is_ready and not node.is_unschedulable and node.claim not in coming and node.name not in about_to_go
+    }
+    was_open = sim.table.is_open.copy()
+    for row, node in enumerate(sim.table.nodes):
+        if node.name not in targets:
+            sim.close(row)
+    try:
+        yield
+    finally:
+        sim.table.is_open[: len(was_open)] = was_open  # a what-if may have made the table longer
+        for removing in round_.remove:
+            sim.close(sim.table.row_of[removing.node])
+
+
+def _removing(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> Removing:
+    name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
+    if candidate.is_empty:
+        return Removing(name, claim, Removal.EMPTY, price, "empty")
+    message = f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
+    return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
+
+
+def _others(candidate: Candidate, moves: Sequence[Migration], policy: Policy) -> str:
+    """Who decides where evicted pods of other schedulers start again; the plan has shown only that there is room."""
+    moving = {move.pod for move in moves if move.method == MigrationMethod.EVICT}
+    others = Counter(
+        pod.scheduler for pod in candidate.pods if pod.key in moving and pod.scheduler != policy.scheduler_name
+    )
+    return "".join(f"; {scheduler} decides where {count} of them go" for scheduler, count in sorted(others.items()))
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _pods(count: int) -> str:
+    return "1 pod moves" if count == 1 else f"{count} pods move"

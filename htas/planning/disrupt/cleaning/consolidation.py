@@ -1,0 +1,287 @@
+"""Consolidation: any set of a group's nodes is replaced by a cheaper set, several by several.
+
+It takes two plans, and nothing is remembered between them but what the journal holds. The first buys the replacements;
+their claims name the nodes they replace. Once all of them are Ready, a plan empties those nodes as the cleaner does,
+under its drain rules, its budgets and its own what-if; the replacements are simply room. If that is not possible any
+more, nothing is moved, the replacements stay empty, and after a while they are released like every empty node.
+
+A move is worth it when savings beat disruption (Karpenter's Balanced policy): (saving ÷ the group's price) ÷ (pods
+moved ÷ the group's pods) ≥ ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.money import price_text
+from htas.model.plan import KeptNode, Launch, Migration
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import AutoscalingAlgorithm, NodeGroup, Policy
+from htas.model.reasons import Kept
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.pools import Pool
+from htas.planning.cluster.run_length import remaining_s
+from htas.planning.disrupt.cleaning.candidates import Candidate
+from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
+from htas.planning.place.demand import Demand
+from htas.planning.place.placing import Placer
+from htas.planning.provision.bound import lower_bound_nanos
+from htas.planning.provision.offers import Offer, claim_id, offers_of
+from htas.planning.provision.purchase import Attempt, attempt
+from htas.planning.provision.rental import Rental
+
+FULL_ENOUGH = frozenset({Kept.NOT_UNDERUTILIZED, Kept.NO_PLACE_TO_MOVE_PODS})
+"""Nodes that stay because nothing that is there could take their pods: something cheaper might."""
+SOON_S = 3600.0
+"""Batch work that ends within an hour is left to end: its machine goes by itself before a new one would have paid."""
+BUDGET_S = 0.3
+"""How long the mix for one set of nodes is searched for, counted in steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """Nodes to be replaced, by machines to buy first."""
+
+    group: NodeGroup
+    nodes: tuple[str, ...]
+    offers: tuple[Offer, ...]
+    saving: int
+    """In billionths an hour."""
+
+
+class Replacements:
+    """What earlier plans have bought to replace nodes with, as the claims tell."""
+
+    def __init__(self, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        there = {node.name for node in snapshot.cluster.nodes}
+        self.claims = [
+            claim
+            for claim in snapshot.claims
+            if claim.replaces and not there.isdisjoint(claim.replaces) and _is_open(claim, policy, now)
+        ]
+        self._replaced = {node: claim for claim in self.claims for node in claim.replaces}
+        self._coming = {node for claim in self.claims if claim.is_coming for node in claim.replaces}
+        self._held = {claim.node or claim.id for claim in self.claims} | {claim.id for claim in self.claims}
+
+    def is_replaced(self, node: str) -> bool:
+        """Whether a node is to be emptied now: all its replacements are Ready."""
+        return node in self._replaced and node not in self._coming
+
+    def keeps(self, candidate: Candidate) -> KeptNode | None:
+        """Why a node stays while a replacement is under way."""
+        name = candidate.node.name
+        if name in self._coming:
+            return KeptNode(name, Kept.BEING_REPLACED, "what replaces it is on its way")
+        if candidate.is_empty and (name in self._held or candidate.claim.id in self._held):
+            nodes = ", ".join(sorted(candidate.claim.replaces))
+            return KeptNode(name, Kept.BEING_REPLACED, f"it is to take over from {nodes}")
+        return None
+
+    def price_for(self, nodes: Iterable[str]) -> int:
+        """What the replacements of nodes cost an hour, in billionths."""
+        wanted = set(nodes)
+        return sum(claim.nanos_per_hour for claim in self.claims if not wanted.isdisjoint(claim.replaces))
+
+
+def _is_open(claim: NodeClaim, policy: Policy, now: float) -> bool:
+    """A replacement waits for its pods for a while, from when it is Ready; then it is a node like others."""
+    group = policy.group(claim.group)
+    if group is None or claim.state not in (ClaimState.READY, *_ON_THE_WAY):
+        return False
+    return claim.is_coming or now - claim.since < group.cleaning.consolidation.within_s
+
+
+_ON_THE_WAY = (ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED)
+
+
+def emptied(
+    candidates: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
+) -> list[tuple[Candidate, list[Migration]]]:
+    """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
+
+    What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
+    """
+    done: list[tuple[Candidate, list[Migration]]] = []
+    with rescheduler.sim.fork() as branch:
+        for candidate in candidates:
+            moves = rescheduler.empty(candidate)
+            if not isinstance(moves, KeptNode):
+                done.append((candidate, moves))
+        saved = sum(candidate.price for candidate, _ in done)
+        if done and saved > replacements.price_for(candidate.node.name for candidate in candidates):
+            branch.commit()
+            return done
+    _undo(done, rescheduler)
+    return []
+
+
+def _undo(done: Iterable[tuple[Candidate, list[Migration]]], rescheduler: Rescheduler) -> None:
+    for candidate, moves in done:
+        rescheduler.sim.open(rescheduler.sim.table.row_of[candidate.node.name])
+        moved = {move.pod for move in moves}
+        rescheduler.ledger.refund(pod for pod in candidate.pods if pod.key in moved)
+
+
+class Consolidator:
+    """Looks for sets of nodes that a cheaper set would replace, group by group."""
+
+    def __init__(self, rescheduler: Rescheduler, snapshot: ClusterSnapshot, pods_on: dict[str, list[Pod]]) -> None:
+        self._rescheduler = rescheduler
+        self._snapshot = snapshot
+        self._pods_on = pods_on
+
+    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> Replacing | None:
+        """The set of at most `at_once` nodes whose replacement saves most, if it is worth the disruption."""
+        rules, now = group.cleaning.consolidation, self._rescheduler.now
+        ripe = [c for c in candidates if now - c.claim.since >= rules.after_s and not self._ends_soon(c)]
+        ripe.sort(key=lambda candidate: candidate.rank)
+        found: list[Replacing] = []
+        for size in range(min(at_once, len(ripe)), 0, -1):
+            replacing = self._tried(group, ripe[:size])
+            if replacing is not None:
+                found.append(replacing)
+        return max(found, key=lambda replacing: (replacing.saving, -len(replacing.nodes)), default=None)
+
+    def _ends_soon(self, candidate: Candidate) -> bool:
+        policy, now = self._rescheduler.policy, self._rescheduler.now
+        work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
+        is_batch = all(pod.kind is WorkKind.BATCH for pod in work)
+        return is_batch and max((remaining_s(pod, policy, now) for pod in work), default=0.0) < SOON_S
+
+    def _tried(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Replacing | None:
+        """The cheapest replacement of a set, if it holds all pods in a what-if and is worth it; nothing is changed."""
+        price = sum(candidate.price for candidate in nodes)
+        least = max(1.0, group.cleaning.consolidation.min_saving * price)
+        if price - self._bound(group, nodes) < least:
+            return None  # told in microseconds, and nearly always so in a cluster that is packed well
+        bought = self._bought(group, nodes)
+        if bought is None or not bought.machines:
+            return None
+        saving = price - sum(machine.offer.price for machine in bought.machines)
+        if saving < least:
+            return None
+        offers = tuple(machine.offer for machine in bought.machines)
+        moved = self._rehearsed(nodes, offers)
+        if moved is None or not self._is_worth(group, saving, moved):
+            return None
+        return Replacing(group, tuple(candidate.node.name for candidate in nodes), offers, saving)
+
+    def _bound(self, group: NodeGroup, nodes: Sequence[Candidate]) -> int:
+        """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
+        rescheduler, sim = self._rescheduler, self._rescheduler.sim
+        axis, flavours = sim.table.axis, rescheduler.policy.flavours_of(group)
+        gone = {sim.table.row_of[candidate.node.name] for candidate in nodes}
+        open_rows = [row for row in np.flatnonzero(sim.table.is_open[: len(sim.table)]).tolist() if row not in gone]
+        demand = -np.maximum(sim.table.free[:, open_rows], 0).sum(axis=1)
+        for candidate in nodes:
+            for pod in candidate.pods:
+                if not pod.is_daemon and not pod.is_mirror:
+                    demand += rescheduler.book.vector(pod.requests)
+        learned = learned_allocatable(self._snapshot, rescheduler.policy.catalogue)
+        capacities = [
+            np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
+            for f in flavours
+        ]
+        return lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, [f.nanos_per_hour for f in flavours])
+
+    def _bought(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Attempt | None:
+        """What the cheapest mix would buy for what finds no room once the nodes are gone; None: not for all of it."""
+        rescheduler, sim = self._rescheduler, self._rescheduler.sim
+        movable = [rescheduler.movable(candidate) for candidate in nodes]
+        if any(isinstance(pods, KeptNode) for pods in movable):
+            return None
+        mixing = msgspec.structs.replace(
+            group, autoscaling=AutoscalingAlgorithm.CHEAPEST_MIX, mix_budget_s=min(group.mix_budget_s, BUDGET_S)
+        )
+        policy = msgspec.structs.replace(rescheduler.policy, groups=(mixing,))
+        with sim.fork(), _closed(rescheduler, nodes):
+            demands: dict[int, Demand] = {}
+            for candidate, pods in zip(nodes, movable, strict=True):
+                row = sim.table.row_of[candidate.node.name]
+                for pod in pods if not isinstance(pods, KeptNode) else ():
+                    sim.unplace(rescheduler.book.class_of(pod), row)
+                    cls = rescheduler.moved(pod, group.cleaning.migration)
+                    demands.setdefault(id(cls), Demand(cls, 0)).count += 1
+            for demand in demands.values():
+                demand.count -= rescheduler.placer.place(sim, demand.cls, demand.count)
+            left = [demand for demand in demands.values() if demand.count]
+            offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
+            rental = Rental(policy, [demand.cls for demand in left])
+            found = attempt(sim, policy, self._snapshot, left, rescheduler.placer, offers, (), rental)
+        return None if any(demand.count for demand in found.left) else found
+
+    def _rehearsed(self, nodes: Sequence[Candidate], offers: Sequence[Offer]) -> int | None:
+        """How many pods move when the replacements are there, each node emptied as it will be; None: it fails."""
+        rescheduler, sim = self._rescheduler, self._rescheduler.sim
+        with sim.fork():
+            runtime = nodes[0].node.runtime  # nodes of one group are made of one image: they restore what those do
+            bare = (offer.node(rescheduler.policy, f"replacement-{i}") for i, offer in enumerate(offers))
+            machines = [msgspec.structs.replace(machine, runtime=runtime) for machine in bare]
+            rows = sim.add_nodes(machines)
+            room = Pool(offers[0].group.name, slice(rows.start, rows.stop))
+            placer = Placer(rescheduler.policy, [*rescheduler.placer.pools, room])
+            rehearsing = replace(rescheduler, placer=placer)
+            done, is_whole = [], True
+            for candidate in nodes:
+                moves = rehearsing.empty(candidate)
+                if isinstance(moves, KeptNode):
+                    is_whole = False
+                    break
+                done.append((candidate, moves))
+            _undo(done, rescheduler)
+        return sum(len(moves) for _, moves in done) if is_whole else None
+
+    def _is_worth(self, group: NodeGroup, saving: int, moved: int) -> bool:
+        """Savings against disruption, each as a share of the group's: in whole numbers but for the ratio itself."""
+        policy, price, pods = self._rescheduler.policy, 0, 0
+        for node in self._snapshot.cluster.nodes:
+            flavour = policy.catalogue.named(node.flavour)
+            if node.cluster == policy.cluster and node.group == group.name and flavour is not None:
+                price += flavour.nanos_per_hour
+                pods += sum(not pod.is_daemon and not pod.is_mirror for pod in self._pods_on.get(node.name, ()))
+        return saving * pods >= group.cleaning.consolidation.ratio * moved * price
+
+
+@contextmanager
+def _closed(rescheduler: Rescheduler, nodes: Iterable[Candidate]) -> Iterator[None]:
+    """Rows of nodes are emptied meanwhile and take no pods."""
+    rows = [rescheduler.sim.table.row_of[candidate.node.name] for candidate in nodes]
+    for row in rows:
+        rescheduler.sim.vacate(row)
+    try:
+        yield
+    finally:
+        for row in rows:
+            rescheduler.sim.open(row)
+
+
+def launches_of(replacing: Replacing, snapshot: ClusterSnapshot, policy: Policy) -> list[Launch]:
+    """The purchases that a replacement begins with."""
+    names = ", ".join(replacing.nodes)
+    why = f"replaces {names}, saves {price_text(replacing.saving)} {policy.catalogue.currency} an hour"
+    return [
+        Launch(
+            claim=claim_id(policy, snapshot, offer.group.name, i),
+            group=offer.group.name,
+            flavour=offer.flavour.name,
+            zone=offer.zone,
+            nanos_per_hour=offer.price,
+            pods=(),
+            why=why,
+            replaces=replacing.nodes,
+        )
+        for i, offer in enumerate(replacing.offers)
+    ]
+
+
+def may_look_at(group: NodeGroup, looked_at: float | None, now: float) -> bool:
+    """Whether a group may be looked at: not again soon, whatever came of the last time."""
+    rules = group.cleaning.consolidation
+    return rules.enabled and (looked_at is None or now - looked_at >= rules.cool_down_s)

@@ -1,0 +1,53 @@
+"""Everything that is in the way of emptying a node, and of moving a pod: a plan tells the first reason alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from htas.model.nodes import Node
+from htas.model.plan import KeptNode, Plan
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, Policy
+from htas.model.reasons import Kept
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.disrupt.cleaning.candidates import Question, candidate_of, every_reason
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import ledger_of
+from htas.planning.eligibility.drain_rules.rule import Context
+from htas.planning.eligibility.movability import VolumeBook, source_refusal
+
+
+def rules_for(node: Node, policy: Policy) -> CleaningRules:
+    """Those of its group; of a node of none, those that it would be under in the first one."""
+    return (policy.group(node.group) or policy.groups[0]).cleaning
+
+
+def of_pods(pods: Iterable[Pod], node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[tuple[Pod, str, str]]:
+    """Each pod on a node that may not be moved, with a rule and its words; one line for each of its rules."""
+    rules = rules_for(node, policy)
+    volumes = VolumeBook.of(snapshot.cluster.volumes)
+    context = Context(rules, ledger_of(snapshot), snapshot.taken_at, policy.migration, volumes)
+    found = []
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        verdicts = drain_rules.judge_all(pod, context)
+        told = [(pod, str(each.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD), each.message) for each in verdicts]
+        if not told and pod.is_terminating:
+            told = [(pod, str(Kept.BLOCKED_BY_POD), f"{pod.key} is ending: looked at again when it is gone")]
+        found += told
+    refused = source_refusal(node, rules.migration)
+    if refused is not None:  # nothing is restored that its runtime does not checkpoint
+        words = f"{refused[1]}; its group moves pods by {rules.migration}"
+        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in pods if not (pod.is_daemon or pod.is_mirror)]
+    return found
+
+
+def of_node(node: Node, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[KeptNode]:
+    """All that keeps a node of ours by its state and use; empty for others, of which the plan tells all there is."""
+    claim = next((claim for claim in snapshot.claims if claim.id == node.claim), None)
+    group = policy.group(node.group)
+    if node.cluster != policy.cluster or group is None or claim is None:
+        return []
+    needed = frozenset([item.node for item in plan.bind] + [item.node for item in plan.nominate])
+    question = Question(snapshot, policy, snapshot.taken_at, plan.memory, is_due=True, needed=needed)
+    pods = [pod for pod in snapshot.cluster.pods if pod.node == node.name]
+    return every_reason(candidate_of(node, pods, group, claim, question), question)

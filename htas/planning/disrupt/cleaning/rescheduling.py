@@ -1,0 +1,190 @@
+"""Rescheduling: the pods of one node find room elsewhere, all of them, or the node is kept.
+
+Source: HTAS paper Algorithm 5. The simulation carries moves over from one candidate to the next, so that two nodes
+never count the same free room; budgets are spent in one ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from htas.model.move_times import MoveTimes
+from htas.model.plan import KeptNode, Migration
+from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
+from htas.model.policy import CleaningRules, MigrationMethod, Policy
+from htas.model.reasons import Kept
+from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.run_length import remaining_s
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.disrupt.cleaning.candidates import Candidate, span
+from htas.planning.disrupt.cleaning.no_place import obstacles
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
+from htas.planning.eligibility.movability import VolumeBook, method_for, source_refusal, target_refusal
+from htas.planning.place.placing import Placer
+
+
+@dataclass(frozen=True, slots=True)
+class Rescheduler:
+    """Tries candidates one after another on one simulation, whose open rows are the possible targets."""
+
+    sim: Simulation
+    book: ClassBook
+    placer: Placer
+    policy: Policy
+    ledger: BudgetLedger
+    now: float
+    move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
+    volumes: VolumeBook = NO_VOLUMES
+
+    def empty(self, candidate: Candidate) -> list[Migration] | KeptNode:
+        """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
+
+        The row of an emptied node stays closed.
+        """
+        movable = self.movable(candidate)
+        if isinstance(movable, KeptNode):
+            return movable
+        kept = self._not_worth_moving(candidate, movable)
+        if kept is not None:
+            return kept
+        refusal = self.ledger.try_spend(movable)
+        if refusal is not None:
+            message = f"NotEnoughPdb: {refusal} (all {len(movable)} pods of the node have to move)"
+            return KeptNode(candidate.node.name, Kept.BLOCKED_BY_POD, message)
+        moves = self._rehouse(candidate, movable)
+        if isinstance(moves, KeptNode):
+            self.ledger.refund(movable)
+        return moves
+
+    def movable(self, candidate: Candidate) -> list[Pod] | KeptNode:
+        """The pods that must move, unless a rule holds one of them."""
+        name, rules = candidate.node.name, candidate.group.cleaning
+        refused = source_refusal(candidate.node, rules.migration) if candidate.pods else None
+        if refused is not None:
+            return KeptNode(name, Kept.CANNOT_CHECKPOINT, f"{refused[1]}; its group moves pods by {rules.migration}")
+        context = Context(rules, self.ledger, self.now, self.policy.migration, self.volumes)
+        movable = []
+        for pod in sorted(candidate.pods, key=lambda pod: pod.key):
+            verdict = drain_rules.judge(pod, context)
+            if verdict.blocked is not None:
+                return KeptNode(name, Kept.BLOCKED_BY_POD, f"{verdict.blocked}: {verdict.message}")
+            if verdict.waits:
+                return KeptNode(name, Kept.BLOCKED_BY_ON_COMPLETION_POD, verdict.message)
+            if pod.is_terminating and not verdict.stays:
+                return KeptNode(name, Kept.BLOCKED_BY_POD, f"{pod.key} is ending: looked at again when it is gone")
+            if not verdict.stays:
+                movable.append(pod)
+        return movable
+
+    def _not_worth_moving(self, candidate: Candidate, pods: list[Pod]) -> KeptNode | None:
+        """A node whose work ends before moving it would pay.
+
+        Left alone, the machine is rented until its longest job ends; moved, until the moves are done (`_moves_s`). Both
+        are rounded up as they are billed, and the difference is saved. A job that is evicted starts again from the
+        beginning and may hold its target longer by what it had run, so the saving has to exceed the longest run
+        repeated; a checkpoint repeats but seconds. Services have no end: always worth it.
+
+        Billed by the minute, held for 600 s, 90 s of work left, T = 10 s: 720 s against 660 s, so 60 s are saved. That
+        pays by checkpoint, and by eviction if no job has run for 60 s. Billed by the hour nothing is saved.
+        """
+        if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
+            return None
+        rules, billing = candidate.group.cleaning, self.policy.catalogue.billing
+        held = self.now - candidate.claim.rented_since
+        left = max(remaining_s(pod, self.policy, self.now) for pod in pods)
+        saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self._moves_s(rules, pods))
+        repeated = 0.0
+        if not rules.migration.keeps_progress:
+            repeated = max(self.now - (self.now if pod.started_at is None else pod.started_at) for pod in pods)
+        if saved > repeated:
+            return None
+        message = f"its work ends in {span(left)}; moving it would save {span(max(saved, 0))} of rental"
+        if repeated:
+            message += f" and repeat {span(repeated)} of work"
+        return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
+
+    def _moves_s(self, rules: CleaningRules, pods: list[Pod]) -> float:
+        """How long moving these pods takes: as long as the longest (paper 5.3), so often as they go in turns.
+
+        As measured of the method (T = C ÷ B + K), else as configured.
+        """
+        times = self.move_times.get(rules.migration.value)
+        if times is None or not times.are_known or not rules.migration.keeps_progress:
+            return rules.migration_seconds
+        longest = max(times.expected_s(pod.requests.memory_bytes) for pod in pods)
+        return longest * -(-len(pods) // self.policy.migration.at_once)
+
+    def _rehouse(self, candidate: Candidate, pods: list[Pod]) -> list[Migration] | KeptNode:
+        """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first."""
+        sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
+        row = sim.table.row_of[source]
+        moves: list[Migration] = []
+        with sim.fork() as branch, self._only_able(method, row):
+            sim.vacate(row)
+            for pod in pods:
+                sim.unplace(self.book.class_of(pod), row)
+            moved = [(pod, self.moved(pod, method)) for pod in pods]
+            for pod, cls in sorted(moved, key=lambda item: _hardest_first(*item)):
+                target = self._target(cls)
+                if target is None:
+                    what = f"{pod.key} {_asks(pod)} fits on no other node"
+                    if method is MigrationMethod.KUBELET_CHECKPOINT:
+                        what += " that restores checkpoints (containerd 2.2 and 2.3 do)"
+                    what += f": {obstacles(sim, cls)}"
+                    sim.open(row)
+                    return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
+                moves.append(Migration(pod.key, source, target, method_for(pod, method).value))
+            branch.commit()
+        return moves
+
+    @contextmanager
+    def _only_able(self, method: MigrationMethod, source: int) -> Iterator[None]:
+        """Close the rows that a method cannot move pods to, for as long as targets are looked for."""
+        if method is not MigrationMethod.KUBELET_CHECKPOINT:  # the others move pods to any node
+            yield
+            return
+        sim = self.sim
+        unable = [
+            row
+            for row, node in enumerate(sim.table.nodes)
+            if row != source and sim.table.is_open[row] and target_refusal(node, method) is not None
+        ]
+        for row in unable:
+            sim.close(row)
+        try:
+            yield
+        finally:
+            for row in unable:
+                sim.open(row)
+
+    def _target(self, cls: PodClass) -> str | None:
+        """The node where one pod of a class was placed."""
+        mark = len(self.sim.log)
+        if not self.placer.place(self.sim, cls, 1):
+            return None
+        return next(self.sim.table.nodes[row].name for _, row, _ in self.sim.assignments(mark))
+
+    def moved(self, pod: Pod, method: MigrationMethod) -> PodClass:
+        """The class of a pod where it goes: with what is left of its run, or all of it when it starts again."""
+        if pod.kind is WorkKind.BATCH and method.keeps_progress:
+            source = pod.run_length.source if pod.run_length is not None else RunLengthSource.DEFAULT
+            left = RunLength(remaining_s(pod, self.policy, self.now), source)
+            pod = msgspec.structs.replace(pod, run_length=left)
+        return self.book.class_of(pod)
+
+
+def _hardest_first(pod: Pod, cls: PodClass) -> tuple[object, ...]:
+    """Best-fit decreasing places the largest first, memory before CPU; and by name, whatever the snapshot's order."""
+    memory, cpu = cls.size
+    return -memory, -cpu, -cls.run_length_s, pod.key
+
+
+def _asks(pod: Pod) -> str:
+    return f"({pod.requests.cpu_m}m cpu, {pod.requests.memory_bytes / 2**20:.0f} Mi memory)"

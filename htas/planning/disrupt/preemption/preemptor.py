@@ -1,0 +1,320 @@
+"""The preemptor: for one pod after another, the node where the least has to leave, and who."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy, Promises
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.feasibility import inter_pod_affinity
+from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulation import Nominee
+from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
+from htas.planning.disrupt.preemption.just_placed import JustPlaced
+from htas.planning.disrupt.preemption.residents import Resident, Residents
+from htas.planning.eligibility.budgets import ledger_of
+
+_T = TypeVar("_T")
+
+LEAST_CANDIDATES = 100
+SHARE = 0.1
+"""kube-scheduler looks for max(100, 10 %) nodes where preemption helps, one of which breaks no budget; here the most
+promising are looked at first."""
+
+MOST_LOOKS = 3000
+"""So many looks at nodes are made for one plan, in all: on 5,000 full nodes each takes about 0.3 ms."""
+LEAST_LOOKS = 10
+"""A class is given so many at least. To order the nodes for a class counts as many."""
+DYNAMIC_LOOKS = 5
+"""A look for a class with spread or affinity counts as so many: it is judged over the whole cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """Room made for a pod: its node, and who leaves it (nobody, where what ends anyway is enough)."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+@dataclass(slots=True)
+class _Shortlist:
+    """What was found for a class: candidates by row, and the rows that were looked at in their order."""
+
+    rows: list[int]
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    looked_at: int = 0
+    is_used: bool = False
+    """Whether a pod has been preempted for since it was begun."""
+
+    @property
+    def has_a_clean_one(self) -> bool:
+        """Whether some candidate breaks no budget."""
+        return any(not candidate.violations for candidate in self.candidates.values())
+
+
+def rows_there(opening: Opening, snapshot: ClusterSnapshot) -> Bools:
+    """Rows with a node that is there: machines on their way, or not bought yet, hold nobody who could leave."""
+    names = {node.name for node in snapshot.cluster.nodes} - opening.coming
+    return np.array([node.name in names for node in opening.sim.table.nodes], dtype=np.bool_)
+
+
+class Preemptor:
+    """Chooses victims on an opening whose waiting pods have been placed as far as they fit.
+
+    What it decides stays in the simulation: the victims gone, and the room kept for whom they leave.
+    """
+
+    def __init__(self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> None:
+        self._opening = opening
+        self._sim = opening.sim
+        self._now = now
+        self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
+        self._ledger = ledger_of(snapshot)
+        self._residents = Residents(opening, snapshot, policy, now, self._ledger)
+        self._turn = crc32(str(snapshot.generation).encode())
+        self.looks_left = MOST_LOOKS
+        self._is_there = rows_there(opening, snapshot)
+        self._just_placed = JustPlaced(self._sim, self._is_there)
+        self._shortlists: dict[int, _Shortlist] = {}
+        self._gone: list[tuple[Resident, int]] = []
+        self._may_look = 0
+        """Looks left of the share of the class at hand."""
+        self.displaced: list[Nominee] = []
+        """Nominated pods whose room went to work of higher priority."""
+        self.is_lesser_work_in_the_way = False
+        """Work that the plan has just placed was on a node that somebody is preempted for."""
+
+    @property
+    def has_much_left(self) -> bool:
+        """Whether half of the looks are left: that half is for the most important work."""
+        return 2 * self.looks_left > MOST_LOOKS
+
+    def turned(self, rest: Sequence[_T]) -> list[_T]:
+        """A sequence begun elsewhere in each plan: what work of one plan does not reach, that of another does."""
+        start = self._turn % len(rest) if rest else 0
+        return [*rest[start:], *rest[:start]]
+
+    def preempt(self, pod: Pod, classes_left: int = 1) -> Preempted | str:
+        """Make room for a pod; or why there is no way, in kube-scheduler's words.
+
+        `classes_left` share the looks that are left; what is found with a class's share has to do.
+        """
+        least = LEAST_CANDIDATES if self.has_much_left else LEAST_LOOKS
+        self._may_look = min(self.looks_left, max(least, self.looks_left // max(1, classes_left)))
+        if not pod.preempts:
+            return "preemption: not eligible due to preemptionPolicy=Never."
+        cls = self._opening.book.class_of(pod)
+        chosen = self._best(cls)
+        if chosen is None and cls.is_dynamic and self._shortlists.pop(id(cls)).is_used:
+            chosen = self._best(cls)  # what was decided meanwhile may have opened nodes that were closed to it
+        if chosen is None:
+            return self._nowhere(cls)
+        self._carry_out(pod, cls, chosen)
+        return Preempted(self._sim.table.nodes[chosen.row].name, chosen.victims)
+
+    def restore(self) -> None:
+        """Count the victims as present again, as they are until they have ended: nothing else takes their room."""
+        for resident, row in self._gone:
+            self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+        self._gone.clear()
+
+    # Looking.
+
+    def _resolvable(self, cls: PodClass) -> Bools:
+        """Rows whose refusal could end when pods leave: all but those of the node itself, its labels and its size.
+
+        No affinity is fulfilled by removing pods (kube-scheduler calls these nodes UnschedulableAndUnresolvable).
+        """
+        sim, rows = self._sim, self._sim.all_rows
+        ok = sim.could_hold(cls) & self._is_there
+        if cls.constraints.affinity:
+            for refusal in inter_pod_affinity.refuse(sim.world, cls, rows):
+                if refusal.reason == inter_pod_affinity.AFFINITY:
+                    ok &= ~refusal.where
+        return ok
+
+    def _best(self, cls: PodClass) -> Candidate | None:
+        """The cheapest candidate. What was decided on other nodes changes those of dynamic classes: looked at again."""
+        shortlist = self._shortlist(cls)
+        while (chosen := best(shortlist.candidates.values(), self._now)) is not None:
+            if not (cls.is_dynamic and shortlist.is_used):
+                break
+            self._look_at(cls, shortlist, chosen.row)
+            if shortlist.candidates.get(chosen.row) == chosen:
+                break
+        return chosen
+
+    def _shortlist(self, cls: PodClass) -> _Shortlist:
+        """Candidates for a class. Those of the last pod of this class hold, but on rows that changed since."""
+        known = self._shortlists.get(id(cls))
+        if known is None:
+            rows = self._residents.promising(cls, self._resolvable(cls), self._just_placed.below(cls.priority))
+            self.looks_left -= LEAST_LOOKS
+            best_half = self._may_look // 2
+            if len(rows) > self._may_look:
+                rows = [*rows[:best_half], *self.turned(rows[best_half:])]
+            known = self._shortlists[id(cls)] = _Shortlist(rows)
+        # Spread and affinity are judged over the whole cluster each time: fewer nodes of 5,000, then.
+        enough = LEAST_CANDIDATES if cls.is_dynamic else max(LEAST_CANDIDATES, int(SHARE * len(self._is_there)))
+        while known.looked_at < len(known.rows) and self._may_look > 0:
+            if len(known.candidates) >= enough and known.has_a_clean_one:
+                break
+            self._look_at(cls, known, known.rows[known.looked_at])
+            known.looked_at += 1
+        return known
+
+    def _look_at(self, cls: PodClass, shortlist: _Shortlist, row: int) -> None:
+        self._spend_looks(DYNAMIC_LOOKS if cls.is_dynamic else 1)
+        candidate = self._candidate(cls, row)
+        shortlist.candidates.pop(row, None)
+        if candidate is not None:
+            shortlist.candidates[row] = candidate
+
+    def _spend_looks(self, count: int) -> None:
+        self._may_look -= count
+        self.looks_left -= count
+
+    def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
+        """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
+        sim, potential = self._sim, self._residents.victims(row, cls.priority)
+        with sim.fork(), self._without_lesser_nominees(cls, row) as lesser:
+            self._just_placed.take_off(row, cls.priority)
+            for resident in (*self._residents.ending(row), *potential):
+                sim.unplace(resident.cls, row)
+            if not self._sim.fits(cls, row):
+                return None
+            violating, others = self._by_violation(potential)
+            broken = self._not_reprieved(violating, cls, row)
+            victims = [*broken, *self._not_reprieved(others, cls, row)]
+        pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
+        if self._must_keep_budgets:
+            return Candidate(row, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
+        return Candidate(row, pods, len(broken), len(lesser))
+
+    def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
+        """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""
+        victims = []
+        for resident in residents:
+            with self._sim.fork() as branch:
+                self._sim.place_many(resident.cls, np.array([row]), np.array([1]), is_work=False)
+                if self._sim.fits(cls, row):
+                    branch.commit()
+                else:
+                    victims.append(resident)
+        return victims
+
+    @contextmanager
+    def _without_lesser_nominees(self, cls: PodClass, row: int) -> Iterator[list[Nominee]]:
+        """Pods nominated to a row give way to a higher priority. To be used in a fork; gives who they are."""
+        nominees = self._sim.nominees
+        try:
+            yield self._take_off_nominees(row, cls.priority)
+        finally:
+            self._sim.nominees = nominees
+
+    def _take_off_nominees(self, row: int, priority: int) -> list[Nominee]:
+        """Promise a row no more to pods below a priority; returns them."""
+        sim = self._sim
+        lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
+        for nominee in lesser:
+            sim.unplace(nominee.cls, row)
+        if lesser:
+            sim.nominees = [each for each in sim.nominees if each not in lesser]
+        return lesser
+
+    # Budgets.
+
+    def _by_violation(self, residents: Sequence[Resident]) -> tuple[list[Resident], list[Resident]]:
+        """Those whose leaving would break a budget if all before them left too, and the others.
+
+        kube-scheduler counts each pod that a budget covers; the Eviction API, which HTAS asks, lets some go freely.
+        """
+        spent_by = self._ledger.charged if self._must_keep_budgets else self._ledger.covering
+        spent: dict[int, int] = {}
+        violating: list[Resident] = []
+        others: list[Resident] = []
+        for resident in residents:
+            breaks = False
+            for budget in spent_by(resident.pod):
+                spent[budget] = spent.get(budget, 0) + 1
+                breaks |= spent[budget] > self._ledger.left(budget)
+            (violating if breaks else others).append(resident)
+        return violating, others
+
+    def _may_all_leave(self, pods: Sequence[Pod]) -> bool:
+        refusal = self._ledger.try_spend(pods)
+        if refusal is None:
+            self._ledger.refund(pods)
+        return refusal is None
+
+    # Deciding.
+
+    def _carry_out(self, pod: Pod, cls: PodClass, chosen: Candidate) -> None:
+        row, sim = chosen.row, self._sim
+        leaving = {victim.uid for victim in chosen.victims}
+        victims = [each for each in self._residents.victims(row, cls.priority) if each.pod.uid in leaving]
+        ending = list(self._residents.ending(row))
+        for resident in (*victims, *ending):
+            sim.unplace(resident.cls, row)
+            self._gone.append((resident, row))
+        self._residents.leave((*victims, *ending))
+        self._keep_room(Nominee(pod, cls, row))
+        touched = self._spend(chosen.victims)
+        for known in self._shortlists.values():
+            known.is_used = True
+            self._look_again(known, row, touched)
+
+    def _keep_room(self, nominee: Nominee) -> None:
+        """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
+        sim, row, priority = self._sim, nominee.row, nominee.pod.priority
+        self.is_lesser_work_in_the_way |= self._just_placed.take_off(row, priority)
+        lesser = self._take_off_nominees(row, priority)
+        sim.keep_room(nominee)
+        for each in sorted(lesser, key=lambda each: -each.pod.priority):
+            if sim.fits(each.cls, row):
+                sim.keep_room(each)
+            else:
+                self.displaced.append(each)
+
+    def _spend(self, victims: Sequence[Pod]) -> set[int]:
+        """Spend the budgets of victims; returns which."""
+        for victim in victims:
+            self._ledger.spend(victim)
+        return {budget for victim in victims for budget in self._ledger.covering(victim)}
+
+    def _look_again(self, known: _Shortlist, row: int, budgets: set[int]) -> None:
+        """Rows that changed, or whose pods a spent budget covers, are looked at anew for the next pod."""
+        stale = [
+            other
+            for other in known.rows[: known.looked_at]
+            if other == row or (budgets and self._residents.share_a_budget(other, budgets, self._ledger))
+        ]
+        if stale:
+            gone = set(stale)
+            known.rows = [other for other in known.rows if other not in gone] + stale
+            known.looked_at -= len(stale)
+            for other in stale:
+                known.candidates.pop(other, None)
+
+    def _nowhere(self, cls: PodClass) -> str:
+        """kube-scheduler's sentence, and the first promise that stands in the way."""
+        known = self._shortlists.get(id(cls))
+        if known is not None and known.looked_at < len(known.rows):
+            return f"preemption: {known.looked_at} of {len(known.rows)} nodes were looked at; others in a later plan."
+        nodes = int((self._is_there & self._sim.table.is_open[self._sim.all_rows]).sum())
+        helps = self._resolvable(cls)
+        rows = np.flatnonzero(helps).tolist()
+        reasons = [(nodes - len(rows), "Preemption is not helpful for scheduling")]
+        reasons.append((len(rows), "No preemption victims found for incoming pod"))
+        told = ", ".join(f"{count} {reason}" for count, reason in reasons if count > 0)
+        why = self._residents.protected(rows[:LEAST_CANDIDATES], cls.priority)
+        return f"preemption: 0/{nodes} nodes are available: {told}." + (f" For one: {why}." if why else "")

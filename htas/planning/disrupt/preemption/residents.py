@@ -1,0 +1,169 @@
+"""Who runs where, as preemption sees it: who could be a victim, who ends anyway, and how much room that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy, Promises
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.classes import Bools, PodClass
+from htas.planning.cluster.ending import ends_soon
+from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.opening import Opening
+from htas.planning.disrupt.preemption.choice import by_importance
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.disturbing import Disturbing, Leave, Terms
+
+MOST_LEVELS = 32
+"""So many priorities are told apart when nodes are ordered by how far up one would have to evict."""
+
+
+@dataclass(slots=True, eq=False)
+class Resident:
+    """A pod on a row. Its class is asked for where it matters: of 40,000 pods a few thousand are looked at."""
+
+    pod: Pod
+    number: int
+    _book: ClassBook
+    _cls: PodClass | None = None
+
+    @property
+    def cls(self) -> PodClass:
+        if self._cls is None:
+            self._cls = self._book.class_of(self.pod)
+        return self._cls
+
+
+class Residents:
+    """The pods on each row that could go: the most important first, and those that end by themselves."""
+
+    def __init__(
+        self, opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float, ledger: BudgetLedger
+    ) -> None:
+        self._sim = opening.sim
+        self._now = now
+        self._ledger = ledger
+        self._must_keep_budgets = policy.fallback.promises is Promises.KEEP
+        self._disturbing = Disturbing(snapshot.cluster, policy, now)
+        self._terms: dict[int, Terms] = {}
+        self._covered: dict[int, tuple[int, ...]] = {}
+        self._rows: dict[int, list[Resident]] = {}
+        self._ending: dict[int, list[Resident]] = {}
+        moving = {move.pod for move in snapshot.moves} | {m.pod for drain in snapshot.drains for m in drain.moves}
+        found: list[tuple[int, Resident]] = []
+        for row, pods in opening.running.items():
+            for pod in pods:
+                if pod.node is None or pod.is_daemon or pod.is_mirror or pod.key in moving:
+                    continue
+                is_ending = ends_soon(pod, now)
+                if is_ending or not pod.is_terminating:
+                    resident = Resident(pod, len(found), opening.book)
+                    (self._ending if is_ending else self._rows).setdefault(row, []).append(resident)
+                    found.append((row, resident))
+        self._all = [resident for _, resident in found]
+        self._can_leave: Bools | None = None
+        self._row_of: NDArray[np.int64] = np.array([row for row, _ in found], dtype=np.int64)
+        self._needs = np.array([opening.book.vector(each.pod.requests) for _, each in found], dtype=np.int64)
+        self._needs = self._needs.reshape(len(found), len(self._sim.table.axis))
+        # What ends anyway is no obstacle to any priority.
+        self._priority = np.array([_bar(each.pod, now) for _, each in found], dtype=np.float64)
+        self._is_there = np.ones(len(found), dtype=np.bool_)
+
+    def ending(self, row: int) -> Iterator[Resident]:
+        """Pods on their way out."""
+        return (each for each in self._ending.get(row, ()) if self._is_there[each.number])
+
+    def victims(self, row: int, priority: int) -> list[Resident]:
+        """Pods of a row that may be preempted for work of a priority, the most important first."""
+        lower = [e for e in self._rows.get(row, ()) if e.pod.priority < priority and self._is_there[e.number]]
+        may_leave = [each for each in lower if self.terms(each).allow(each.pod, priority)]
+        return sorted(may_leave, key=lambda each: by_importance(each.pod, self._now))
+
+    def protected(self, rows: Iterable[int], priority: int) -> str | None:
+        """Why the first pod of lower priority that may not be preempted may not."""
+        for row in rows:
+            for each in sorted(self._rows.get(row, ()), key=lambda each: each.pod.key):
+                terms = self.terms(each)
+                if each.pod.priority < priority and not terms.allow(each.pod, priority):
+                    return terms.why
+        return None
+
+    def terms(self, resident: Resident) -> Terms:
+        """A pod's terms; judged once."""
+        terms = self._terms.get(resident.number)
+        if terms is None:
+            terms = self._terms[resident.number] = self._disturbing.terms_of_victim(resident.pod)
+        return terms
+
+    def share_a_budget(self, row: int, budgets: Set[int], ledger: BudgetLedger) -> bool:
+        """Whether one of these budgets covers a pod of a row."""
+        return any(not budgets.isdisjoint(self._covering(each, ledger)) for each in self._rows.get(row, ()))
+
+    def _covering(self, resident: Resident, ledger: BudgetLedger) -> tuple[int, ...]:
+        covering = self._covered.get(resident.number)
+        if covering is None:
+            covering = self._covered[resident.number] = tuple(ledger.covering(resident.pod))
+        return covering
+
+    def leave(self, residents: Iterable[Resident]) -> None:
+        """These have been chosen: they are nobody's victims any more."""
+        for resident in residents:
+            self._is_there[resident.number] = False
+
+    def _could_leave(self) -> Bools:
+        """Who could be anybody's victim: pods that are promised their place never leave. Judged once."""
+        if self._can_leave is None:
+            self._can_leave = np.array([self._is_no_obstacle(each) for each in self._all], dtype=np.bool_)
+        return self._can_leave
+
+    def _is_no_obstacle(self, resident: Resident) -> bool:
+        if ends_soon(resident.pod, self._now):
+            return True
+        if self._must_keep_budgets and self._ledger.refusal(resident.pod) is not None:
+            return False
+        return self.terms(resident).leave is not Leave.NEVER
+
+    def promising(self, cls: PodClass, open_rows: Bools, just_placed: Iterable[tuple[PodClass, int, int]]) -> list[int]:
+        """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.
+
+        `just_placed`: (class, row, count) of waiting work of lower priority that the plan has given room.
+
+        In the order of the priority up to which one would have to evict: there are the fewest and least important
+        victims, so that a few hundred nodes need a closer look where there are thousands.
+        """
+        lower = self._is_there & self._could_leave() & (self._priority < cls.priority)
+        room = self._sim.table.free[:, : len(self._sim.table)].T.copy()
+        for nominee in self._sim.nominees:
+            if nominee.pod.priority < cls.priority:
+                room[nominee.row] += nominee.cls.requests
+        for other, row, count in just_placed:
+            room[row] += other.requests * count
+        enough = open_rows & fits(room.T, cls)
+        left, order = open_rows & ~enough, np.flatnonzero(enough).tolist()
+        for level in _levels(self._priority[lower]):
+            step = lower & (self._priority <= level)
+            lower = lower & ~step
+            np.add.at(room, self._row_of[step], self._needs[step])
+            enough = left & fits(room.T, cls)
+            left &= ~enough
+            order += np.flatnonzero(enough).tolist()
+        return order
+
+
+def _bar(pod: Pod, now: float) -> float:
+    return -np.inf if ends_soon(pod, now) else float(pod.priority)
+
+
+def _levels(priorities: NDArray[np.float64]) -> list[float]:
+    """The different priorities in ascending order, at most MOST_LEVELS of them: the last is always the highest."""
+    levels: list[float] = np.unique(priorities).tolist()
+    if len(levels) <= MOST_LEVELS:
+        return levels
+    picked = np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(np.int64)
+    return [levels[i] for i in picked.tolist()]

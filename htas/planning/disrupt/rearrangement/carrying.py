@@ -1,0 +1,338 @@
+"""Carrying a rearrangement out: which pods leave their nodes now, in an order that never over-commits a node.
+
+Seats are filled as their room frees (reservations.py). A pod leaves only when its slot has room, so that it is down
+briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
+has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
+loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
+given up rather than evict one whose twin was to start first. Services' pods wait at gates (gates.py), too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from htas.model.plan import Bind, Carrying, Nomination, Plan, Step
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import MigrationMethod, Policy
+from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot, Victim
+from htas.model.reasons import Cancelled
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.holds.reservations import Reservation, importance, seat
+from htas.planning.cluster.holds.slots import identity
+from htas.planning.cluster.opening import Opening, open_simulation
+from htas.planning.disrupt.rearrangement.components import Component, components
+from htas.planning.disrupt.rearrangement.gates import Gates
+from htas.planning.disrupt.rearrangement.validity import Refusal, forbidden, refusal
+from htas.planning.eligibility.leaving import Leaving
+from htas.planning.namespaces.limiting import exceeds
+
+_STANDS_STILL = Carrying()
+_IN_A_CIRCLE = "pods wait for each other's room, and none of them is evicted for it"
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a plan does about the rearrangement under way: pods that have slots, and who leaves now."""
+
+    bind: Sequence[Bind] = ()
+    nominate: Sequence[Nomination] = ()
+    carrying: Carrying = _STANDS_STILL
+
+
+def given_up(reason: Cancelled, message: str) -> Carried:
+    """It does not go on: nobody else leaves, and pods that have left are placed like any other."""
+    return Carried(carrying=Carrying(cancel=reason, message=message))
+
+
+def with_carrying(plan: Plan, carried: Carried) -> Plan:
+    """A plan with what is done about the rearrangement under way."""
+    return msgspec.structs.replace(
+        plan,
+        bind=tuple(sorted([*plan.bind, *carried.bind], key=lambda bind: (bind.node, bind.pod))),
+        nominate=tuple(sorted([*plan.nominate, *carried.nominate], key=lambda each: (each.node, each.pod))),
+        carry=carried.carrying,
+    )
+
+
+def carry_on(opening: Opening, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+    """How the rearrangement under way goes on. The simulation is left as it was."""
+    current = opening.rearrangement
+    if current is None:
+        return Carried()
+    with opening.sim.fork():
+        for each in opening.reservations:
+            each.lift(opening.sim)
+        why = refusal(opening, current, snapshot, policy, now)
+        if why is not None:
+            return given_up(why.reason, why.message)
+        bind, nominate = seat(opening.sim, opening.reservations, snapshot, policy)
+        choosing = _Steps(opening, current, snapshot, now, Leaving(snapshot.cluster, policy), Gates(current, snapshot))
+        steps = choosing.chosen()
+    if choosing.is_stuck and not bind:
+        return given_up(Cancelled.ROOM_TAKEN, _IN_A_CIRCLE)
+    why = forbidden(((step.uid, step.target) for step in steps), current.priority, snapshot, policy, now)
+    if why is not None:
+        return Carried(bind, nominate, Carrying(cancel=why.reason, message=why.message))
+    return Carried(bind, nominate, Carrying(tuple(steps)))
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps of this moment. The simulation holds what is there, and the room of pods that wait for their slots."""
+
+    opening: Opening
+    current: OpenRearrangement
+    snapshot: ClusterSnapshot
+    now: float
+    leaving: Leaving
+    gates: Gates
+    steps: list[Step] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+    """Nodes whose pods stay until enough of their service are Ready."""
+    blocked: list[Reservation] = field(default_factory=list)
+    is_stuck: bool = False
+    """Of a suggestion: nothing of it can move any more without an eviction that nobody was told of."""
+
+    def chosen(self) -> list[Step]:
+        parts = components(self.current, self.opening.reservations)
+        gaining = {node: self._priority(part) for part in parts if part.gains for node in part.nodes}
+        self._let_go(gaining)
+        in_motion = self._in_motion()
+        for part in parts:
+            if part.gains and part.nodes.isdisjoint(in_motion):
+                self._break(part, gaining)
+        self.is_stuck = self.is_stuck and not (self.steps or in_motion)
+        return [step for step in self.steps if step.source in gaining]
+
+    def _priority(self, part: Component) -> int:
+        """Of the most important pod that a part is still to place, for whose sake the others leave."""
+        seats = (each.held.slot for each in self.opening.reservations)
+        return max(
+            (slot.pod.priority for slot in seats if slot.source is None and slot.node in part.nodes), default=NOBODY
+        )
+
+    def _let_go(self, gaining: Mapping[str, int]) -> None:
+        """Victims, and pods whose slots have room, which is theirs from now on.
+
+        `gaining` are the nodes of parts that are gone on with: pods of others stay, and count at no gate.
+        """
+        for each in self.current.victims:
+            if self._passes(each.pod, each.source, MigrationMethod.EVICT, gaining):
+                self.steps.append(Step(each.pod.key, each.pod.uid, each.source, None, MigrationMethod.EVICT.value))
+        for waiting in sorted(self.opening.reservations, key=importance):
+            slot = waiting.held.slot
+            if slot.is_away or waiting.is_moving:
+                continue
+            source = slot.source or ""
+            is_held = source in gaining and self.gates.hold(slot.pod, gaining[source])
+            if not waiting.fits(self.opening.sim):
+                if is_held:
+                    self.held.add(source)
+                else:
+                    self.blocked.append(waiting)
+                continue
+            waiting.keep(self.opening.sim)
+            step = self._step(slot, slot.node)
+            if self._passes(slot.pod, source, MigrationMethod(step.method), gaining):
+                self.steps.append(step)
+
+    def _passes(self, pod: Pod, source: str, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
+        """Whether a pod leaves now, as far as its service is concerned; else its node is held."""
+        if source not in gaining:
+            return False
+        if self.gates.try_leave(pod, gaining[source], method):
+            return True
+        self.held.add(source)
+        return False
+
+    def _in_motion(self) -> set[str]:
+        """Nodes on which room is about to free."""
+        nodes = self.held | {step.source for step in self.steps}
+        nodes |= {pod.node for pod in self.snapshot.cluster.pods if pod.is_terminating and pod.node is not None}
+        return nodes | {each.held.slot.source or "" for each in self.opening.reservations if each.is_moving}
+
+    def _break(self, part: Component, gaining: Mapping[str, int]) -> None:
+        """Let one of the pods go that wait for each other, if any do."""
+        wanted = {each.held.slot.node for each in self.blocked} | {
+            each.held.slot.node for each in self.opening.reservations if each.held.slot.is_away
+        }
+        waiting = [each for each in self.blocked if each.held.slot.source in part.nodes & wanted]
+        if not waiting:
+            return
+        for each in sorted(waiting, key=self._loss):
+            # A suggestion is made for where its pods end up: in the cloud, say, one would be worth less than before.
+            elsewhere = self._elsewhere(each) if not self.current.is_suggestion else None
+            step = self._step(each.held.slot, elsewhere) if elsewhere is not None else None
+            if step is not None and self._goes(each.held.slot, MigrationMethod(step.method), gaining):
+                self.steps.append(msgspec.structs.replace(step, is_detour=True))
+                return
+        come_back = [each for each in sorted(waiting, key=self._loss) if self._may_be_evicted(each.held.slot)]
+        if not come_back:
+            self.is_stuck = self.current.is_suggestion
+            return  # nobody would start them again: room may free yet, else time runs out
+        chosen = next((each for each in come_back if self._may_be_down(each, part, gaining)), None)
+        if chosen is not None:
+            first = self._step(chosen.held.slot, chosen.held.slot.node)
+            evicted = msgspec.structs.replace(first, method=MigrationMethod.EVICT.value, breaks_cycle=True)
+            self.steps.append(evicted)
+
+    def _may_be_down(self, each: Reservation, part: Component, gaining: Mapping[str, int]) -> bool:
+        """Whether a pod may leave before its slot has room, and so be down until others have left.
+
+        Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
+        its service through, and of such circles one is broken at a time.
+        """
+        slot = each.held.slot
+        priority = gaining[slot.source or ""]
+        if self.current.is_suggestion or not self.gates.asks(slot.pod, priority):
+            return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT)
+        if any(other.source is not None and other.is_away for other in self.current.slots) or self._breaks_one():
+            return False
+        if not self._opens_a_way(each):
+            return False
+        others = (other.held.slot for other in self.blocked if other.held.slot.source in part.nodes)
+        has_sibling = any(other.pod.uid != slot.pod.uid and other.pod.service == slot.pod.service for other in others)
+        return self.gates.try_leave(slot.pod, priority, MigrationMethod.EVICT, spare=int(has_sibling))
+
+    def _opens_a_way(self, first: Reservation) -> bool:
+        """Whether a pod's slot has room once it has left and others have moved one by one, each into its own slot.
+
+        Else two more would wait for each other in its way, and it would be down for as long as they do.
+        """
+        sim, left = self.opening.sim, [each for each in self.blocked if each is not first]
+        with sim.fork():
+            self._take_off(first)
+            while not first.fits(sim):
+                moving = next((each for each in left if each.fits(sim)), None)
+                if moving is None:
+                    return False
+                left.remove(moving)
+                moving.keep(sim)
+                self._take_off(moving)
+            return True
+
+    def _take_off(self, each: Reservation) -> None:
+        row = self.opening.sim.table.row_of.get(each.held.slot.source or "")
+        if row is not None:
+            self.opening.sim.unplace(each.cls, row)
+
+    def _breaks_one(self) -> bool:
+        return any(step.breaks_cycle for step in self.steps)
+
+    def _may_be_evicted(self, slot: Slot) -> bool:
+        """Whether its controller makes another; of a suggestion also, whether it was counted as one that is evicted."""
+        is_twin_promised = self.current.is_suggestion and MigrationMethod(slot.method).makes_twin
+        return slot.pod.owner is not None and not is_twin_promised
+
+    def _goes(self, slot: Slot, method: MigrationMethod, gaining: Mapping[str, int]) -> bool:
+        return self.gates.try_leave(slot.pod, gaining[slot.source or ""], method)
+
+    def _elsewhere(self, each: Reservation) -> str | None:
+        """A node with room for a pod beside all slots."""
+        sim = self.opening.sim
+        with sim.fork():
+            for other in self.blocked:
+                if other is not each:
+                    other.keep(sim)
+            rows = np.flatnonzero(sim.feasible(each.cls)).tolist()
+        names = (sim.table.nodes[row].name for row in rows)
+        pod = each.held.slot.pod
+        return next(
+            (name for name in names if name not in self.opening.coming and self.leaving.arrives(pod, name)), None
+        )
+
+    def _step(self, slot: Slot, target: str) -> Step:
+        """By the method that the search chose, unless something speaks against it by now.
+
+        A suggestion's twins are asked for all the same, and refused: it is given up rather than evict them.
+        """
+        method = MigrationMethod(slot.method)
+        if not self.current.is_suggestion:
+            method = self.leaving.possible(slot.pod, method, target)
+        return Step(slot.pod.key, slot.pod.uid, slot.source or "", target, method.value)
+
+    def _loss(self, each: Reservation) -> tuple[int, float, str]:
+        """What is lost if it is evicted before its slot is free: importance first, then the run time so far."""
+        pod = each.held.slot.pod
+        is_lost = pod.kind is WorkKind.BATCH and pod.started_at is not None
+        return pod.priority, self.now - (pod.started_at or self.now) if is_lost else 0.0, pod.key
+
+
+def carried_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Carried:
+    """How the rearrangement of a snapshot goes on."""
+    return carry_on(open_simulation(snapshot, policy, now), snapshot, policy, now)
+
+
+def begun(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> OpenRearrangement | Refusal:
+    """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
+
+    Pods that have left their nodes meanwhile need no shift: their room is free, or about to be.
+    """
+    pods = {pod.uid: pod for pod in snapshot.cluster.pods}
+    shifts = [shift for shift in found.shifts if _still_runs(pods.get(shift.uid), shift.source)]
+    seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
+    if more := exceeds(found, snapshot, policy):
+        return Refusal(Cancelled.NAMESPACE_LIMIT, more)
+    if found.is_suggestion and len(shifts) < len(found.shifts):
+        return Refusal(Cancelled.CONTRADICTED, "one of the pods that were to move has left its node")
+    if not seats and not found.is_suggestion:
+        return Refusal(Cancelled.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
+    moves = [
+        Slot(pods[shift.uid], shift.target, shift.source, shift.method, is_aim=shift.is_aim)
+        for shift in shifts
+        if shift.target is not None
+    ]
+    slots = (*seats, *moves)
+    opened = OpenRearrangement(
+        started_at=now,
+        priority=max((slot.pod.priority for slot in seats), default=NOBODY),
+        slots=slots,
+        victims=tuple(Victim(pods[shift.uid], shift.source) for shift in shifts if shift.target is None),
+        settled=_settled(slots, pods),
+        is_suggestion=found.is_suggestion,
+    )
+    return _refused(opened, snapshot, policy, now) or opened
+
+
+def detoured(current: OpenRearrangement, targets: Mapping[str, str | None], pods: Iterable[Pod]) -> OpenRearrangement:
+    """The rearrangement with other nodes for the slots of some pods (by uid)."""
+    slots = tuple(msgspec.structs.replace(slot, node=targets.get(slot.pod.uid) or slot.node) for slot in current.slots)
+    settled = set(_settled(slots, {pod.uid: pod for pod in pods}))
+    return msgspec.structs.replace(current, slots=slots, settled=tuple(sorted(settled.union(current.settled))))
+
+
+def _refused(opened: OpenRearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Refusal | None:
+    snapshot = msgspec.structs.replace(snapshot, rearrangement=opened)
+    opening = open_simulation(snapshot, policy, now)
+    for each in opening.reservations:
+        each.lift(opening.sim)
+    why = refusal(opening, opened, snapshot, policy, now)
+    if why is not None:
+        return why
+    leaving = [(slot.pod.uid, slot.node) for slot in opened.slots if slot.source is not None]
+    return forbidden(
+        [*leaving, *((victim.pod.uid, None) for victim in opened.victims)], opened.priority, snapshot, policy, now
+    )
+
+
+def _still_runs(pod: Pod | None, source: str) -> bool:
+    return pod is not None and pod.node == source and not pod.is_terminating
+
+
+def _still_waits(pod: Pod | None, snapshot: ClusterSnapshot) -> bool:
+    if pod is None or pod.node is not None or pod.key in snapshot.expected_binds:
+        return False
+    return not (pod.is_terminating or pod.gates or pod.nominated_node)
+
+
+def _settled(slots: Iterable[Slot], pods: Mapping[str, Pod]) -> tuple[str, ...]:
+    """Pods on the slots' nodes that look like those to come, and stay."""
+    own = {slot.pod.uid for slot in slots}
+    wanted = {(identity(slot.pod), slot.node) for slot in slots}
+    nodes = {slot.node for slot in slots}
+    found = (pod for uid, pod in pods.items() if pod.node in nodes and uid not in own)
+    return tuple(sorted(pod.uid for pod in found if (identity(pod), pod.node) in wanted))

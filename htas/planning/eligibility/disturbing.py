@@ -1,0 +1,115 @@
+"""Which running pods may be disturbed so that other work finds room: one rule for preemption and the optimiser.
+
+DaemonSet, mirror and terminating pods never are. For the others the drain rules speak (`drain_rules`), with
+two differences, both for work of strictly higher priority alone, as Kubernetes preempts: a service that has not opted
+in may be moved or evicted, and a pod without a controller may be evicted. What users promise themselves in so many
+words (`do-not-disrupt`, `safe-to-evict`, `htas.io/migrate: "false"`, data on the node) holds against any priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.policy import CleaningRules, MigrationMethod, Policy, Promises
+from htas.model.reasons import Blocking
+from htas.model.snapshot import ClusterView
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.drain_rules import not_movable
+from htas.planning.eligibility.drain_rules.rule import MOVES, Context, Verdict
+from htas.planning.eligibility.leaving import Leaving
+
+_NO_GROUP = CleaningRules()
+_ANY_NUMBER = 2**31
+"""Disruptions that a budget allows while only its existence is asked for."""
+
+
+class Disturbance(StrEnum):
+    MOVE = "move"
+    """It leaves its node for another one, where room is kept for it."""
+    EVICT = "evict"
+    """It leaves its node for nowhere."""
+
+
+class Leave(StrEnum):
+    """For whom a pod may be disturbed."""
+
+    FOR_ANY = "for any"
+    FOR_HIGHER = "for higher priority"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`why` tells what forbids it, or what limits it to work of higher priority."""
+
+    leave: Leave
+    why: str = ""
+
+    def allow(self, pod: Pod, priority: int) -> bool:
+        """Whether work of a priority may have the pod disturbed."""
+        return self.leave is Leave.FOR_ANY or (self.leave is Leave.FOR_HIGHER and priority > pod.priority)
+
+
+class Disturbing:
+    """The terms of a cluster's pods. What budgets still allow is the ledger's to say: it changes with each decision."""
+
+    def __init__(self, view: ClusterView, policy: Policy, now: float) -> None:
+        self._leaving = Leaving(view, policy)
+        self._rules: Mapping[str, CleaningRules] = {
+            node.name: group.cleaning for node in view.nodes if (group := policy.group(node.group)) is not None
+        }
+        self._budgets = BudgetLedger(
+            msgspec.structs.replace(budget, disruptions_allowed=_ANY_NUMBER) for budget in view.budgets
+        )
+        self._promises = policy.fallback.promises
+        self._now = now
+
+    def terms(self, pod: Pod, disturbance: Disturbance, target: str | None = None) -> Terms:
+        """For whom a running pod may be disturbed, as long as its budget allows it; `target`: where it is moved to.
+
+        What cannot be moved with its progress is evicted and starts again at the target (`leaving`): the
+        rules judge it as that, so that a pod without a controller stays where it would be lost.
+        A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
+        preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
+        """
+        if pod.is_daemon or pod.is_mirror or pod.is_terminating:
+            what = "ends already" if pod.is_terminating else "belongs to its node"
+            return Terms(Leave.NEVER, f"{pod.key} {what}")
+        if pod.twin_of:
+            return Terms(Leave.NEVER, f"{pod.key} has only just come, by a move that is not over")
+        if pod.disruption.get(MAY_MIGRATE) == "false":
+            return Terms(Leave.NEVER, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
+        method = self._leaving.method(pod, target) if disturbance is Disturbance.MOVE else MigrationMethod.EVICT
+        verdict = self._verdict(pod, method, frozenset())
+        if verdict is MOVES:
+            return Terms(Leave.FOR_ANY if disturbance is Disturbance.MOVE else Leave.FOR_HIGHER)
+        waived = {Blocking.SERVICE_NOT_OPTED_IN}
+        if disturbance is Disturbance.EVICT:
+            waived |= {Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER}
+        holding = self._verdict(pod, method, frozenset(waived))
+        return Terms(Leave.FOR_HIGHER, verdict.message) if holding is MOVES else Terms(Leave.NEVER, holding.message)
+
+    def terms_of_victim(self, pod: Pod) -> Terms:
+        """The terms under which a pod may be preempted, by the policy's `promises`."""
+        if self._promises is Promises.AS_KUBE_SCHEDULER and not (pod.is_daemon or pod.is_mirror or pod.is_terminating):
+            return Terms(Leave.FOR_HIGHER)
+        return self.terms(pod, Disturbance.EVICT)
+
+    def _verdict(self, pod: Pod, method: MigrationMethod, waived: frozenset[Blocking]) -> Verdict:
+        rules = self._rules.get(pod.node or "", _NO_GROUP)
+        if rules.migration is not method:
+            rules = msgspec.structs.replace(rules, migration=method)
+        context = Context(rules, self._budgets, self._now)
+        for rule in drain_rules.RULES:
+            if rule is not_movable.judge:  # the method was chosen by what it asks
+                continue
+            verdict = rule(pod, context)
+            if verdict is not None and verdict.blocked not in waived:
+                return verdict
+        return MOVES

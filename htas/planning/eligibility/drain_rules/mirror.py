@@ -1,0 +1,10 @@
+"""Mirror pods are the kubelet's own: they end with their node and hold nothing."""
+
+from __future__ import annotations
+
+from htas.model.pods import Pod
+from htas.planning.eligibility.drain_rules.rule import GOES_WITH_NODE, Context, Verdict
+
+
+def judge(pod: Pod, context: Context) -> Verdict | None:
+    return GOES_WITH_NODE if pod.is_mirror else None

@@ -1,0 +1,10 @@
+"""The optimiser: when nothing can be bought, the best placement of what there is, tier of priority by tier.
+
+`build` makes the problem of a snapshot, `solvers/placement` solves it stage by stage (greedy placement, exchanges, node
+patterns, neighbourhoods), `decode` turns the answer back into pods and replays it. docs/algorithms.md states the model.
+"""
+
+from htas.planning.optimize.optimise import optimise
+from htas.planning.solvers.placement.budget import Budget
+
+__all__ = ["Budget", "optimise"]

@@ -1,0 +1,65 @@
+"""Waiting pods of services are placed on the edge as `immediate` decides, the most important first.
+
+Each priority has its turn before any other work of it, and after all that is more important: a job or a pod without a
+controller that asks for the edge's last core is not outbid by services below it. Where no node is of tier edge nothing
+here happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from htas.model.pods import Pod
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.services import is_served
+from htas.planning.place.edge_view import edge_rows, edge_view, whereabouts
+from htas.planning.place.situation import Situation
+
+
+class PlacingNear:
+    """Places waiting pods of services on the edge, in the simulation, one priority after another from `begin` on."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        waiting = [pod for pod in situation.opening.waiting if _is_candidate(pod, situation.policy.scheduler_name)]
+        self._rows = edge_rows(situation.opening, situation.policy) if waiting else ()
+        self._waiting = frozenset(pod.uid for pod in waiting) if self._rows else frozenset[str]()
+        self._where: dict[str, str] = {}
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is an edge, and a service's pod that waits."""
+        return bool(self._waiting)
+
+    def begin(self) -> None:
+        """From the first priority, also after a fork that was dropped."""
+        self._where = whereabouts(self._situation)
+
+    def settle(self, classes: Sequence[PodClass], counts: Sequence[int]) -> None:
+        """Place of classes of one priority those pods on the edge that it decides to have, and take them from their
+        classes. The first `counts` of each class are placed already."""
+        pods = [pod for cls, count in zip(classes, counts, strict=True) for pod in cls.pods[count:]]
+        here = {pod.uid for pod in pods} & self._waiting
+        placed = self._placed(here) if here else frozenset()
+        for cls, count in zip(classes, counts, strict=True) if placed else ():
+            cls.pods[count:] = [pod for pod in cls.pods[count:] if pod.uid not in placed]
+
+    def _placed(self, here: Set[str]) -> Set[str]:
+        from htas.planning.solvers.edge.immediate import place_new  # where there is an edge alone: it loads the solver
+
+        situation, sim, placed = self._situation, self._situation.opening.sim, set()
+        view = edge_view(situation, self._rows, self._where, new=here)
+        for seat in place_new(view.state, situation.policy.edge).seats:
+            pod, row = view.pods[seat.pod], view.rows[seat.node]
+            # A class of its own: members of one class may be of several services, and are handed out in order.
+            cls = replace(situation.opening.book.class_of(pod), pods=[pod])
+            if sim.fits(cls, row):
+                sim.place(cls, row)
+                self._where[pod.uid] = sim.table.nodes[row].name
+                placed.add(pod.uid)
+        return placed
+
+
+def _is_candidate(pod: Pod, scheduler: str) -> bool:
+    return is_served(pod) and pod.scheduler == scheduler

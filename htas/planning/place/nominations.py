@@ -1,0 +1,92 @@
+"""Nominated pods: room that a preemption makes is kept for the pod it was made for, until that pod is bound.
+
+As kube-scheduler has it, a nominated pod counts as present for pods of its own priority and lower ones, and those of
+higher priority may take its room. One of ours is bound as soon as it fits: to its node, else to any other. Its
+nomination lapses where it would not fit even once everything that ends there is gone: then it waits like any other pod.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+from dataclasses import replace
+
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.planning.cluster.ending import ends_soon
+from htas.planning.cluster.opening import Opening
+from htas.planning.cluster.simulation import Nominee
+from htas.planning.place.placing import Placer
+
+
+class Nominations:
+    """The nominated pods of an opening, to be settled in the order of their priority.
+
+    Until then none of them counts as present. `lapsed` are to be placed like other waiting pods.
+    """
+
+    def __init__(self, opening: Opening, policy: Policy, preempted_for: Set[str] = frozenset()) -> None:
+        self._opening = opening
+        self._preempted_for = preempted_for
+        self._sim = sim = opening.sim
+        self._scheduler = policy.scheduler_name
+        nodes = sim.table.nodes
+        there = [pool for pool in opening.pools if nodes[pool.rows.start].name not in opening.coming]
+        self._placer = Placer(policy, there)
+        found = [self._nominee(pod) for pod in sorted(opening.nominated, key=_first)]
+        for nominee in found:
+            sim.unplace(nominee.cls, nominee.row)
+        with sim.fork():
+            held = [nominee for nominee in found if self._takes_its_room(nominee)]
+        self._held = held
+        self._unsettled = held
+        self.lapsed = tuple(nominee.pod for nominee in found if nominee not in held)
+        self.begin()
+
+    def begin(self) -> None:
+        """Settle anew from the beginning, as after a fork that was dropped: a fork restores no room that was kept."""
+        self._sim.nominees.clear()
+        self._unsettled = self._held
+
+    def settle(self, priority: float = -math.inf) -> None:
+        """Place those of at least a priority that fit, and keep room for the others."""
+        now = [nominee for nominee in self._unsettled if nominee.pod.priority >= priority]
+        self._unsettled = self._unsettled[len(now) :]
+        for nominee in now:
+            if self._is_ours(nominee) and self._fits(nominee):
+                self._sim.place(nominee.cls, nominee.row)
+            elif not self._may_go_elsewhere(nominee) or not self._placer.place(self._sim, nominee.cls, 1):
+                self._sim.keep_room(nominee)
+
+    def _may_go_elsewhere(self, nominee: Nominee) -> bool:
+        return self._is_ours(nominee) and nominee.pod.key not in self._preempted_for
+
+    def _nominee(self, pod: Pod) -> Nominee:
+        # A class of its own: waiting pods of the same class are handed out in order, and this one is not among them.
+        cls = replace(self._opening.book.class_of(pod), pods=[pod])
+        return Nominee(pod, cls, self._sim.table.row_of[pod.nominated_node or ""])
+
+    def _is_ours(self, nominee: Nominee) -> bool:
+        return nominee.pod.scheduler == self._scheduler
+
+    def _takes_its_room(self, nominee: Nominee) -> bool:
+        """Whether a pod fits its node, or will once what ends there is gone; other schedulers judge theirs."""
+        holds = not self._is_ours(nominee) or self._fits(nominee) or self._fits_once_ended(nominee)
+        if holds:
+            self._sim.keep_room(nominee)
+        return holds
+
+    def _fits(self, nominee: Nominee) -> bool:
+        return self._sim.fits(nominee.cls, nominee.row)
+
+    def _fits_once_ended(self, nominee: Nominee) -> bool:
+        sim, row = self._sim, nominee.row
+        ending = [pod for pod in self._opening.running.get(row, ()) if ends_soon(pod, sim.now)]
+        with sim.fork():
+            for pod in ending:
+                sim.unplace(self._opening.book.class_of(pod), row)
+            return bool(ending) and self._fits(nominee)
+
+
+def _first(pod: Pod) -> tuple[float, float, str]:
+    return -pod.priority, pod.created_at, pod.key

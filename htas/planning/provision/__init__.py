@@ -1,0 +1,1 @@
+"""Provisioning: which machines to buy for what found no room, within limits and as cheap as can be."""

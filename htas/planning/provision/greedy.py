@@ -1,0 +1,396 @@
+"""Greedy autoscaling: machines with the best cost-efficiency score until the waiting pods have room.
+
+Source: HTAS paper Algorithm 3. The paper subtracts capacities from summed requests; here each purchase is followed by
+simulated placement, so that fragmentation, spread, anti-affinity and DaemonSet overhead correct it at once: what is
+still without room is the demand of the next choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from htas.model.policy import Policy
+from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Bools, Ints
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.demand import Demand
+from htas.planning.place.orders import order_of
+from htas.planning.place.placing import Placer, fill
+from htas.planning.provision.cost_efficiency import SAMPLE, Unit, score
+from htas.planning.provision.levelling import placed_since, take_off
+from htas.planning.provision.limits import UNLIMITED, Allowance
+from htas.planning.provision.offers import Offer
+from htas.planning.provision.steady import worth_when_full
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Machines of one offer added to the simulation together."""
+
+    offer: Offer
+    rows: range
+
+
+@dataclass(slots=True)
+class Part:
+    """Demands of one priority that the same offers could hold."""
+
+    offers: tuple[Offer, ...]
+    demands: list[Demand] = field(default_factory=list)
+    _requests: Ints | None = None
+    _of_offers: tuple[Ints, Ints, Floats] | None = None
+
+    def columns(self) -> tuple[Ints, Ints]:
+        """(requests: demands × resources, counts: demands); asked for once all demands are in."""
+        if self._requests is None:
+            self._requests = np.array([demand.cls.requests for demand in self.demands], dtype=np.int64)
+        return self._requests, np.array([demand.count for demand in self.demands], dtype=np.int64)
+
+    def of_offers(self) -> tuple[Ints, Ints, Floats]:
+        """By offer: free cpu and memory, price, and the weights of both."""
+        if self._of_offers is None:
+            free = np.array([offer.free[[CPU_ROW, MEMORY_ROW]] for offer in self.offers], dtype=np.int64)
+            prices = np.array([offer.price for offer in self.offers], dtype=np.int64)
+            weights = [(offer.group.cpu_weight, offer.group.memory_weight) for offer in self.offers]
+            self._of_offers = free, prices, np.array(weights, dtype=np.float64)
+        return self._of_offers
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(demand.cls.is_dynamic for demand in self.demands if demand.count)
+
+    @property
+    def may_open_nodes(self) -> bool:
+        """Whether a pod placed may let others onto nodes that refused them: by spread or affinity alone."""
+        return any(d.cls.constraints.spread or d.cls.constraints.affinity for d in self.demands if d.count)
+
+    @property
+    def spreads(self) -> bool:
+        return any(demand.cls.constraints.spread for demand in self.demands)
+
+    @property
+    def waiting(self) -> int:
+        return sum(demand.count for demand in self.demands)
+
+    @property
+    def left(self) -> list[Demand]:
+        return [demand for demand in self.demands if demand.count]
+
+
+CHUNK = 128
+"""Demands tried between two looks at whether the room left on new machines is enough for any more of them."""
+
+LEVELLED = 8
+"""So often at most a part is bought for again since some had counted on domains without those bought last."""
+
+LEVELLED_OFFERS = 8
+"""So many kinds of machines are tried then for each one bought."""
+
+
+class Shopper:
+    """Adds machines to a simulation until the demands it is given are placed, or nothing may be bought."""
+
+    def __init__(
+        self,
+        sim: Simulation,
+        policy: Policy,
+        offers: Sequence[Offer],
+        allowance: Allowance,
+        placer: Placer,
+        steady: Sequence[Demand] = (),
+    ) -> None:
+        self.sim = sim
+        self.placer = placer
+        self.policy = policy
+        self.offers = offers
+        self.allowance = allowance
+        self.batches: list[Batch] = []
+        self._unit = Unit.of(policy.catalogue)
+        self._steady = tuple(steady)
+        self._worth: dict[tuple[str, str], float] = {}
+        self._orders = {group.name: order_of(group.packing) for group in policy.groups}
+        self._ordinal = 0
+        self._mark = len(sim.log)
+
+    def buy_for(self, demands: Sequence[Demand]) -> None:
+        """Reduce the demands' counts to what could not be given room. Demands are in placing order."""
+        for part in self._parts(demands):
+            self._use_what_is_bought(part)
+            self._buy_for_part(part)
+
+    def worth(self, offer: Offer) -> float:
+        """The score of a machine once work that comes steadily has filled it; 0: no such work comes."""
+        kind = offer.group.name, offer.flavour.name
+        if kind not in self._worth:
+            self._worth[kind] = worth_when_full(offer, self._steady, self._unit)
+        return self._worth[kind]
+
+    def add(self, offer: Offer, count: int) -> range:
+        """Add machines of an offer, counted against the limits."""
+        nodes = [offer.node(self.policy, f"bought-{self._ordinal + i}") for i in range(count)]
+        self._ordinal += count
+        rows = self.sim.add_nodes(nodes)
+        self.allowance.take(offer, count)
+        self.batches.append(Batch(offer, rows))
+        return rows
+
+    def _parts(self, demands: Sequence[Demand]) -> list[Part]:
+        """Demands that the same offers could hold belong together; the most important first, then the choosiest."""
+        parts: dict[tuple[int, tuple[int, ...]], Part] = {}
+        free = np.array([offer.free for offer in self.offers], dtype=np.int64)
+        takers: dict[object, Bools] = {}
+        for demand in demands:
+            cls = demand.cls
+            kind = cls.static_key, cls.kind
+            if kind not in takers:
+                takers[kind] = np.array([offer.would_take(cls) for offer in self.offers], dtype=np.bool_)
+            holding = takers[kind] & (free >= cls.requests).all(axis=1) if len(free) else takers[kind]
+            holds = tuple(np.flatnonzero(holding).tolist())
+            if holds:
+                key = -demand.cls.priority, holds
+                if key not in parts:
+                    parts[key] = Part(tuple(self.offers[i] for i in holds))
+                parts[key].demands.append(demand)
+        return [parts[key] for key in sorted(parts, key=lambda key: (key[0], len(key[1]), key[1]))]
+
+    def _use_what_opened(self, part: Part) -> None:
+        """Once a machine has taken a pod, spread or affinity may let others onto nodes that refused them before.
+
+        Each of them may open further ones: of three zones each lets one more pod in once the other two have theirs.
+        """
+        before = None
+        while part.may_open_nodes and before != part.waiting:
+            before = part.waiting
+            for demand in part.left:
+                demand.count -= self.placer.place(self.sim, demand.cls, demand.count)
+            self._use_what_is_bought(part)
+
+    def _use_what_is_bought(self, part: Part) -> None:
+        """Machines bought one after another in one group are one run of rows: a pod goes to the best of them all."""
+        rows: range | None = None
+        group = ""
+        for batch in self.batches:
+            if batch.offer not in part.offers:
+                continue
+            if rows is not None and rows.stop == batch.rows.start and group == batch.offer.group.name:
+                rows = range(rows.start, batch.rows.stop)
+                continue
+            if rows is not None:
+                self._place(part, rows, group)
+            rows, group = batch.rows, batch.offer.group.name
+        if rows is not None:
+            self._place(part, rows, group)
+
+    def _buy_for_part(self, part: Part) -> None:
+        """Buy for all; then, where some had counted on domains without the machines bought last, level and buy on."""
+        bought = len(self.batches)
+        self._buy_until_done(part, is_level=True)
+        for turn in range(LEVELLED if part.spreads else 0):
+            waiting = part.waiting
+            self._level(part)
+            if part.waiting == waiting:
+                return
+            if turn == 0 and len(self.batches) > bought:
+                self._sell_last(part)  # it was chosen for those that were left, and is what the others must not exceed
+            self._buy_until_done(part, is_level=False)
+
+    def _sell_last(self, part: Part) -> None:
+        """Undo the last purchase: its pods are left again."""
+        batch = self.batches.pop()
+        self.allowance.take(batch.offer, -len(batch.rows))
+        demands = {id(demand.cls): demand for demand in part.demands}
+        for cls, row, count in placed_since(self.sim, self._mark).values():
+            if row in batch.rows:
+                self.sim.place(cls, row, -count)
+                demands[id(cls)].count += count
+        for row in batch.rows:
+            self.sim.give_up(row)
+        self._use_what_is_bought(part)
+
+    def _buy_until_done(self, part: Part, *, is_level: bool) -> None:
+        """Buy until nobody is left or nothing helps. Unless `is_level`, all are levelled with each machine bought."""
+        useless: set[int] = set()
+        while left := part.left:
+            offer = self._best_offer(part, left, useless) if is_level else self._best_levelled(part, left, useless)
+            if offer is None:
+                return
+            if self._buy_in_best_zone(offer, part, useless, is_level=is_level):
+                useless.clear()
+            else:
+                useless.add(id(offer))
+
+    def _best_levelled(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
+        """Of the best scores the machine that gives most pods room for its price once all are levelled with it.
+
+        The score takes it to be filled by those left: five of 25 by a small one, beside which 20 may not stay.
+        """
+        tried, best, most = set(useless), None, 0.0
+        for _ in range(LEVELLED_OFFERS):
+            offer = self._best_offer(part, left, tried)
+            if offer is None:
+                break
+            tried |= {id(each) for each in part.offers if _is_alike(each, offer)}
+            gave, _ = self._buy(offer, part, is_level=False, keep=lambda _: False)
+            if gave > most * offer.price:
+                best, most = offer, gave / max(offer.price, 1)
+        return best or self._best_offer(part, left, useless)
+
+    def _buy_in_best_zone(self, offer: Offer, part: Part, useless: set[int], *, is_level: bool) -> bool:
+        """Buy an offer; where work spreads, zones are not alike: in the zone where a machine gives most pods room.
+
+        With (5, 3, 3) pods in three zones and a skew of 2, a machine in the first one gets nobody, in another one two.
+        """
+        zones = self._other_zones(offer, part, useless)
+        if not zones:
+            return self._buy(offer, part, is_level=is_level)[1]
+        most = 0, offer
+        for each in (offer, *zones):
+            gave, is_kept = self._buy(each, part, is_level=is_level, keep=lambda rows: self._is_full(rows, part))
+            if is_kept:
+                return True
+            if each is offer and not gave:
+                return False
+            if gave > most[0]:
+                most = gave, each
+        return self._buy(most[1], part, is_level=is_level)[1]
+
+    def _other_zones(self, offer: Offer, part: Part, useless: set[int]) -> list[Offer]:
+        if not part.may_open_nodes:
+            return []
+        same = [each for each in part.offers if _is_alike(each, offer) and each is not offer]
+        zones = [each for each in same if id(each) not in useless and self.allowance.bound(each).count > 0]
+        return sorted(zones, key=lambda each: (self.allowance.in_zone(each), each.zone or ""))
+
+    def _buy(
+        self, offer: Offer, part: Part, *, is_level: bool, keep: Callable[[range], bool] = lambda _: True
+    ) -> tuple[int, bool]:
+        """(how many pods more have room with machines of an offer and what opens with them, whether they are kept).
+
+        They are kept where they give room to anybody and `keep`, asked about their rows, agrees.
+        """
+        count = min(self._whole_machines(offer, part), self.allowance.bound(offer).count)
+        counts = [demand.count for demand in part.demands]
+        with self.sim.fork() as branch:
+            rows = self.add(offer, count)
+            if self._place(part, rows, offer.group.name):
+                self._use_what_opened(part)
+            if not is_level:
+                self._level(part)
+            gave = sum(counts) - part.waiting
+            if gave > 0 and keep(rows):
+                branch.commit()
+        if not branch.is_committed:
+            self._give_back(offer, count, part, counts)
+        return max(gave, 0), branch.is_committed
+
+    def _is_full(self, rows: range, part: Part) -> bool:
+        """Whether machines would have room for none of those left even if they let them in."""
+        room = self.sim.table.free[:, rows.start : rows.stop].max(axis=1)
+        return not any((demand.cls.requests <= room).all() for demand in part.left)
+
+    def _give_back(self, offer: Offer, count: int, part: Part, counts: Sequence[int]) -> None:
+        """Take back what a fork that was dropped leaves: the machines added last, and who was placed."""
+        del self.batches[-1]
+        self.allowance.take(offer, -count)
+        for demand, before in zip(part.demands, counts, strict=True):
+            demand.count = before
+
+    def _level(self, part: Part) -> None:
+        """Place anew those whom machines bought after theirs forbid to stay; some may be without room then."""
+        demands = {id(demand.cls): demand for demand in part.demands if demand.cls.constraints.spread}
+        placed = [each for each in placed_since(self.sim, self._mark).values() if id(each[0]) in demands]
+        for cls, count in take_off(self.sim, placed):
+            demands[id(cls)].count += count
+        if part.left:
+            self._use_what_is_bought(part)
+            self._use_what_opened(part)
+
+    def _best_offer(self, part: Part, left: Sequence[Demand], useless: set[int]) -> Offer | None:
+        """The best score; then the lower price, the emptier zone, the name.
+
+        Offers are looked at from the highest score they could have down to where none could be the best any more: of
+        2,000 flavours a trial fills a few dozen.
+        """
+        total = _total(part)
+        most = self._most_score(part, left, total)
+        scores: dict[tuple[str, str], float] = {}
+        best: tuple[tuple[float, int, int, str, int], Offer] | None = None
+        for i in np.argsort(-most, kind="stable").tolist():
+            if best is not None and most[i] < -best[0][0]:
+                break
+            offer = part.offers[i]
+            allowed = self.allowance.bound(offer).count
+            if id(offer) in useless or allowed <= 0:
+                continue
+            kind = offer.group.name, offer.flavour.name
+            if kind not in scores:
+                alone = score(offer, left, self._unit)
+                scores[kind] = max(alone, self.worth(offer) if alone else 0.0) * _coverage(offer, total, allowed)
+            if scores[kind] > 0:
+                rank = (-scores[kind], offer.price, self.allowance.in_zone(offer), offer.zone or "", i)
+                if best is None or rank < best[0]:
+                    best = rank, offer
+        return best[1] if best is not None else None
+
+    def _most_score(self, part: Part, left: Sequence[Demand], total: Ints) -> Floats:
+        """What no score of an offer exceeds: that of a machine filled with cpu and memory as if work were fluid."""
+        if self._steady or not total[[CPU_ROW, MEMORY_ROW]].any():
+            return np.full(len(part.offers), np.inf)
+        free, prices, weights = part.of_offers()
+        used = free if len(left) > SAMPLE else np.minimum(free, total[[CPU_ROW, MEMORY_ROW]])
+        usage = (used / (self._unit.cpu_m, self._unit.memory_bytes) * weights).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most: Floats = np.where(prices > 0, usage / prices * (1 + 1e-9), np.inf)
+        return most
+
+    def _whole_machines(self, offer: Offer, part: Part) -> int:
+        """Machines the demand would fill completely, were it fluid: so many at least are needed. One at least.
+
+        Where the flavour is sold in several zones they are bought one by one, so that zones stay in balance.
+        """
+        if len(offer.flavour.zones) > 1 or part.is_dynamic:
+            return 1
+        total = _total(part)
+        used = (total > 0) & (offer.free > 0)
+        fluid = int((total[used] // offer.free[used]).min()) if used.any() else UNLIMITED
+        return max(1, min(fluid, sum(demand.count for demand in part.demands)))
+
+    def _place(self, part: Part, machines: range, group: str) -> int:
+        """Place what fits on machines of a group, in placing order; returns how many pods."""
+        order = self._orders[group]
+        rows = slice(machines.start, machines.stop)
+        requests, counts = part.columns()
+        total, start = 0, 0
+        while start < len(counts):
+            room = self.sim.table.free[:, rows].max(axis=1)
+            hopeful = np.flatnonzero((requests[start:] <= room).all(axis=1) & (counts[start:] > 0))[:CHUNK] + start
+            for i in hopeful.tolist():
+                demand = part.demands[i]
+                placed = fill(self.sim, demand.cls, demand.count, rows, order)
+                demand.count -= placed
+                total += placed
+            start = int(hopeful[-1]) + 1 if len(hopeful) else len(counts)
+        return total
+
+
+def _is_alike(offer: Offer, other: Offer) -> bool:
+    """Whether offers differ in their zone alone."""
+    return offer.group is other.group and offer.flavour is other.flavour
+
+
+def _total(part: Part) -> Ints:
+    """What a part asks for in all, by resource."""
+    requests, counts = part.columns()
+    total: Ints = counts @ requests
+    return total
+
+
+def _coverage(offer: Offer, total: Ints, allowed: int) -> float:
+    """The share of the demand that the limits let an offer serve: with 2 nodes left, large ones must be bought."""
+    used = total > 0
+    return float(np.minimum(offer.free[used] * float(allowed) / total[used], 1.0).min()) if used.any() else 1.0

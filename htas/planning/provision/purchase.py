@@ -1,0 +1,252 @@
+"""The purchase: from waiting work to machines with their pods, placed in the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from htas.model.policy import AutoscalingAlgorithm, Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.message import summary
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.demand import Demand
+from htas.planning.place.placing import Placer
+from htas.planning.provision.greedy import Shopper
+from htas.planning.provision.levelling import placed_since
+from htas.planning.provision.limits import Allowance
+from htas.planning.provision.offers import Offer, claim_id, offers_of
+from htas.planning.provision.reaching import out_of_reach
+from htas.planning.provision.refusing import refused_by_all
+from htas.planning.provision.rental import Rental
+from htas.planning.provision.trimming import Assignment, Machine, drop_superfluous, right_size
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """A machine to launch: its claim, its offer and its row in the simulation."""
+
+    claim: str
+    offer: Offer
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What to buy, and which demands nothing could be bought for (their counts are what is left)."""
+
+    bought: tuple[Bought, ...]
+    offers: tuple[Offer, ...]
+    allowance: Allowance
+
+
+def purchase(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    expected: Sequence[Demand] = (),
+    steady: Sequence[Demand] = (),
+) -> Purchase:
+    """Buy for demands (in placing order), whose counts are reduced to what stays without room.
+
+    `expected` is work that has not come yet: it is bought for beside the demands, and only where all of these get
+    their room and another machine could still be bought for what comes otherwise than expected. `steady` is work that
+    will fill what is left of the machines: they are chosen for it, and not bought for it.
+
+    The shopping happens in a fork; what is bought in the end is then added and filled for good, so that machines
+    tried and dropped leave no trace in later decisions.
+    """
+    allowance = Allowance(policy, snapshot)
+    is_small = any(allowance.nodes_of(group.name) < group.min_nodes for group in policy.groups)
+    if not is_small and not expected and not any(demand.count for demand in demands):
+        return Purchase((), (), allowance)  # as in most cycles: nothing to judge offers for
+    offers = offers_of(sim, policy, snapshot, [demand.cls for demand in (*demands, *expected, *steady)])
+    chosen = _chosen(sim, policy, snapshot, [*demands, *expected], placer, offers, steady)
+    if expected and (any(demand.count for demand in chosen.left[: len(demands)]) or not _leaves_room(chosen)):
+        chosen = _chosen(sim, policy, snapshot, demands, placer, offers, steady)
+    for demand, left in zip(demands, chosen.left, strict=False):
+        demand.count = left.count
+    bought = _settle(sim, policy, snapshot, chosen.machines, offers, chosen.allowance)
+    work_that_waits = {id(demand.cls) for demand in demands}
+    for cls, row, count in chosen.elsewhere:
+        if id(cls) in work_that_waits:
+            sim.place(cls, row, count)
+    return Purchase(bought, tuple(offers), chosen.allowance)
+
+
+def _chosen(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    offers: Sequence[Offer],
+    steady: Sequence[Demand],
+) -> Attempt:
+    """The better of the greedy's way and the cheapest mix's, where a group asks for that."""
+    greedy = attempt(sim, policy, snapshot, demands, placer, offers, steady=steady)
+    is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
+    if not is_mixing or not greedy.machines:
+        return greedy
+    rental = Rental(policy, [demand.cls for demand in demands])
+    mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental, steady)
+    return min(greedy, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
+
+
+def _leaves_room(chosen: Attempt) -> bool:
+    """Whether after all machines one more of each kind bought could be had: none takes the last place of a limit."""
+    return all(chosen.allowance.bound(machine.offer).count > 0 for machine in chosen.machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to buy, tried in the simulation and taken back."""
+
+    machines: list[Machine]
+    elsewhere: list[Assignment]
+    """What found room on nodes that were there, once machines had been bought."""
+    left: list[Demand]
+    allowance: Allowance
+
+    def rank(self, rental: Rental) -> tuple[object, ...]:
+        """More important work first, then the expected rental, then the price an hour: the least is best."""
+        priorities = sorted({demand.cls.priority for demand in self.left}, reverse=True)
+        waiting = [sum(d.count for d in self.left if d.cls.priority == priority) for priority in priorities]
+        expected = sum(rental.expected(machine.offer.price, machine.contents) for machine in self.machines)
+        return waiting, expected, sum(machine.offer.price for machine in self.machines)
+
+
+def attempt(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    demands: Sequence[Demand],
+    placer: Placer,
+    offers: Sequence[Offer],
+    hints: Sequence[Machine] = (),
+    mix: Rental | None = None,
+    steady: Sequence[Demand] = (),
+) -> Attempt:
+    """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""
+    allowance = Allowance(policy, snapshot)
+    left = [Demand(demand.cls, demand.count) for demand in demands]
+    with sim.fork():
+        shopper = Shopper(sim, policy, offers, allowance, placer, steady)
+        mark = len(sim.log)
+        if mix is not None:
+            # Imported here: loading ortools takes half a second, which those who buy greedily need not spend.
+            from htas.planning.provision.cheapest_mix import buy_mix
+
+            buy_mix(shopper, left, hints, mix)
+        shopper.buy_for(left)
+        machines, elsewhere = _machines(sim, shopper, mark)
+        drop_superfluous(sim, machines, elsewhere, allowance, placer)
+        for machine in machines:
+            sim.take_back(machine.row)
+    machines = [machine for machine in machines if machine.contents]
+    right_size(sim, machines, offers, allowance, shopper.worth)
+    return Attempt(machines, elsewhere, left, allowance)
+
+
+def _machines(sim: Simulation, shopper: Shopper, mark: int) -> tuple[list[Machine], list[Assignment]]:
+    """The machines with their contents, and what found room on nodes that were there once machines were bought."""
+    machines = {row: Machine(batch.offer, row, []) for batch in shopper.batches for row in batch.rows}
+    elsewhere: list[Assignment] = []
+    for cls, row, count in placed_since(sim, mark).values():
+        if row in machines:
+            machines[row].contents.append((cls, count))
+        else:
+            elsewhere.append((cls, row, count))
+    return list(machines.values()), elsewhere
+
+
+def _settle(
+    sim: Simulation,
+    policy: Policy,
+    snapshot: ClusterSnapshot,
+    machines: Sequence[Machine],
+    offers: Sequence[Offer],
+    allowance: Allowance,
+) -> tuple[Bought, ...]:
+    """Add the machines with their contents, and those that bring groups up to their minimum size."""
+    wanted = [(machine.offer, machine.contents) for machine in machines]
+    for group in policy.groups:
+        cheapest = next((offer for offer in offers if offer.group is group and allowance.bound(offer).count > 0), None)
+        while cheapest is not None and allowance.nodes_of(group.name) < group.min_nodes:
+            if allowance.bound(cheapest).count <= 0:
+                break
+            allowance.take(cheapest, 1)
+            wanted.append((cheapest, []))
+    claims = [claim_id(policy, snapshot, offer.group.name, i) for i, (offer, _) in enumerate(wanted)]
+    rows = sim.add_nodes([offer.node(policy, claim) for (offer, _), claim in zip(wanted, claims, strict=True)])
+    for row, (_, contents) in zip(rows, wanted, strict=True):
+        for cls, count in contents:
+            sim.place_many(cls, np.array([row]), np.array([count]))
+    return tuple(Bought(claim, offer, row) for claim, (offer, _), row in zip(claims, wanted, rows, strict=True))
+
+
+_PASSING = frozenset({Unplaced.BACKING_OFF, Unplaced.CLOUD_UNREACHABLE, Unplaced.STORE_UNWRITABLE})
+"""Reasons that end by themselves: told before those that somebody has to change something about."""
+
+
+def explain_shortage(
+    sim: Simulation, policy: Policy, cls: PodClass, bought: Purchase, refusals: dict[str, int], nodes: int
+) -> tuple[Unplaced, str]:
+    """Why nothing was bought for a class: the reason, and a sentence for people."""
+    here = summary(refusals, nodes)
+    if cls.constraints.unsupported:
+        return Unplaced.NOT_SUPPORTED, "asks for " + ", ".join(cls.constraints.unsupported)
+    if not any(group.is_elastic for group in policy.groups):
+        return Unplaced.NO_NODE_GROUP, f"no node group buys machines; {here}"
+    taking = [group for group in policy.groups if group.workload.takes(cls.kind)]
+    if not any(group.is_elastic for group in taking):
+        what = "that takes {} work buys machines" if taking else "takes {} work"
+        return Unplaced.NO_NODE_GROUP, f"no node group {what.format(cls.kind.value)}; {here}"
+    holding = [offer for offer in bought.offers if offer.could_hold(cls)]
+    if not holding:
+        return (
+            Unplaced.NO_FLAVOUR_FITS,
+            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}; {here}",
+        )
+    if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
+        return (
+            Unplaced.NO_FLAVOUR_FITS,
+            f"a new {holding[0].flavour.name} would not let it in either: {refused}; {here}",
+        )
+    bounds = [bought.allowance.bound(offer) for offer in holding]
+    open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]
+    if open_offers:
+        return Unplaced.NO_FLAVOUR_FITS, f"a new {open_offers[0].flavour.name} would not let it in either; {here}"
+    blocking = max(bounds, key=lambda bound: (bound.reason in _PASSING, bound.what))
+    return blocking.reason, f"{blocking.what} forbids another {holding[0].flavour.name}; {here}"
+
+
+def _obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
+    """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks."""
+    if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
+        told = out_of_reach(sim.world.volumes, cls, [offer.node(policy, "").labels for offer in offers])
+        if told is not None:
+            return told
+    return _closest(sim, policy, offers, cls)
+
+
+def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
+    """Which of the offers comes closest, and what it lacks."""
+    names = sim.table.axis.names
+    usable = [offer for offer in offers if offer.takes[cls.static_key]]
+    if not offers:
+        return "the catalogue has none for its groups"
+    if not usable:
+        return f"every one refuses it: {refused_by_all(sim, policy, offers, cls)}"
+    largest = max(usable, key=lambda offer: (offer.free[:2].tolist(), offer.flavour.name))
+    short = [
+        f"{names[i]} ({cls.requests[i]} asked, {largest.free[i]} offered)"
+        for i in cls.needs
+        if largest.free[i] < cls.requests[i]
+    ]
+    return f"{largest.flavour.name} has not enough {', '.join(short)}" if short else "none takes it"

@@ -1,0 +1,61 @@
+"""Why no machine on offer would reach a pod's volumes: told by volume and label, with what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from htas.model.constraints import NodeSelectorTerm
+from htas.model.nodes import HOSTNAME_LABEL
+from htas.model.selectors import Operator
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.volumes import Reach, reaches
+from htas.planning.cluster.feasibility.world import VolumeIndex
+
+MOST_TOLD = 4
+"""Values of a label: a volume of ten zones is told by its first four."""
+
+
+def out_of_reach(volumes: VolumeIndex, cls: PodClass, machines: Sequence[Mapping[str, str]]) -> str | None:
+    """The first of a class's volumes that none of the machines (by their labels) would reach; None: all are."""
+    borne: dict[str, set[str]] = {}
+    for labels in machines:
+        for key, value in labels.items():
+            borne.setdefault(key, set()).add(value)
+    for reach in reaches(volumes, cls.namespace, cls.constraints.claims):
+        terms = [term for term in reach.terms if _may_hold(term, borne)]
+        if not any(_holds(term, labels) for term in terms for labels in machines):
+            return _told(reach, machines)
+    return None
+
+
+def _may_hold(term: NodeSelectorTerm, borne: Mapping[str, set[str]]) -> bool:
+    """Whether every value that a term asks for is borne by some machine, if not by the same: mostly none is."""
+    asked = (each for each in term.expressions if each.operator is Operator.IN)
+    return all(any(value in borne.get(each.key, ()) for value in each.values) for each in asked)
+
+
+def _holds(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
+    """A term that names nodes holds for no machine that is still to be bought, an empty one for none at all."""
+    asked = term.expressions
+    return bool(asked) and not term.fields and all(each.holds_for(labels.get(each.key)) for each in asked)
+
+
+def _told(reach: Reach, machines: Sequence[Mapping[str, str]]) -> str:
+    asked = [each for term in reach.terms for each in term.expressions]
+    if any(term.fields for term in reach.terms) or any(each.key == HOSTNAME_LABEL for each in asked):
+        return f"{reach.what} can be reached from nodes that are there alone"
+    for each in asked:
+        borne = sorted({labels[each.key] for labels in machines if each.key in labels})
+        if any(each.holds_for(value) for value in (*borne, None)):
+            continue
+        wanted = f"{each.key} {each.operator.value} ({_listed(each.values)})"
+        if borne:
+            return f"{reach.what} asks for {wanted}; machines on offer would have {_listed(borne)}"
+        advice = "write which it will be under volumes.topology, or under labels of the node group"
+        return f"{reach.what} asks for {wanted}, and no machine on offer is known to get that label; {advice}"
+    return f"{reach.what} asks for labels that no one machine on offer has all of"
+
+
+def _listed(values: Sequence[str]) -> str:
+    more = [f"and {len(values) - MOST_TOLD} more"] if len(values) > MOST_TOLD else []
+    return ", ".join([*values[:MOST_TOLD], *more])

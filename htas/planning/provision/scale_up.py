@@ -1,0 +1,127 @@
+"""Stages 3 and 4: who waits for room about to free, what is bought for the others, and why the rest gets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from htas.model.plan import UnplacedPod
+from htas.model.pods import Pod, WorkKind
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.feasibility.message import summary
+from htas.planning.place.demand import Demand
+from htas.planning.place.situation import Situation
+from htas.planning.provision.batch import wait_for_zero_bin
+from htas.planning.provision.gathering import gathering
+from htas.planning.provision.lengthening import NO_BARGAIN, Lengthening, in_words
+from htas.planning.provision.look_ahead import Ahead, look_ahead
+from htas.planning.provision.purchase import Bought, Purchase, explain_shortage, purchase
+from htas.planning.provision.steady import steady_work
+
+
+@dataclass(slots=True)
+class Buying:
+    """What buying came to. `kept` are nodes with room for work that is expected, by name."""
+
+    purchase: Purchase | None = None
+    unplaced: list[UnplacedPod] = field(default_factory=list)
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def bought(self) -> dict[int, Bought]:
+        """What is to be launched, by its row."""
+        return {} if self.purchase is None else {item.row: item for item in self.purchase.bought}
+
+
+def buy(
+    situation: Situation, demands: Sequence[Demand], lengthening: Lengthening | None = None, *, is_due: bool
+) -> Buying:
+    """Leave to wait what will have room, buy for the rest (or for later, when not due), explain what gets nothing."""
+    opening, snapshot, policy = situation.opening, situation.snapshot, situation.policy
+    ahead = _ahead(situation, demands)
+    buying = Buying(kept=ahead.kept)
+    if not is_due:
+        buying.unplaced = _not_due(situation, demands, lengthening)
+        return buying
+    buying.unplaced = _patient(situation, ahead)
+    if not ahead.is_worth_buying:
+        buying.unplaced += _gathering(situation, demands, lengthening)
+    there = opening.sim.all_rows  # the machines bought next are no nodes that could have refused
+    has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
+    ahead_of_need = ahead.short if has_need else ()
+    steady = steady_work(opening.book, policy, _telling(snapshot), situation.now) if has_need else ()
+    buying.purchase = purchase(opening.sim, policy, snapshot, demands, situation.placer, ahead_of_need, steady)
+    for demand in demands:
+        if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
+            demand.count -= situation.placer.anywhere().place(opening.sim, demand.cls, demand.count)
+        if demand.count:
+            refusals, nodes = opening.sim.diagnose(demand.cls, there), opening.sim.open_rows(there)
+            reason, message = explain_shortage(opening.sim, policy, demand.cls, buying.purchase, refusals, nodes)
+            buying.unplaced += _told(demand.youngest(demand.count), reason, message, refusals)
+    return buying
+
+
+def _ahead(situation: Situation, demands: Sequence[Demand]) -> Ahead:
+    """What room is about to free, and what work is about to come."""
+    opening, policy = situation.opening, situation.policy
+    sim, book, placer, running = opening.sim, opening.book, situation.placer, opening.running
+    if policy.look_ahead_s > 0:
+        return look_ahead(sim, book, placer, policy, _telling(situation.snapshot), running, demands)
+    return Ahead(tuple(wait_for_zero_bin(sim, book, placer, policy, running, demands)))
+
+
+def _telling(snapshot: ClusterSnapshot) -> tuple[Pod, ...]:
+    """The pods that tell of work to come by when they came."""
+    return snapshot.cluster.pods if snapshot.expects_more else ()
+
+
+def _patient(situation: Situation, ahead: Ahead) -> list[UnplacedPod]:
+    """Take those that can wait for room about to free out of their demands; they are told so."""
+    policy, told = situation.policy, list[UnplacedPod]()
+    within_s = policy.look_ahead_s or policy.cycles.autoscaling_s
+    message = f"batch work ends within {within_s:g} s where it fits, sooner than a purchase"
+    for wait in ahead.waits:
+        told += _told(wait.demand.youngest(wait.count), Unplaced.CAPACITY_FREES_SOON, message, {})
+        wait.demand.leave_out(wait.count)
+    return told
+
+
+def _gathering(situation: Situation, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
+    """Take those that wait for company out of their demands; they are told so."""
+    policy, told = situation.policy, list[UnplacedPod]()
+    message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
+    for demand in gathering(policy, demands, situation.now):
+        told += _waiting(situation, demand, lengthening, Unplaced.GATHERING, message, {})
+        demand.leave_out(demand.count)
+    return told
+
+
+def _not_due(situation: Situation, demands: Iterable[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
+    sim, told = situation.opening.sim, list[UnplacedPod]()
+    for demand in demands:
+        refusals = sim.diagnose(demand.cls)
+        message = f"waits for the next cycle; {summary(refusals, sim.open_rows())}"
+        told += _waiting(situation, demand, lengthening, Unplaced.AUTOSCALING_NOT_DUE, message, refusals)
+    return told
+
+
+def _waiting(
+    situation: Situation,
+    demand: Demand,
+    lengthening: Lengthening | None,
+    reason: Unplaced,
+    message: str,
+    refusals: dict[str, int],
+) -> list[UnplacedPod]:
+    """Those that wait to be bought for; where a node has room that would be rented too long, they are told that."""
+    refusals = refusals or situation.opening.sim.diagnose(demand.cls)
+    bargain = lengthening.best_refused(demand.cls) if lengthening is not None else None
+    if lengthening is not None and bargain is not None:
+        refusals = {**refusals, NO_BARGAIN: lengthening.refused(demand.cls)}
+        reason, message = Unplaced.OWN_MACHINE_CHEAPER, f"{in_words(bargain, situation.policy)}; {message}"
+    return _told(demand.youngest(demand.count), reason, message, refusals)
+
+
+def _told(pods: Iterable[Pod], reason: Unplaced, message: str, refusals: dict[str, int]) -> list[UnplacedPod]:
+    return [UnplacedPod(pod.key, reason, message, refusals) for pod in pods]

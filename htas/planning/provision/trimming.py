@@ -1,0 +1,187 @@
+"""Trimming a purchase: nothing superfluous, nothing larger than it need be.
+
+A machine is superfluous when what it would hold finds room on the others bought. A machine is too large when a cheaper
+flavour of the same group and zone would hold just what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.feasibility.resources import how_many
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.place.orders import BestFit
+from htas.planning.place.placing import Placer, fill
+from htas.planning.provision.levelling import may_stay
+from htas.planning.provision.limits import Allowance
+from htas.planning.provision.offers import Offer
+from htas.planning.provision.steady import NEARLY_AS_GOOD
+
+Contents = list[tuple[PodClass, int]]
+Assignment = tuple[PodClass, int, int]
+"""Pods of a class on a row: how many."""
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine of a purchase, with what it would hold."""
+
+    offer: Offer
+    row: int
+    contents: Contents
+
+    def used(self) -> Ints:
+        total: Ints = np.zeros(len(self.offer.free), dtype=np.int64)
+        for cls, count in self.contents:
+            total += cls.requests * count
+        return total
+
+
+def drop_superfluous(
+    sim: Simulation, machines: Sequence[Machine], elsewhere: list[Assignment], allowance: Allowance, placer: Placer
+) -> None:
+    """Empty the machines whose contents find room on the others, emptiest and dearest first; changes `machines`.
+
+    `elsewhere` is who found room on nodes that were there, and becomes more: once all machines have their pods, spread
+    may let in there whom it refused before.
+    """
+    by_row = {machine.row: machine for machine in machines}
+    rows = np.array(sorted(by_row), dtype=np.int64)
+    if not len(rows):
+        return
+    spare = sim.table.free[:, rows].sum(axis=1)
+    hopeless: set[tuple[int, tuple[tuple[int, int], ...]]] = set()
+    for machine in sorted(machines, key=_least_worth):
+        used, own = machine.used(), sim.table.free[:, machine.row].copy()
+        shape = id(machine.offer), tuple(sorted((id(cls), count) for cls, count in machine.contents))
+        if shape in hopeless or ((used > spare - own).any() and not any(map(_may_be_let_in, machine.contents))):
+            continue
+        moved = _rehouse(sim, machine, machines, elsewhere, placer)
+        if moved is None:
+            hopeless.add(shape)
+            continue
+        machine.contents = []
+        spare = spare - own - used
+        for cls, row, count in moved:
+            if row in by_row:
+                _add(by_row[row].contents, cls, count)
+            else:
+                elsewhere.append((cls, row, count))
+                spare = spare + cls.requests * count
+        allowance.take(machine.offer, -1)
+        hopeless.clear()
+
+
+def _may_be_let_in(content: tuple[PodClass, int]) -> bool:
+    """Whether pods placed elsewhere may have let a class onto nodes that refused it."""
+    return bool(content[0].constraints.spread or content[0].constraints.affinity)
+
+
+def _least_worth(machine: Machine) -> tuple[float, int, int]:
+    capacity = np.maximum(machine.offer.free[:2], 1)
+    filled = float((machine.used()[:2] / capacity).max())
+    return filled, -machine.offer.price, machine.row
+
+
+def _rehouse(
+    sim: Simulation, machine: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment], placer: Placer
+) -> list[Assignment] | None:
+    """Move a machine's contents onto the other machines of the purchase and nodes that were there; None: not all of it.
+
+    They are filled as if it had never been: an empty node is a place to spread over, one that is not bought is not.
+    """
+    rows = slice(machines[0].row, machines[-1].row + 1)
+    mark = len(sim.log)
+    with sim.fork() as branch:
+        sim.give_up(machine.row)
+        for cls, count in machine.contents:
+            sim.unplace(cls, machine.row, count)
+        moved = all(_moved(sim, cls, count, rows, placer) for cls, count in machine.contents)
+        if moved and _still_spread(sim, machine, machines, elsewhere):
+            branch.commit()
+        else:
+            sim.take_back(machine.row)
+    return list(sim.assignments(mark)) if branch.is_committed else None
+
+
+def _moved(sim: Simulation, cls: PodClass, count: int, rows: slice, placer: Placer) -> bool:
+    """Place pods of a class on other machines, and on nodes that were there as far as those let them in now."""
+    left, before = count, -1
+    while left and left != before:
+        before = left
+        left -= fill(sim, cls, left, rows, BestFit())
+        if left and _may_be_let_in((cls, left)):
+            left -= placer.place(sim, cls, left)
+    return not left
+
+
+def _still_spread(sim: Simulation, gone: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment]) -> bool:
+    """Whether all others may stay where they are without what they counted on.
+
+    A zone's fifth pod came in beside four in each other zone: none of these may lose its fourth. And for minDomains
+    the machine itself may have counted.
+    """
+    watched = {watch for cls, _ in gone.contents for watch in cls.watches}
+    if not watched:
+        return True
+    placed = [(cls, machine.row) for machine in machines if machine is not gone for cls, _ in machine.contents]
+    placed += [(cls, row) for cls, row, _ in elsewhere]
+    return all(
+        may_stay(sim, cls, row) for cls, row in placed if cls.constraints.spread and not watched.isdisjoint(cls.watches)
+    )
+
+
+def _add(contents: Contents, cls: PodClass, count: int) -> None:
+    for i, (other, n) in enumerate(contents):
+        if other is cls:
+            contents[i] = cls, n + count
+            return
+    contents.append((cls, count))
+
+
+def right_size(
+    sim: Simulation,
+    machines: Sequence[Machine],
+    offers: Sequence[Offer],
+    allowance: Allowance,
+    worth: Callable[[Offer], float],
+) -> None:
+    """Give each machine the cheapest flavour that holds what it holds. `offers` are cheapest first.
+
+    `worth` is an offer's score once more work has filled it: none much worse is taken, for what it saves now is lost
+    with the next pods.
+    """
+    for machine in machines:
+        if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
+            continue
+        used, least = machine.used(), NEARLY_AS_GOOD * worth(machine.offer)
+        allowance.take(machine.offer, -1)
+        for offer in offers:
+            if offer.price >= machine.offer.price:
+                break
+            if worth(offer) >= least and _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
+                machine.offer = offer
+                break
+        allowance.take(machine.offer, 1)
+
+
+def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
+    """Whether a class spreads or is kept apart by a label that another flavour could change."""
+    constraints = cls.constraints
+    keys = {term.topology_key for term in (*constraints.affinity, *constraints.anti_affinity)}
+    keys |= {spread.topology_key for spread in constraints.spread}
+    keys |= {sim.world.tallies.topology_key(number) for number in cls.repelled_by}
+    return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
+
+
+def _could_replace(offer: Offer, machine: Machine, used: Ints) -> bool:
+    if offer.group is not machine.offer.group or offer.zone != machine.offer.zone or (used > offer.free).any():
+        return False
+    return all(
+        offer.could_hold(cls) and int(how_many(offer.free[:, None], cls)[0]) >= count for cls, count in machine.contents
+    )

@@ -1,0 +1,62 @@
+"""The bound for all of a cluster's work, by patterns: tighter than the fluid one where pods fill machines badly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from htas.planning.solvers.cheapest_mix.instance import Effort, Instance
+from htas.planning.solvers.cheapest_mix.mix import bound_of
+
+EFFORT = 800.0
+MOST_SHAPES = 200
+
+Amounts = tuple[int, ...]
+
+
+@lru_cache(maxsize=16)
+def pattern_bound_nanos(
+    shapes: tuple[tuple[Amounts, int], ...],
+    capacities: tuple[Amounts, ...],
+    prices: tuple[int, ...],
+    rooms: tuple[tuple[Amounts, int], ...],
+    cost: int,
+) -> int:
+    """What holding pods of these shapes costs an hour at least, if `cost` holds them; 0: nothing can be said.
+
+    `shapes` are (requests, how many), `rooms` are (capacity, how many) of nodes that cost nothing and may hold any of
+    them. The same question is not worked out twice.
+    """
+    shapes = tuple((requests, count) for requests, count in shapes if any(requests))
+    if not shapes or not prices or len(shapes) > MOST_SHAPES or min(prices) <= 0:
+        return 0
+    used = [r for r in range(len(capacities[0])) if any(requests[r] for requests, _ in shapes)]
+    requests = _columns([amounts for amounts, _ in shapes], used)
+    counts = np.array([count for _, count in shapes], dtype=np.int64)
+    free = _columns(capacities, used)
+    is_held = (requests[None, :, :] <= free[:, None, :]).all(axis=2).any(axis=0)
+    if not is_held.any():
+        return 0
+    kept = np.flatnonzero(is_held)  # what only free room holds is left out: less work costs no more
+    instance = Instance(
+        requests=requests[kept],
+        counts=counts[kept],
+        levels=np.zeros(len(kept), dtype=np.int64),
+        free=free,
+        prices=np.array(prices, dtype=np.int64),
+        takes=np.ones((len(prices), len(kept)), dtype=np.bool_),
+        holds=(1,),
+    )
+    return bound_of(
+        instance, [(np.array(_pick(room, used), dtype=np.int64), n) for room, n in rooms], cost, Effort(EFFORT)
+    )
+
+
+def _columns(vectors: Sequence[Amounts], used: Sequence[int]) -> np.ndarray:
+    return np.array([_pick(vector, used) for vector in vectors], dtype=np.int64)
+
+
+def _pick(vector: Amounts, used: Sequence[int]) -> list[int]:
+    return [vector[r] for r in used]

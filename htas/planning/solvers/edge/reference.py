@@ -1,0 +1,36 @@
+"""The document's own model (KubeDSM, equations 1 to 9) solved exactly: what the heuristics are measured by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from htas.model.edge import EdgePolicy
+from htas.planning.solvers.edge.decision import Decision, decision
+from htas.planning.solvers.edge.layout import Layout
+from htas.planning.solvers.edge.program import EdgeProgram, changeable
+from htas.planning.solvers.edge.quality import Qualities
+from htas.planning.solvers.edge.state import EdgeState
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """`bound` is what no decision's total quality can exceed; `is_proven` where `decision` reaches it and none with
+    fewer moves does."""
+
+    decision: Decision
+    quality: float
+    bound: float
+    is_proven: bool
+
+
+def optimum(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s: float) -> Optimum:
+    """The best decision on a state: the most quality of service, then the fewest moves (equation 9).
+
+    Without `may_migrate` new pods are placed and nothing moves; with it pods move, at most M_C2E and M_ER, and new pods
+    wait. `search_s` is in CP-SAT's measure of work, about seconds of one core, for each of the two.
+    """
+    pods = changeable(state, may_migrate=may_migrate)
+    answer = EdgeProgram(state, policy, pods).solve(search_s, is_exact=True)
+    layout = answer.layout or Layout(state)
+    quality = Qualities(state, policy).total(layout.near)
+    return Optimum(decision(layout), quality, answer.bound, answer.is_best and answer.is_least)

@@ -1,0 +1,104 @@
+"""Play families of work under HTAS as shipped and under well-set baselines, and tell who is cheapest.
+
+    python -m tools.bench.money play --seeds 11-20                       # every family; goes on where it was stopped
+    python -m tools.bench.money play --families trickle,hourly --seeds 11,12 --contenders htas,karpenter-pinned
+    python -m tools.bench.money play --families slice --trace openb_pod_list_default.csv --seeds 11-20
+    python -m tools.bench.money tell                                     # the tables of what has been played
+
+Each run is appended to a file of JSON lines (out/money.jsonl) as it ends. Seed 1 is where the baseline of one flavour
+chooses it; the table's seeds begin at 11.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import product
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from tools.bench.money.families import families
+from tools.bench.money.playing import FAIR, HTAS, SHIPPED, NoFlavourError, Played, play
+from tools.bench.money.table import each_baseline, rows, table
+
+CONTENDERS = (HTAS, *FAIR, *SHIPPED)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("play", "tell"))
+    parser.add_argument("--families", default="", help="parted by commas; all")
+    parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
+    parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
+    parser.add_argument("--trace", type=Path, default=None, help="an openb pod list, for the family slice")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=Path("out/money.jsonl"))
+    chosen = parser.parse_args(arguments)
+    there = families(chosen.trace)
+    names = _chosen(parser, "family", chosen.families, tuple(there))
+    contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
+    if chosen.what == "play":
+        _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
+    found = rows(_read(chosen.out), names)
+    console = Console()
+    console.print(table(found))
+    console.print(each_baseline(found))
+    return 0
+
+
+def seeds(text: str) -> list[int]:
+    """`11-13,20` → 11, 12, 13, 20."""
+    found = list[int]()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _chosen(parser: argparse.ArgumentParser, what: str, text: str, there: Sequence[str]) -> tuple[str, ...]:
+    wanted = tuple(name for name in text.split(",") if name) or tuple(there)
+    unknown = [name for name in wanted if name not in there]
+    if unknown:
+        parser.error(f"no {what} {', '.join(unknown)}; there are {', '.join(there)}")
+    return wanted
+
+
+def _read(path: Path) -> list[Played]:
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [msgspec.json.decode(line, type=Played) for line in lines]
+
+
+def _play(runs: list[tuple[str, int, str]], trace: Path | None, workers: int, out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    known = {(each.family, each.seed, each.contender) for each in _read(out)}
+    left = [each for each in runs if each not in known]
+    columns = (
+        TextColumn("{task.description:<44}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with ProcessPoolExecutor(workers) as processes, out.open("ab") as file, Progress(*columns) as progress:
+        shown = progress.add_task("", total=len(left))
+        running = {processes.submit(play, *each, trace): each for each in left}
+        for done in as_completed(running):
+            family, seed, contender = running[done]
+            try:
+                played = done.result()
+            except NoFlavourError as problem:
+                progress.console.print(f"{contender} does not play: {problem}")
+            else:
+                file.write(msgspec.json.encode(played) + b"\n")
+                file.flush()
+            progress.update(shown, advance=1, description=f"{family} {seed} {contender}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

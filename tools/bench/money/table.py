@@ -1,0 +1,146 @@
+"""The table: each family's bills beside the bound and the best fair baseline, with intervals over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, geometric_mean, variance
+
+from rich.table import Table
+
+from htas.experiments.report.statistics import T_975
+from tools.bench.money.playing import FAIR, HTAS, Played
+
+ENOUGH_S, LONGER = 30.0, 1.25
+"""HTAS may wait as long as this on average, or so many times what the best fair baseline does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean of ratios over seeds and the half width of its 95 % interval (None: one seed)."""
+
+    mean: float
+    half_width: float | None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f}" if self.half_width is None else f"{self.mean:.3f} ± {self.half_width:.3f}"
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Student's t over independent seeds; raises ValueError where there are no values."""
+    if len(values) < 2:
+        return Estimate(fmean(values), None)
+    t = T_975[min(len(values) - 1, len(T_975)) - 1]
+    return Estimate(fmean(values), t * math.sqrt(variance(values) / len(values)))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A family: HTAS's bill over the bound and over the best fair baseline's, and what was waited."""
+
+    family: str
+    seeds: int
+    to_bound: Estimate
+    best: str
+    to_best: Estimate
+    to_each: Mapping[str, Estimate]
+    wait_s: float
+    p99_wait_s: float
+    best_wait_s: float
+    best_p99_wait_s: float
+    unfinished: int
+
+    @property
+    def is_cheapest(self) -> bool:
+        """Whether HTAS is at most as dear as the best fair baseline, within the interval over seeds."""
+        return self.to_best.mean - (self.to_best.half_width or 0.0) <= 1.0
+
+    @property
+    def is_quick(self) -> bool:
+        return self.wait_s <= max(ENOUGH_S, LONGER * self.best_wait_s)
+
+
+def rows(played: Iterable[Played], families: Iterable[str]) -> list[Row]:
+    """One for each family of which HTAS and a baseline have played the same seeds to the end."""
+    found: dict[tuple[str, str], dict[int, Played]] = {}
+    for each in played:
+        found.setdefault((each.family, each.contender), {})[each.seed] = each
+    return [row for family in families if (row := _row(family, found)) is not None]
+
+
+def _row(family: str, found: Mapping[tuple[str, str], Mapping[int, Played]]) -> Row | None:
+    ours = _whole(found.get((family, HTAS), {}))
+    others = {name: _whole(runs) for (of, name), runs in found.items() if of == family and name != HTAS}
+    others = {name: runs for name, runs in others.items() if ours.keys() <= runs.keys()}
+    fair = {name: runs for name, runs in others.items() if name in FAIR}
+    if not ours or not fair:
+        return None
+    seeds = sorted(ours)
+    to_each = {name: estimate([ours[seed].bill / runs[seed].bill for seed in seeds]) for name, runs in others.items()}
+    best = min(fair, key=lambda name: (sum(fair[name][seed].bill for seed in seeds), name))
+    return Row(
+        family=family,
+        seeds=len(seeds),
+        to_bound=estimate([ours[seed].bill / max(1, ours[seed].bound) for seed in seeds]),
+        best=best,
+        to_best=to_each[best],
+        to_each=to_each,
+        wait_s=fmean(ours[seed].mean_wait_s for seed in seeds),
+        p99_wait_s=fmean(ours[seed].p99_wait_s for seed in seeds),
+        best_wait_s=fmean(fair[best][seed].mean_wait_s for seed in seeds),
+        best_p99_wait_s=fmean(fair[best][seed].p99_wait_s for seed in seeds),
+        unfinished=len(found[family, HTAS]) - len(ours),
+    )
+
+
+def _whole(runs: Mapping[int, Played]) -> dict[int, Played]:
+    """Without those that were given up: they are cheaper for what they left undone."""
+    return {seed: each for seed, each in runs.items() if not each.note}
+
+
+def table(found: Sequence[Row]) -> Table:
+    """HTAS's bill ÷ others'; below 1 it is cheaper. Red where it misses, and by what."""
+    drawn = Table(title="HTAS's bill ÷ the bound and ÷ the best fair baseline's; waits: mean / 99th of 100, s")
+    for name, justify in (
+        ("family", "left"),
+        ("seeds", "right"),
+        ("bound", "right"),
+        ("best fair baseline", "left"),
+        ("its bill", "right"),
+        ("HTAS waits", "right"),
+        ("it waits", "right"),
+    ):
+        drawn.add_column(name, justify=justify)  # type: ignore[arg-type] # rich's literal type of a column's side
+    for row in found:
+        ratio = str(row.to_best)
+        drawn.add_row(
+            row.family + (f" ({row.unfinished} given up)" if row.unfinished else ""),
+            str(row.seeds),
+            str(row.to_bound),
+            row.best,
+            ratio if row.is_cheapest else f"[red]{ratio}[/red]",
+            _waits(row.wait_s, row.p99_wait_s) if row.is_quick else f"[red]{_waits(row.wait_s, row.p99_wait_s)}[/red]",
+            _waits(row.best_wait_s, row.best_p99_wait_s),
+        )
+    if found:
+        mean = geometric_mean(row.to_best.mean for row in found)
+        drawn.add_section()
+        drawn.add_row("geometric mean", "", "", "", f"{mean:.3f}", "", "")
+    return drawn
+
+
+def _waits(mean_s: float, p99_s: float) -> str:
+    return f"{mean_s:.0f} / {p99_s:.0f}"
+
+
+def each_baseline(found: Sequence[Row]) -> Table:
+    """The same against every baseline by itself."""
+    names = sorted({name for row in found for name in row.to_each})
+    drawn = Table(title="HTAS's bill ÷ each baseline's")
+    drawn.add_column("family")
+    for name in names:
+        drawn.add_column(name, justify="right")
+    for row in found:
+        drawn.add_row(row.family, *(str(row.to_each[name]) if name in row.to_each else "–" for name in names))
+    return drawn
