@@ -21,6 +21,8 @@ from htas.daemon.search_desk import SearchDesk
 from htas.execution.requested_moves import MoveRequest
 from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.policy import Cycles
+from htas.web.seat import Seat
+from tests.builders import make_policy
 
 TOKEN = "let-me"
 
@@ -36,7 +38,9 @@ def token_file(tmp_path: Path) -> Path:
 def port(token_file: Path) -> Iterator[int]:
     """Of a daemon that does not lead: whom it listens to is answered with 503."""
     server = HttpServer(
-        ("127.0.0.1", 0), Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk()), Gate(token_file)
+        ("127.0.0.1", 0),
+        Desks(Health(Cycles()), Metrics(), MoveDesk(), SearchDesk(), Seat("live", make_policy)),
+        Gate(token_file),
     )
     server.start()
     yield server.port

@@ -17,6 +17,8 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.move_desk import MoveDesk
 from htas.daemon.search_desk import PATH, SearchDesk
 from htas.model.policy import Cycles, FallbackMode
+from htas.web.seat import Seat
+from tests.builders import make_policy
 from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
 
 Answer = tuple[int, dict[str, object] | str]
@@ -29,7 +31,7 @@ class Asked:
         token_file.write_text("let-me\n")
         self.desk = SearchDesk()
         self.metrics = Metrics()
-        desks = Desks(Health(Cycles()), self.metrics, MoveDesk(), self.desk)
+        desks = Desks(Health(Cycles()), self.metrics, MoveDesk(), self.desk, Seat("live", make_policy))
         self._server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
         self._server.start()
 
