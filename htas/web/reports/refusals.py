@@ -9,7 +9,7 @@ import msgspec
 from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.planning.cluster.machines import machine_node
-from htas.planning.cluster.opening import open_simulation
+from htas.planning.cluster.simulated import open_simulation
 from htas.web.seat import Picture
 
 
