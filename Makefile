@@ -43,6 +43,7 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/helm-build.sh
 	tools/testenv/nodes-packages.sh
 	tools/testenv/image-packages.sh
+	tools/testenv/browser-packages.sh
 	$(MAKE) --jobs=2 test-real-servers test-real-clusters
 
 # Two parts beside each other, each with a control plane of its own: most of the time is spent waiting for machines to come and go,
@@ -56,7 +57,12 @@ SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.p
 test-real-servers: ## OpenStack, Cassandra, and whatever takes long on a control plane
 	$(BIN)/python -m pytest $(STORY) $(SERVERS) | sed -u 's/^/servers: /'
 test-real-clusters: ## Kubernetes with KWOK's nodes, and with real kubelets, containerd and CRIU
-	$(BIN)/python -m pytest $(STORY) tests/real $(addprefix --ignore=,$(SERVERS)) | sed -u 's/^/clusters: /'
+	$(BIN)/python -m pytest $(STORY) tests/browser tests/real $(addprefix --ignore=,$(SERVERS)) | sed -u 's/^/clusters: /'
+
+.PHONY: screenshots
+screenshots: $(STAMP) ## every page at three widths, light and dark, in out/screenshots; and the README's picture (needs root on Debian once)
+	tools/testenv/browser-packages.sh
+	$(BIN)/python -m tools.screenshots --readme docs/pictures/dashboard.png
 
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict, the import contracts, and what nothing uses

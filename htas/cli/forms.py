@@ -13,16 +13,6 @@ class Export(StrEnum):
     JSONL = "jsonl"
 
 
-class Sorted(StrEnum):
-    """By what nodes are sorted."""
-
-    NAME = "name"
-    CPU = "cpu"
-    MEMORY = "memory"
-    AGE = "age"
-    PRICE = "price"
-
-
 class Shell(StrEnum):
     """Shells that can complete commands."""
 
@@ -36,11 +26,3 @@ class SimulationForm(StrEnum):
     JSON = "json"
     CSV = "csv"
     YAML = "yaml"
-
-
-class CostBy(StrEnum):
-    GROUP = "group"
-    FLAVOUR = "flavour"
-    DAY = "day"
-    NAMESPACE = "namespace"
-    OWNER = "owner"

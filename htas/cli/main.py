@@ -13,12 +13,13 @@ import htas
 from htas.cli import experiment_commands as experiments
 from htas.cli import record_commands as records
 from htas.cli import store_commands as stores
+from htas.cli.console import InputError, escaped, exit_on_error, warn
 from htas.cli.console import err as stderr
-from htas.cli.console import escaped, exit_on_error, warn
 from htas.cli.console import out as stdout
 from htas.cli.forms import Export, Shell, SimulationForm
 from htas.cli.handback_command import handback
 from htas.cli.options import PLACES, VARIABLE, Config, configured
+from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
 from htas.model.moves import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
@@ -71,6 +72,16 @@ def _main(
     pass
 
 
+def _asked(
+    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
+) -> Server | None:
+    """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
+    asked = server_at(server, token_file, ca)
+    if asked is not None and (dump is not None or at is not None or steady):
+        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
+    return asked
+
+
 @app.command()
 def plan(
     config: Config = None,
@@ -78,15 +89,23 @@ def plan(
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print the plan.")] = Form.TABLE,
     at: At = None,
     steady: Steady = False,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
 ) -> None:
     """Print what htas would do, and change nothing."""
     from htas.cli.plan_view import plan_view
     from htas.cli.planning import plan_of, snapshot_of
+    from htas.model.plan import Plan
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
-        loaded = configured(config)
-        made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
+        asked = _asked(server, token_file, ca, dump, at, steady)
+        if asked is not None:
+            made = asked.get("/plan", Plan, form="record")
+        else:
+            loaded = configured(config)
+            made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
     match form:
         case Form.TABLE:
             stdout.print(plan_view(made))
@@ -94,6 +113,30 @@ def plan(
             print_json(plan_document(made))
         case Form.YAML:
             print_yaml(plan_document(made))
+
+
+@app.command()
+def ui(
+    dump: Dump = None,
+    demo: Annotated[bool, typer.Option("--demo", help="The sandbox's day instead, on virtual time.")] = False,
+    flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
+    at: At = None,
+    hours: Annotated[float, typer.Option("--hours", min=0.1, max=240, help="Of the demo: played at once.")] = 10.0,
+    speed: Annotated[float, typer.Option("--speed", min=0, help="Then so many times real time; 0: it stops.")] = 60.0,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same day.")] = 1,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0: any that is free.")] = 0,
+) -> None:
+    """Look at a dump, or at the demo, in a browser; no cluster is needed, and none is contacted."""
+    from htas.cli import ui as pages
+
+    with exit_on_error():
+        if (dump is None) == (not demo):
+            raise InputError("--from: name a dump, or give --demo instead")
+        if demo:
+            pages.demo(seed, hours, speed, port)
+        elif dump is not None:
+            pages.run(pages.seat_of_dump(dump, flavours, config, at), port)
 
 
 @app.command()
@@ -127,28 +170,56 @@ def optimize(
 
 
 @explain_app.command("pod")
-def explain_a_pod(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
+def explain_a_pod(
+    name: str,
+    config: Config = None,
+    dump: Dump = None,
+    at: At = None,
+    steady: Steady = False,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+) -> None:
     """Why a pod is where it is, or waits."""
-    from htas.cli.explain import explain_pod
     from htas.cli.planning import plan_of, snapshot_of
+    from htas.documents.explain import explain_pod
+    from htas.documents.history import Explained
 
     with exit_on_error():
-        loaded = configured(config)
-        snapshot = snapshot_of(loaded, dump, at, steady)
-        lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+        asked = _asked(server, token_file, ca, dump, at, steady)
+        if asked is not None:
+            lines = asked.get("/explain/pod", Explained, name=name).lines
+        else:
+            loaded = configured(config)
+            snapshot = snapshot_of(loaded, dump, at, steady)
+            lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
     typer.echo("\n".join(lines))
 
 
 @explain_app.command("node")
-def explain_a_node(name: str, config: Config = None, dump: Dump = None, at: At = None, steady: Steady = False) -> None:
-    """Why a node stays, or goes."""
-    from htas.cli.explain import explain_node
+def explain_a_node(
+    name: str,
+    config: Config = None,
+    dump: Dump = None,
+    at: At = None,
+    steady: Steady = False,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+) -> None:
+    """Why a node stays or goes."""
     from htas.cli.planning import plan_of, snapshot_of
+    from htas.documents.explain import explain_node
+    from htas.documents.history import Explained
 
     with exit_on_error():
-        loaded = configured(config)
-        snapshot = snapshot_of(loaded, dump, at, steady)
-        lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+        asked = _asked(server, token_file, ca, dump, at, steady)
+        if asked is not None:
+            lines = asked.get("/explain/node", Explained, name=name).lines
+        else:
+            loaded = configured(config)
+            snapshot = snapshot_of(loaded, dump, at, steady)
+            lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
     typer.echo("\n".join(lines))
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.tables import LiteralTable
-from htas.cli.words import counted, hourly
+from htas.documents.words import counted, hourly
 from htas.model.plan import Cost, Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept

@@ -1,4 +1,4 @@
-"""The commands on what a daemon sees and has done: top, cost, history and replay."""
+"""The commands on what a daemon sees and has done: top, cost, history and replay; from its files, or asked of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from htas.cli.console import InputError, exit_on_error, instant_of
-from htas.cli.forms import CostBy, Export, Sorted
+from htas.cli.forms import Export
 from htas.cli.options import Config, configured
+from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
+from htas.documents.forms import CostBy, Sorted
 
 
 def top(
@@ -18,21 +20,30 @@ def top(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on looking.")] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="As last written to the store; asks nobody.")] = False,
     form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
 ) -> None:
     """The cluster now (a sandbox within a daemon: as that last saw it): nodes, what is asked of them, queue, price."""
     from htas.cli import top as present
     from htas.cli.tables import print_lines, show
+    from htas.documents.nodes import NodeLine
 
     with exit_on_error():
         if form is not Export.TABLE and (watch or recorded):
             raise InputError("--output: lines are of the present alone; leave out --watch and --recorded")
-        loaded = configured(config)
+        asked = server_at(server, token_file, ca)
+        if asked is not None and recorded:
+            raise InputError("--recorded: asks nobody; leave out --server")
         if recorded:
-            show(present.recorded_view(loaded))
-        elif form is Export.TABLE:
-            present.top(loaded, sort, watch)
+            show(present.recorded_view(configured(config)))
+            return
+        look = present.asking(asked, sort) if asked is not None else present.looking(configured(config), sort)
+        if form is Export.TABLE:
+            present.top(look, watch)
         else:
-            print_lines(present.node_lines(loaded, sort), present.NodeLine, form)
+            found = look()
+            print_lines(found.lines if found is not None else (), NodeLine, form)
 
 
 def cost(
@@ -45,11 +56,15 @@ def cost(
     since: Annotated[str | None, typer.Option("--since", help="From an instant or day on (ISO 8601).")] = None,
     until: Annotated[str | None, typer.Option("--until", help="Until before an instant or day.")] = None,
     form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
 ) -> None:
     """What was spent, exactly: on what, or for whom."""
     from htas.cli import cost as costs
     from htas.cli.history import note_unshipped
     from htas.cli.tables import print_lines, show
+    from htas.documents.costs import CostLine, CostReport, cost_lines, cost_report
     from htas.profiler.accounts import Window
 
     with exit_on_error():
@@ -58,13 +73,19 @@ def cost(
             raise InputError("--since: is not before --until; there is nothing between them")
         if against is not None and form is not Export.TABLE:
             raise InputError("--against: is told beside a table; leave out --output")
-        loaded = configured(config)
-        note_unshipped(loaded)
-        books = costs.books_of(loaded, window)
-        if form is Export.TABLE:
-            show(costs.cost_view(books, by, against))
+        asked = server_at(server, token_file, ca)
+        if asked is not None:
+            report = asked.get(
+                "/costs", CostReport, by=by.value, against=against, since=window.since, until=window.until
+            )
         else:
-            print_lines(costs.cost_lines(books, by), costs.CostLine, form)
+            loaded = configured(config)
+            note_unshipped(loaded)
+            report = cost_report(costs.read_books(loaded, window), by, against)
+        if form is Export.TABLE:
+            show(costs.cost_view(report))
+        else:
+            print_lines(cost_lines(report), CostLine, form)
 
 
 def history(
@@ -79,39 +100,52 @@ def history(
     node: Annotated[str | None, typer.Option("--node", help="What the profiler wrote of one node instead.")] = None,
     cycles: Annotated[bool, typer.Option("--cycles", help="With csv or jsonl: one line a cycle instead.")] = False,
     form: Annotated[Export, typer.Option("-o", "--output", help="How to print it.")] = Export.TABLE,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
 ) -> None:
     """What was done when, why, and what it saved."""
     from htas.cli import history as past
     from htas.cli.tables import print_lines, show
+    from htas.documents.history import CycleLine, EntryLine, entry_lines
 
     with exit_on_error():
-        loaded, start = configured(config), _instant(since, "--since", 0.0)
-        past.note_unshipped(loaded)
+        start, asked = _instant(since, "--since", 0.0), server_at(server, token_file, ca)
         if node is not None:
             if form is not Export.TABLE:
                 raise InputError("--node: is told as a table; leave out --output")
-            show(past.node_view(loaded, node))
-        elif cycles:
-            rows = past.cycle_lines(loaded, limit, start)
-            print_lines(rows, past.CycleLine, Export.JSONL if form is Export.TABLE else form)
+            if asked is not None:
+                raise InputError("--node: is read from the store; leave out --server")
+            show(past.node_view(configured(config), node))
+            return
+        source = past.Recorded(configured(config)) if asked is None else past.Asked(asked)
+        if cycles:
+            rows = source.cycles(limit, start)
+            print_lines(rows, CycleLine, Export.JSONL if form is Export.TABLE else form)
+            return
+        found = source.history(verb, limit, start)
+        if form is Export.TABLE:
+            show(past.history_view(found.entries, found.currency, found.now, with_binds=binds or verb == "bind"))
         else:
-            found = past.history_entries(loaded, verb, limit, start)
-            if form is Export.TABLE:
-                show(past.history_view(found, loaded, with_binds=binds or verb == "bind"))
-            else:
-                print_lines(past.entry_lines(found), past.EntryLine, form)
+            print_lines(entry_lines(found.entries), EntryLine, form)
 
 
 def replay(
     record: Annotated[int, typer.Argument(min=1, max=10**15, help="A cycle's number.")],
     config: Config = None,
+    server: ServerUrl = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
 ) -> None:
     """Plan a recorded cycle again, offline, and show what would be different now."""
     from htas.cli import history as past
 
     with exit_on_error():
-        is_same = past.replay(configured(config), record)
-    if not is_same:
+        asked: Server | None = server_at(server, token_file, ca)
+        source = past.Recorded(configured(config)) if asked is None else past.Asked(asked)
+        found = source.replay(record)
+        typer.echo(past.replay_view(found))
+    if found.differences:
         raise typer.Exit(1)
 
 

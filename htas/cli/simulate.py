@@ -14,8 +14,8 @@ from htas.adapters.kubernetes.dump import Dump
 from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
-from htas.cli.words import counted, did_you_mean, hourly, some
 from htas.config.loader import load_catalogue, load_configuration
+from htas.documents.words import counted, did_you_mean, hourly, some
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
@@ -53,7 +53,7 @@ def simulate(
     types: Sequence[str] = (),
 ) -> Simulated:
     """Answer for a dump. Raises InputError and ConfigurationError."""
-    policy = _policy(flavours, config)
+    policy = policy_of(flavours, config)
     with err.status("reading", spinner="dots") as status:
         dump = read_cluster(path)
         stated = _stated_types(types, dump.view.nodes, policy)
@@ -107,7 +107,7 @@ def _stated_types(texts: Sequence[str], nodes: Sequence[Node], policy: Policy) -
     return pairs
 
 
-def _policy(flavours: Path | None, config: Path | None) -> Policy:
+def policy_of(flavours: Path | None, config: Path | None) -> Policy:
     """The configuration's policy with the prices of a file; without a configuration one group that buys everything."""
     if config is None:
         if flavours is None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from htas.cli.bars import bar
 from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
 from htas.cli.tables import LiteralTable
-from htas.cli.words import cents, counted, hourly, share, some
+from htas.documents.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
-import msgspec
 import yaml
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -17,19 +16,17 @@ from rich.text import Text
 
 from htas.cli.bars import bar
 from htas.cli.console import out
-from htas.cli.forms import Sorted
-from htas.cli.instants import absolute, ago, length
+from htas.cli.server import Server
 from htas.cli.tables import show, table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
+from htas.documents.forms import Sorted
+from htas.documents.instants import absolute, ago, length
+from htas.documents.nodes import Present, present_of
 from htas.model.money import price_text
-from htas.model.nodes import Node
-from htas.model.pods import Pod
-from htas.model.policy import Policy
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
-from htas.planning.disrupt.cleaning.utilization import shares
 
 REFRESH_S = 1.0
 GIB = 2**30
@@ -37,72 +34,43 @@ WITH_PODS, WITH_GROUPS, WITH_BARS = 90, 100, 120
 """Columns of a terminal from which on pods are counted, the group shown (a node's name has it), and bars drawn."""
 
 
-class NodeLine(msgspec.Struct, frozen=True):
-    """One node of an export: `cpu` and `memory` are requests over allocatable, `created` is ISO 8601 in UTC."""
-
-    node: str
-    group: str
-    flavour: str
-    zone: str
-    cpu: float
-    memory: float
-    pods: int
-    created: str
-    age_s: int
-    price_per_hour: str
-    state: str
+Look = Callable[[], Present | None]
+"""Tells the present; None: nothing has been recorded yet."""
 
 
-class Present(msgspec.Struct, frozen=True):
-    """The cluster at an instant, and what its nodes come to."""
-
-    now: float
-    view: ClusterView
-    lines: Sequence[NodeLine]
-    nanos_per_hour: int
-    upcoming: Mapping[Stage, float] = {}
-    """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
+def looking(loaded: Loaded, sort: Sorted) -> Look:
+    """At the cluster itself, or at what a sandbox's daemon recorded last."""
+    return partial(_present, loaded, sort)
 
 
-ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
-    Sorted.NAME: lambda line: (0, line.node),
-    Sorted.CPU: lambda line: (-line.cpu, line.node),
-    Sorted.MEMORY: lambda line: (-line.memory, line.node),
-    Sorted.AGE: lambda line: (-line.age_s, line.node),
-    Sorted.PRICE: lambda line: (-float(line.price_per_hour or 0), line.node),
-}
-"""Most first, oldest first; of equals by name."""
+def asking(server: Server, sort: Sorted) -> Look:
+    """What a daemon saw last."""
+    return partial(server.get, "/top", Present, sort=sort.value)
 
 
-def top(loaded: Loaded, sort: Sorted, watch: bool) -> None:
+def top(look: Look, watch: bool) -> None:
     """Print the present, and with `watch` again each second. A terminal of its own is drawn over, a pipe gets lines."""
     if not watch:
-        show(_screen(loaded, sort))
+        show(_screen(look))
         return
     if not out.is_terminal:
         while True:
-            show(_screen(loaded, sort))
+            show(_screen(look))
             time.sleep(REFRESH_S)
-    with Live(_screen(loaded, sort), console=out, auto_refresh=False) as live:
+    with Live(_screen(look), console=out, auto_refresh=False) as live:
         while True:
             time.sleep(REFRESH_S)
-            live.update(_screen(loaded, sort), refresh=True)
+            live.update(_screen(look), refresh=True)
 
 
-def node_lines(loaded: Loaded, sort: Sorted) -> Sequence[NodeLine]:
-    """The nodes as lines; none where nothing has been recorded yet."""
-    present = _present(loaded, sort)
-    return present.lines if present is not None else ()
-
-
-def _screen(loaded: Loaded, sort: Sorted) -> RenderableType:
-    present = _present(loaded, sort)
+def _screen(look: Look) -> RenderableType:
+    present = look()
     if present is None:
         return Text("nothing has been recorded yet: start the daemon with htas run")
-    return screen(present, loaded.policy.catalogue.currency, out.width, is_terminal=out.is_terminal)
+    return screen(present, out.width, is_terminal=out.is_terminal)
 
 
-def screen(present: Present, currency: str, width: int, *, is_terminal: bool) -> RenderableType:
+def screen(present: Present, width: int, *, is_terminal: bool) -> RenderableType:
     """The head line and the table, as much of it as a terminal of `width` columns holds."""
     has_groups = not is_terminal or width >= WITH_GROUPS
     has_pods = not is_terminal or width >= WITH_PODS
@@ -123,11 +91,11 @@ def screen(present: Present, currency: str, width: int, *, is_terminal: bool) ->
             line.state,
             style="" if line.state == "ready" else "yellow",
         )
-    waiting = sum(pod.node is None for pod in present.view.pods)
+    waiting = present.waiting
     states = [line.state for line in present.lines]
     odd = "".join(f", {states.count(name)} {name}" for name in ("draining", "not ready") if name in states)
     count = "1 node" if len(states) == 1 else f"{len(states)} nodes"
-    price = f"{price_text(present.nanos_per_hour)} {currency}/h"
+    price = f"{price_text(present.nanos_per_hour)} {present.currency}/h"
     queue = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
     head = f"{absolute(present.now)}  {count}{odd}  {queue}  {price}"
     heads = [Text(head, style="bold")]
@@ -162,36 +130,6 @@ def upcoming_of(status: str) -> Mapping[Stage, float]:
         told = yaml.safe_load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
     return {}
-
-
-def present_of(
-    view: ClusterView, now: float, policy: Policy, sort: Sorted, upcoming: Mapping[Stage, float] | None = None
-) -> Present:
-    """What a cluster's nodes come to at an instant."""
-    on: dict[str, list[Pod]] = defaultdict(list)
-    for pod in view.pods:
-        if pod.node is not None:
-            on[pod.node].append(pod)
-    lines = sorted((_line(node, on[node.name], policy, now) for node in view.nodes), key=ORDER[sort])
-    return Present(now, view, lines, sum(policy.price_of(node) or 0 for node in view.nodes), upcoming or {})
-
-
-def _line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLine:
-    group, nanos = policy.group(node.group), policy.price_of(node)
-    cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, now)
-    return NodeLine(
-        node=node.name,
-        group=node.group or "",
-        flavour=node.flavour or "",
-        zone=node.zone or "",
-        cpu=round(cpu, 4),
-        memory=round(memory, 4),
-        pods=len(pods),
-        created=absolute(node.created_at),
-        age_s=max(0, int(now - node.created_at)),
-        price_per_hour=price_text(nanos) if nanos is not None else "",
-        state="draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),
-    )
 
 
 class ClusterNow(NamedTuple):

@@ -2,25 +2,32 @@
 
 Health and metrics are open, as probes and Prometheus expect. Everything else shows what runs in every namespace, or
 changes it, and needs a token: that of `http.tokenFile`, or, with `http.tokenReview`, one that the API server knows and
-whose user may `get` or `post` the path (a `nonResourceURLs` rule), as kube-rbac-proxy decides.
+whose user may `get` or `post` the path (a `nonResourceURLs` rule), as kube-rbac-proxy decides. A browser shows the
+token once and has a cookie from then on (`sessions.py`); the pages themselves are open, and there are no data in them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
+from htas.daemon.sessions import COOKIE, Sessions
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
+from htas.web.pages import ASSETS
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
-"""What anybody may ask for who reaches the port."""
+"""What anybody may ask for who reaches the port; and the files under ASSETS."""
+SESSION = "/session"
+"""Where a browser begins a session and ends it. Anybody may try: the token is in what is sent."""
 READING = frozenset({"GET", "HEAD"})
 
 
@@ -34,6 +41,13 @@ class RequestRefusedError(Exception):
     def response(self) -> Response:
         headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
         return PlainTextResponse(f"{self}\n", self.status, headers)
+
+
+class Gatekeeper(Protocol):
+    """Decides who may ask."""
+
+    def check(self, authorization: str, method: str, path: str) -> None:
+        """Raises RequestRefusedError."""
 
 
 class NotConnectedYet:
@@ -89,22 +103,36 @@ class Gate:
 class Guarded:
     """An application behind a gate (ASGI). Writes from a page of another origin, and forms, are refused first."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None) -> None:
         self._app = app
         self._gate = gate
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (scope["path"] not in OPEN or scope["method"] not in READING):
+        if scope["type"] == "http" and not _is_open(scope):
             headers = Headers(scope=scope)
             try:
                 if scope["method"] not in READING:
                     refuse_a_page(headers)
                     refuse_a_form(headers)
-                authorization = headers.get("authorization", "")
-                await run_in_threadpool(self._gate.check, authorization, scope["method"], scope["path"])
+                if scope["path"] != SESSION:
+                    shown = self._shown(headers)
+                    await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
             except RequestRefusedError as refused:
                 return await refused.response()(scope, receive, send)
         return await self._app(scope, receive, send)
+
+    def _shown(self, headers: Headers) -> str:
+        """The Authorization header, or what the browser's session began with."""
+        shown = headers.get("authorization", "")
+        if shown or self._sessions is None:
+            return shown
+        return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
+
+
+def _is_open(scope: Scope) -> bool:
+    path = scope["path"]
+    return (path in OPEN or path.startswith(ASSETS)) and scope["method"] in READING
 
 
 def refuse_a_page(headers: Headers) -> None:

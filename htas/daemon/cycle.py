@@ -126,6 +126,8 @@ class Daemon:
         self._stays = Stays()
         self._has_begun = False
         self._unrecorded = ""
+        self.recorded: int | None = None
+        """The number under which the last cycle is on record; None: it is not, since nothing was done in it."""
         self._unwritten: deque[Run] = deque(maxlen=REMEMBERED_RUNS)
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
         self._remember_at = 0.0
@@ -337,6 +339,7 @@ class Daemon:
 
         And where a pod has come to run: the newest cycle on record names all that do, and whose the machines are.
         """
+        self.recorded = None
         over = self._stays.observe(result.snapshot)
         self._has_begun = self._has_begun or self._stays.has_begun
         self._run_lengths.learn(over)
@@ -348,7 +351,7 @@ class Daemon:
         self.ports.store.add_runs(self._unwritten)
         self._unwritten.clear()
         if self._keeps_history and (self._is_news(result) or self._has_begun):
-            self.ports.store.add_cycle(
+            self.recorded = self.ports.store.add_cycle(
                 CycleRecord(
                     id=0,
                     at=result.snapshot.taken_at,

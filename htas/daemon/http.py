@@ -1,4 +1,4 @@
-"""The daemon over HTTP: probes and metrics for all; what it saw and decided, moves and searches with a token."""
+"""The daemon over HTTP: probes, metrics and empty pages for all; the API, moves and searches with a token."""
 
 from __future__ import annotations
 
@@ -12,24 +12,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from htas.daemon.asking import Gate, Guarded, RequestRefusedError
+from htas.daemon.asking import Gate, Gatekeeper, Guarded, RequestRefusedError
 from htas.daemon.health import Health
 from htas.daemon.http_server import Certificate, Listener
+from htas.daemon.logging_in import session_routes
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
+from htas.daemon.sessions import Sessions
 from htas.model.plan_document import plan_document
+from htas.web.api import api_routes
+from htas.web.pages import page_routes
+from htas.web.seat import Seat
 
-PATHS = """/healthz    whether the daemon works, by its last success
-/readyz     whether it could act: every kind has been listed
-/metrics    Prometheus
-with a token (Authorization: Bearer …):
-/planz      the last plan (JSON)
-/snapshotz  what it was made from (JSON)
-/api/optimize     the last search for a better placement (JSON); POST asks for one
-/api/migrate      POST {"pod": "namespace/name", "node": "name"}: move a pod
-/api/migrate/ID   what became of it (JSON)
-"""
 LONGEST_BODY = 65_536
 BODY_S = 10.0
 """For the whole body of a request."""
@@ -44,6 +39,7 @@ class Desks:
     metrics: Metrics
     moves: MigrateEndpoint
     searches: OptimizeEndpoint
+    seat: Seat
 
 
 class HttpServer:
@@ -67,7 +63,8 @@ class HttpServer:
             probes = Listener(health_address, Starlette(routes=routes), "health", key="http.healthListen")
             self._listeners.append(probes)
             self.health_port = probes.port
-        main = Listener(address, Guarded(application(desks), gate), "http", certificate)
+        sessions = Sessions()
+        main = Listener(address, Guarded(application(desks, gate, sessions), gate, sessions), "http", certificate)
         self._listeners.append(main)
         self.port = main.port
 
@@ -96,7 +93,7 @@ def probe_routes(health: Health) -> list[Route]:
     return [Route("/healthz", works), Route("/readyz", is_ready)]
 
 
-def application(desks: Desks) -> Starlette:
+def application(desks: Desks, gate: Gatekeeper, sessions: Sessions) -> Starlette:
     """The routes, on what the daemon knows of itself; who may ask is asked before (`Guarded`)."""
     metrics, moves, searches = desks.metrics, desks.moves, desks.searches
 
@@ -120,12 +117,11 @@ def application(desks: Desks) -> Starlette:
     def state(request: Request) -> Response:
         return _answered(200, lambda: moves.state(request.path_params["id"]))
 
-    def home(_: Request) -> Response:
-        return PlainTextResponse(PATHS)
-
     return Starlette(
         routes=[
-            route("/", home),
+            *page_routes(),
+            *session_routes(gate, sessions),
+            *api_routes(desks.seat),
             *probe_routes(desks.health),
             route("/metrics", lambda _: Response(metrics.render(), media_type=PROMETHEUS)),
             route("/planz", lambda _: document("plan")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from threading import Event, Lock, Thread, Timer
@@ -26,13 +27,15 @@ from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
+from htas.daemon.seeing import seen
 from htas.daemon.status import StatusBoard
-from htas.daemon.stores import open_store, store_path
+from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import Triggers
 from htas.daemon.wiring import refuse_another_worlds, sandbox_daemon
 from htas.execution.calls import ParallelCalls
 from htas.ports import HTASError, PermanentError
 from htas.profiler.meter import Meter
+from htas.web.seat import Seat
 
 log = structlog.get_logger()
 
@@ -79,6 +82,7 @@ class Service:
         self._metrics = Metrics()
         self._gate = gate_of(loaded)
         self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
+        self._seat = Seat("live", lambda: self._loaded.policy, partial(reading_store, loaded))
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -137,7 +141,7 @@ class Service:
         """Listen before anything else, so that probes are answered while the rest starts."""
         setting = self._loaded.settings.http
         if setting.address is not None:
-            desks = Desks(self._health, self._metrics, self._moves, self._searches)
+            desks = Desks(self._health, self._metrics, self._moves, self._searches, self._seat)
             server = HttpServer(
                 setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded)
             )
@@ -283,10 +287,11 @@ class Service:
         self._metrics.state.policy = lambda: daemon.policy
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
+        self._tell_the_seat(daemon)
         daemon.searching.on_answer = self._metrics.searches.answered
         self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
-        board.upcoming = triggers.upcoming
+        board.upcoming = self._seat.upcoming = triggers.upcoming
         with self._lock:
             self._triggers = triggers
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
@@ -306,6 +311,12 @@ class Service:
         elif not may_go_on():
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
+
+    def _tell_the_seat(self, daemon: Daemon) -> None:
+        """Have the API and the pages show each cycle. A sandbox's clock is not the wall's."""
+        self._seat.present = daemon.ports.clock.now
+        self._seat.policy = lambda: daemon.policy
+        daemon.listeners.append(lambda result: self._seat.observe(seen(result, daemon)))
 
     def _tell_of_store(self, daemon: Daemon) -> None:
         """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""

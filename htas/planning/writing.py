@@ -17,39 +17,34 @@ from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
-from htas.planning.provision.scale_up import ScaleUp
+from htas.planning.schedule import Scheduled
 
 Placements = Mapping[int, Sequence[Pod]]
 """Waiting pods by the row they were given."""
 
 
 def write_plan(
-    context: PlanContext,
-    scale_up: ScaleUp,
-    preemptions: Preemptions,
-    cleaning: ScaleDown,
-    placements: Mapping[int, list[Pod]],
-    placed_at_first: Collection[str],
+    context: PlanContext, scheduled: Scheduled, scale_down: ScaleDown, placements: Mapping[int, list[Pod]]
 ) -> Plan:
-    """The plan that the stages came to. `placed_at_first` are pods that found room before anything was bought."""
-    simulated, snapshot = context.simulated, context.snapshot
-    bought = scale_up.bought
+    """The plan that the stages came to."""
+    simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
+    bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     bind, nominate = _binds(context, placements, placed_at_first, bought)
-    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *cleaning.launch)
+    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *scale_down.launch)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(simulated, snapshot, context.policy, launch, cleaning.remove, placements),
+        cost=cost_of(simulated, snapshot, context.policy, launch, scale_down.remove, placements),
         bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
         nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
         launch=launch,
         preempt=tuple(preemptions.preempt),
         optimize=preemptions.optimize,
-        migrate=cleaning.migrate,
-        remove=cleaning.remove,
+        migrate=scale_down.migrate,
+        remove=scale_down.remove,
         unplaced=_unplaced(context, preemptions),
-        kept=cleaning.kept,
+        kept=scale_down.kept,
         memory=msgspec.structs.replace(
-            cleaning.memory, meant_for=_meant(context, launch, placements), bought_for=_bought_for(context, launch)
+            scale_down.memory, meant_for=_meant(context, launch, placements), bought_for=_bought_for(context, launch)
         ),
     )
 

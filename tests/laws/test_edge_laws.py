@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.best_fit import DEAREST_MATCH
-from htas.planning.solvers.edge.bound import quality_bound
-from htas.planning.solvers.edge.decision import Decision, carried_out, decision
+from htas.planning.solvers.edge.decision import Decision, decision
 from htas.planning.solvers.edge.immediate import place_new
 from htas.planning.solvers.edge.layout import Layout
 from htas.planning.solvers.edge.program import changeable
 from htas.planning.solvers.edge.quality import Qualities
-from htas.planning.solvers.edge.reference import optimum
 from htas.planning.solvers.edge.search import Work, moves
 from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, fits, minus
 from htas.planning.solvers.edge.suggesting import suggest
+from tools.bench.edge_reference import carried_out, optimum, quality_bound
 
 LAWS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 MIB = 2**20

@@ -27,6 +27,7 @@ from htas.model.record import ProfileEvent
 from htas.ports import MoveRefusedError, PermanentError, TransientError
 from htas.profiler.history import entries
 from htas.sandbox.migration import Rates
+from htas.web.seat import Seat
 from tests.builders import make_policy
 from tests.stories.play import Story, job
 from tests.stories.test_life_of_machines import PLAIN, cleaning, stragglers
@@ -201,7 +202,7 @@ class Desk:
         self.gate = Gate(token_file)
         self.metrics = Metrics()
         story.daemon.listeners.append(self.metrics.observe)
-        desks = Desks(Health(Cycles()), self.metrics, self.desk, OptimizeEndpoint())
+        desks = Desks(Health(Cycles()), self.metrics, self.desk, OptimizeEndpoint(), Seat("live", make_policy))
         self.server = HttpServer(("127.0.0.1", 0), desks, self.gate)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"

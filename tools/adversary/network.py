@@ -27,7 +27,9 @@ from htas.daemon.http_server import UNWANTED_BYTES, Certificate
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.model.policy import Cycles
+from htas.model.policy import Cycles, Policy
+from htas.ports import TransientError
+from htas.web.seat import Seat
 from tools.adversary.attack import Attack, Verdict, verdict
 from tools.testenv.certificates import write_pem
 
@@ -84,7 +86,7 @@ def target(*, has_tls: bool = False) -> Iterator[Target]:
         folder = Path(name)
         token = secrets.token_hex(32)
         (folder / "token").write_text(token)
-        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint())
+        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", _no_policy))
         certificate = Certificate(*write_pem(folder, "tls", "htas", LOOPBACK)) if has_tls else None
         server = HttpServer(("127.0.0.1", 0), desks, Gate(folder / "token"), certificate=certificate)
         server.start()
@@ -94,6 +96,10 @@ def target(*, has_tls: bool = False) -> Iterator[Target]:
 
 Serving = Callable[[], AbstractContextManager[Target]]
 """What is attacked: a server within this process (`target`), or that of a daemon in another one."""
+
+
+def _no_policy() -> Policy:
+    raise TransientError("no cycle has been run")
 
 
 def slowloris(count: int, sent: bytes, served: Serving = target) -> Verdict:

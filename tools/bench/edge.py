@@ -24,14 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.bound import quality_bound
-from htas.planning.solvers.edge.decision import Decision, carried_out
+from htas.planning.solvers.edge.decision import Decision
 from htas.planning.solvers.edge.immediate import place_new
 from htas.planning.solvers.edge.layout import Layout
 from htas.planning.solvers.edge.quality import Qualities
-from htas.planning.solvers.edge.reference import optimum
 from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size, fits, minus
 from htas.planning.solvers.edge.suggesting import suggest
+from tools.bench.edge_reference import carried_out, optimum, quality_bound
 
 MIB = 2**20
 POLICY = EdgePolicy(tidy_gain=math.inf)

@@ -15,13 +15,23 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import msgspec
+
+from htas.adapters.sqlite.store import SqliteStore
 from htas.planning.planner import plan
 from tools.corpus import stories
-from tools.corpus.decisions import Corpus, merge, write
+from tools.corpus.decisions import Corpus, Decision, merge, write
+from tools.corpus.documents import differences
 from tools.corpus.recording import Recorder
 
 ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "tests" / "corpus"
+"""The part of a corpus that the tests plan anew."""
+MOST_BYTES = 40_000
+"""Of a decision of the small corpus: a snapshot of some fifty pods."""
 STORIES = ("tests/stories", "tests/unit/execution", "tests/unit/daemon")
+TOLD = ("tests/stories", "tests/unit/execution")
+"""The tests that are compared with the small corpus while they run (tests/conftest.py)."""
 TESTS = (*STORIES, "tests/unit/planning", "tests/unit/profiler", "tests/unit/cli", "tests/laws")
 WITHOUT = ("tests/laws/test_fuzz.py", "tests/stories/test_adversary.py", "tests/stories/test_kill.py")
 SLOW_S = 900
@@ -52,6 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--only", default="", help="decisions whose source has this in its name")
     compare.add_argument("--workers", type=int, default=1)
     compare.set_defaults(run=_compare)
+    small = commands.add_parser("choose", help="make the small corpus of the tests from a large one")
+    small.add_argument("folder", type=Path)
+    small.add_argument("--seconds", type=float, default=3.0, help="of planning, all together")
+    small.set_defaults(run=_choose)
+    again = commands.add_parser("renew", help="take what is decided now for right, and print what changed")
+    again.add_argument("--stories", action="store_true", help="the stories, too: they are played twice")
+    again.set_defaults(run=_renew)
     played = commands.add_parser("stories", help="play the stories anew, and tell which go another way")
     played.add_argument("folder", type=Path)
     played.add_argument("--most", type=int, default=20, help="so many that differ are shown")
@@ -71,7 +88,7 @@ def _record(chosen: argparse.Namespace) -> int:
             play(recorder, chosen.trace)
             write(parts / "days", recorder.decisions, recorder.policies)
         decisions = merge(sorted(parts.iterdir()), chosen.folder, plan)
-        _keep_stories(parts, chosen.folder)
+        stories.write(chosen.folder / stories.STORIES, _told(parts))
         for passed_over in parts.glob("*/passed-over.json"):
             print("passed over:", passed_over.read_text())
     seconds = sum(each.seconds for each in decisions)
@@ -89,11 +106,10 @@ def _play_tests(tests: Sequence[str], parts: Path, workers: int) -> None:
         raise SystemExit("tests fail; nothing was recorded")
 
 
-def _keep_stories(parts: Path, folder: Path) -> None:
-    """What the parts tell, in one file."""
+def _told(parts: Path) -> stories.Stories:
+    """What the parts tell of stories."""
     told = {story: lines for part in parts.glob(f"*/{stories.STORIES}") for story, lines in stories.read(part).items()}
-    in_stories = {story: lines for story, lines in told.items() if story.startswith(STORIES)}
-    stories.write(folder / stories.STORIES, in_stories)
+    return {story: lines for story, lines in told.items() if story.startswith(STORIES)}
 
 
 def _compare(chosen: argparse.Namespace) -> int:
@@ -103,10 +119,8 @@ def _compare(chosen: argparse.Namespace) -> int:
         parts = list(pool.map(_compared, shares) if chosen.workers > 1 else map(_compared, shares))
     count = sum(part[0] for part in parts)
     differing = [each for part in parts for each in part[1]]
-    for source, at, found in differing[: chosen.most]:
-        print(f"{source} at {at:.3f}: {len(found)} differences")
-        for line in found[: chosen.lines]:
-            print(f"    {line}")
+    for name, found in differing[: chosen.most]:
+        print("\n    ".join((f"{name}: {len(found)} differences", *found[: chosen.lines])))
     print(f"{len(differing)} of {count} decisions differ")
     return 1 if differing or not count else 0
 
@@ -115,7 +129,7 @@ Share = tuple[Path, int, int, str]
 """A folder, of how many decisions in turn one is taken, the first one taken, and what its source has in its name."""
 
 
-def _compared(share: Share) -> tuple[int, list[tuple[str, float, list[str]]]]:
+def _compared(share: Share) -> tuple[int, list[tuple[str, list[str]]]]:
     """How many were planned anew, and those that differ."""
     folder, step, first, only = share
     corpus, count, differing = Corpus(folder), 0, []
@@ -125,16 +139,66 @@ def _compared(share: Share) -> tuple[int, list[tuple[str, float, list[str]]]]:
         count += 1
         found = corpus.differing(decision, plan)
         if found:
-            differing.append((decision.source, decision.now, found))
+            differing.append((decision.name, found))
     return count, differing
+
+
+def _choose(chosen: argparse.Namespace) -> int:
+    from tools.corpus.choosing import choose  # coverage, which nothing else needs
+
+    corpus = Corpus(chosen.folder)
+    picked = choose(corpus, plan, [ROOT / "htas" / "planning"], chosen.seconds, MOST_BYTES)
+    write(SMALL, picked, corpus.documents)
+    size = sum(file.stat().st_size for file in SMALL.glob("*.xz"))
+    print(f"{len(picked)} decisions, {sum(each.seconds for each in picked):.1f} s, {size / 1000:.0f} kB")
+    return 0
+
+
+def _renew(chosen: argparse.Namespace) -> int:
+    corpus = Corpus(SMALL)
+    renewed, changed = list[Decision](), 0
+    for decision in corpus:
+        now = corpus.planned(decision, plan)
+        found = list(differences(decision.plan, now))
+        if found:
+            changed += 1
+            print("\n    ".join((f"{decision.name}:", *found)))
+        renewed.append(msgspec.structs.replace(decision, plan=now))
+    write(SMALL, renewed, corpus.documents)
+    print(f"{changed} of {len(renewed)} decisions changed")
+    return _renew_stories() if chosen.stories else 0
+
+
+def _renew_stories() -> int:
+    """Written are those that go the same way twice: others depend on a seed or on the time of the wall."""
+    kept = SMALL / stories.STORIES
+    recorded = stories.read(kept) if kept.exists() else {}
+    first, second = (_played(TOLD, 2) for _ in range(2))
+    told = {story: _on_the_world(lines) for story, lines in first.items() if second.get(story) == lines}
+    stories.write(kept, told)
+    changed = list(stories.differing(recorded, told))
+    for story, how in changed:
+        print(f"{story}\n    {how}")
+    print(f"{len(changed)} of {len(recorded)} stories changed; there are {len(told)}")
+    return 0
+
+
+def _on_the_world(lines: Sequence[str]) -> tuple[str, ...]:
+    """Without what is written in the journal."""
+    names = {f"  {name} " for name in stories.CALLS[SqliteStore]}
+    return tuple(line for line in lines if not line.startswith(tuple(names)))
+
+
+def _played(tests: Sequence[str], workers: int) -> stories.Stories:
+    """What is told now."""
+    with tempfile.TemporaryDirectory() as name:
+        _play_tests(tests, Path(name), workers)
+        return _told(Path(name))
 
 
 def _stories(chosen: argparse.Namespace) -> int:
     recorded = stories.read(chosen.folder / stories.STORIES)
-    with tempfile.TemporaryDirectory() as name:
-        _play_tests(STORIES, Path(name), chosen.workers)
-        _keep_stories(Path(name), Path(name))
-        now = stories.read(Path(name) / stories.STORIES)
+    now = _played(STORIES, chosen.workers)
     differing = list(stories.differing(recorded, now))
     for story, how in differing[: chosen.most]:
         print(f"{story}\n    {how}")

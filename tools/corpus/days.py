@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from htas.cli.demo import trace_policy
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
@@ -28,7 +30,7 @@ EDGES = ("kubedsm", "kubedsm/mid-mig", "kubedsm/respect-d", "kubedsm/c-over-a")
 SCENARIOS = ("1.1_0.4", "1.4_0.4", "1.6_0.4", "1.5_0.1", "1.5_0.5")
 HOURS_S = 6 * 3600.0
 TRACED_S = 48 * 3600.0
-TRACED = 600
+TRACED = 300
 """Tasks of the whole trace: it is played from where its machines are most in demand."""
 
 
@@ -51,7 +53,8 @@ def _days(recorder: Recorder, trace: Path | None) -> Iterator[tuple[str, Callabl
         whole = openb(trace)
         arrivals = sorted(whole.arrivals, key=lambda arrival: arrival.at_s)[-TRACED:]
         first_s = arrivals[0].at_s
-        cut = replace(whole, arrivals=tuple(replace(each, at_s=each.at_s - first_s) for each in arrivals))
+        shifted = (msgspec.structs.replace(each, at_s=each.at_s - first_s) for each in arrivals)
+        cut = msgspec.structs.replace(whole, arrivals=tuple(shifted))
         for name in PAPERS:
             contender = replace(on_trace()[name], planner=watched)
             yield f"trace, its end, {name}", partial(_sandboxed, contender, cut, TRACED_S)

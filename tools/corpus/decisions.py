@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`source` is what it was recorded of, `policy` the digest of one; `seconds` is what it took to plan."""
+    """`source` is what it was recorded of, `policy` the digest of one; `seconds` is how long it took to plan."""
 
     source: str
     policy: str
@@ -31,6 +31,10 @@ class Decision(msgspec.Struct, frozen=True):
     snapshot: Document
     plan: Document
     seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} at {self.now:.3f}"
 
     @property
     def digest(self) -> str:
@@ -52,19 +56,17 @@ class Corpus:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._documents = {each.digest: each.policy for each in _lines(folder / POLICIES, WrittenPolicy)}
+        self.documents: Mapping[str, Document] = {
+            each.digest: each.policy for each in _lines(folder / POLICIES, WrittenPolicy)
+        }
         self._policies: dict[str, Policy] = {}
 
     def __iter__(self) -> Iterator[Decision]:
         return _lines(self.folder / DECISIONS, Decision)
 
-    def policy_document(self, decision: Decision) -> Document:
-        document: Document = self._documents[decision.policy]
-        return document
-
     def policy(self, decision: Decision) -> Policy:
         if decision.policy not in self._policies:
-            self._policies[decision.policy] = read(self._documents[decision.policy], Policy)
+            self._policies[decision.policy] = read(self.documents[decision.policy], Policy)
         return self._policies[decision.policy]
 
     def planned(self, decision: Decision, planner: Planner) -> Document:
@@ -90,7 +92,7 @@ def _lines(path: Path, kind: type[Line]) -> Iterator[Line]:
         yield from map(decoder.decode, lines)
 
 
-def write(folder: Path, decisions: Iterable[Decision], policies: dict[str, Document]) -> None:
+def write(folder: Path, decisions: Iterable[Decision], policies: Mapping[str, Document]) -> None:
     """Both files of a folder; only the policies that are asked for."""
     folder.mkdir(parents=True, exist_ok=True)
     used = set()
@@ -115,7 +117,7 @@ def merge(parts: Iterable[Path], folder: Path, planner: Planner) -> list[Decisio
         for decision in corpus:
             if decision.digest not in decisions and not corpus.differing(decision, planner):
                 decisions[decision.digest] = decision
-                policies[decision.policy] = corpus.policy_document(decision)
+                policies[decision.policy] = corpus.documents[decision.policy]
     in_order = sorted(decisions.values(), key=lambda each: (each.source, each.now))
     write(folder, in_order, policies)
     return in_order

@@ -112,12 +112,11 @@ def _differing_items(recorded: list[Any], now: list[Any], where: str) -> Iterato
         for index, (old, new) in enumerate(zip(recorded, now, strict=True)):
             yield from differences(old, new, f"{where}[{index}]")
         return
-    for item in recorded:
-        if item not in now:
-            yield f"{where}: recorded only: {_text(item)}"
-    for item in now:
-        if item not in recorded:
-            yield f"{where}: now only: {_text(item)}"
+    lost, come = [item for item in recorded if item not in now], [item for item in now if item not in recorded]
+    yield from (f"{where}: recorded only: {_text(item)}" for item in lost)
+    yield from (f"{where}: now only: {_text(item)}" for item in come)
+    if not lost and not come:
+        yield f"{where}: recorded {len(recorded)} items, now {len(now)}"
 
 
 def _text(value: Any) -> str:

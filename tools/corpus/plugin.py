@@ -23,26 +23,30 @@ planner.plan = recorder.watching(planner.plan)  # type: ignore[assignment] # its
 
 from tools.corpus import stories  # noqa: E402 - it imports the daemon, which has to find the planner looked at
 
-telling = stories.Telling()
+told: dict[str, tuple[str, ...]] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--corpus", type=Path, required=True, help="folder for what was recorded")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    telling.begin()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     recorder.source = item.nodeid
-    telling.next(item.nodeid)
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with stories.listening() as lines:
+        result = yield
+    if lines:
+        told[item.nodeid] = tuple(lines)
+    return result
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     part = session.config.getoption("--corpus") / os.environ.get("PYTEST_XDIST_WORKER", "all")
     write(part, recorder.decisions, recorder.policies)
     (part / "passed-over.json").write_bytes(msgspec.json.encode(recorder.passed_over))
-    stories.write(part / stories.STORIES, telling.told())
+    stories.write(part / stories.STORIES, told)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import lzma
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import wraps
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.migration import SandboxMigration
 
 STORIES = "stories.jsonl.xz"
-CALLS: dict[type, tuple[str, ...]] = {
+Stories = Mapping[str, tuple[str, ...]]
+"""The lines of each, by the name of its test."""
+CALLS: Mapping[type, tuple[str, ...]] = {
     SandboxCluster: (
         "bind",
         "evict",
@@ -46,6 +49,8 @@ CALLS: dict[type, tuple[str, ...]] = {
     ),
 }
 """Those that change something."""
+ON_THE_WORLD: Mapping[type, tuple[str, ...]] = {kind: names for kind, names in CALLS.items() if kind is not SqliteStore}
+"""Without the journal, which a daemon writes for itself."""
 LONG = 400
 """Characters of a line: a journalled rearrangement can be long, and its beginning names it."""
 
@@ -57,50 +62,45 @@ class Told(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-class Telling:
-    """Writes down what is called and what comes of it, story by story."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, list[str]] = {}
-        self._now: list[str] = []
-
-    def next(self, story: str) -> None:
-        self._now = self._lines.setdefault(story, [])
-        self._now.clear()
-
-    def told(self) -> dict[str, tuple[str, ...]]:
-        return {story: tuple(lines) for story, lines in self._lines.items() if lines}
-
-    def begin(self) -> None:
-        """Look at the calls of all daemons from now on."""
-        for kind, names in CALLS.items():
+@contextmanager
+def listening(calls: Mapping[type, tuple[str, ...]] = CALLS) -> Iterator[list[str]]:
+    """Lines of what daemons call and what comes of it, from now until the end of the block."""
+    lines: list[str] = []
+    with ExitStack() as undone:
+        for kind, names in calls.items():
             for name in names:
-                setattr(kind, name, self._looked_at(name, getattr(kind, name)))
-        cycle = Daemon.run_cycle
+                call = getattr(kind, name)
+                undone.callback(setattr, kind, name, call)
+                setattr(kind, name, _looked_at(lines, name, call))
+        undone.callback(setattr, Daemon, "run_cycle", Daemon.run_cycle)
+        setattr(Daemon, "run_cycle", _followed(lines, Daemon.run_cycle))  # noqa: B010 - mypy forbids it as an attribute
+        yield lines
 
-        @wraps(cycle)
-        def run_cycle(daemon: Daemon, *arguments: Any, **named: Any) -> CycleResult:
-            result = cycle(daemon, *arguments, **named)
-            for outcome in result.outcomes:
-                self._now.append(f"{result.snapshot.taken_at:.3f} {_text(outcome)}"[:LONG])
-            return result
 
-        setattr(Daemon, "run_cycle", run_cycle)  # noqa: B010 - as a name of the class, mypy would forbid it
+def _followed(lines: list[str], cycle: Callable[..., CycleResult]) -> Callable[..., CycleResult]:
+    @wraps(cycle)
+    def run_cycle(*arguments: Any, **named: Any) -> CycleResult:
+        result = cycle(*arguments, **named)
+        at = f"{result.snapshot.taken_at:.3f}"
+        lines.extend(f"{at} {_text(outcome)}"[:LONG] for outcome in result.outcomes)
+        return result
 
-    def _looked_at(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(call)
-        def looked_at(port: object, *arguments: Any, **named: Any) -> Any:
-            said = [_text(each) for each in (*arguments, *named.values())]
-            line = len(self._now)
-            self._now.append(f"  {name} {' '.join(said)}"[:LONG])
-            try:
-                return call(port, *arguments, **named)
-            except Exception as error:
-                if line < len(self._now):
-                    self._now[line] += f" -> {type(error).__name__}"
-                raise
+    return run_cycle
 
-        return looked_at
+
+def _looked_at(lines: list[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(call)
+    def looked_at(port: object, *arguments: Any, **named: Any) -> Any:
+        said = [_text(each) for each in (*arguments, *named.values())]
+        line = len(lines)
+        lines.append(f"  {name} {' '.join(said)}"[:LONG])
+        try:
+            return call(port, *arguments, **named)
+        except Exception as error:
+            lines[line] += f" -> {type(error).__name__}"
+            raise
+
+    return looked_at
 
 
 def _text(value: object) -> str:
@@ -119,7 +119,7 @@ def _text(value: object) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
-def write(path: Path, told: dict[str, tuple[str, ...]]) -> None:
+def write(path: Path, told: Stories) -> None:
     with lzma.open(path, "wb") as lines:
         for story, said in sorted(told.items()):
             lines.write(msgspec.json.encode(Told(story, said)) + b"\n")
@@ -131,27 +131,21 @@ def read(path: Path) -> dict[str, tuple[str, ...]]:
     return {each.story: each.lines for each in told}
 
 
-def _gist(line: str) -> str:
-    """A line without how the journal puts moves, which has changed since it was recorded."""
-    if line.startswith(("  put_drain", "  put_rearrangement")):
-        return re.split(r',"(?:moves|method|victims)":', line, maxsplit=1)[0]
-    return line
-
-
-def differing(recorded: dict[str, tuple[str, ...]], now: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+def differing(recorded: Stories, now: Stories) -> Iterator[tuple[str, str]]:
     """Each story that goes another way, and the first line at which it does."""
     for story, lines in recorded.items():
         if story not in now:
             yield story, "is not told any more"
             continue
-        if lines == now[story]:
-            continue
-        pairs = enumerate(zip(lines, now[story], strict=False))
-        index = next((i for i, (old, new) in pairs if _gist(old) != _gist(new)), None)
-        if index is None and len(lines) == len(now[story]):
-            continue
-        if index is None:
-            index = min(len(lines), len(now[story]))
-        old = lines[index] if index < len(lines) else "(its end)"
-        new = now[story][index] if index < len(now[story]) else "(its end)"
-        yield story, f"line {index + 1} of {len(lines)}:\n      recorded {old}\n      now      {new}"
+        how = first_difference(lines, now[story])
+        if how:
+            yield story, how
+
+
+def first_difference(recorded: Sequence[str], now: Sequence[str]) -> str:
+    """In words, with what came just before; empty: there is none."""
+    for index, (old, new) in enumerate(zip_longest(recorded, now, fillvalue="(its end)")):
+        if old != new:
+            before = "".join(f"\n               {line}" for line in recorded[max(0, index - 2) : index])
+            return f"line {index + 1} of {len(recorded)}:{before}\n      recorded {old}\n      now      {new}"
+    return ""

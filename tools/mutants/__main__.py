@@ -2,6 +2,7 @@
 
     make mutants SEED=4 SAMPLE=60           # or: python -m tools.mutants --seed 4 --sample 60
     python -m tools.mutants --seed 4 --again     # the survivors of that seed once more, after tests were written
+    python -m tools.mutants --tests tests/corpus --packages htas/planning    # what some tests notice by themselves
 
 What has been tried is kept in out/mutants, and a run that was broken off goes on there.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
@@ -34,19 +35,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=60, help="how many places")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="forget that mutants survived, and try those anew")
+    parser.add_argument("--tests", nargs="+", help="ask these tests alone, whatever line it is: nothing is measured")
+    parser.add_argument("--packages", nargs="+", default=PACKAGES, help="what is broken")
     chosen = parser.parse_args(arguments)
     folder = ROOT / "out" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
-    modules = [str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    modules = [str(path.relative_to(ROOT)) for package in chosen.packages for path in (ROOT / package).rglob("*.py")]
     picked = sample(ROOT, modules, chosen.sample, chosen.seed)
-    kept = folder / f"seed-{chosen.seed}.jsonl"
+    kept = folder / f"{_name(chosen)}.jsonl"
     known = {found.mutant: found for found in _read(kept) if found.is_caught or not chosen.again}
     open_ones = [mutant for mutant in picked if mutant.name not in known]
     if open_ones:
-        selection = Selection(ROOT, measured(ROOT, folder, PACKAGES, chosen.workers))
-        for found in _tried(open_ones, selection, chosen.workers, kept):
+        for found in _tried(open_ones, _choice(chosen, folder), chosen.workers, kept):
             known[found.mutant] = found
     return _told([known[mutant.name] for mutant in picked])
+
+
+def _name(chosen: argparse.Namespace) -> str:
+    """Of the file of what was found: what other tests find is not mixed with it, nor are other places."""
+    others = "" if tuple(chosen.packages) == PACKAGES else "-" + "-".join(Path(each).name for each in chosen.packages)
+    tests = "-" + "-".join(Path(each).name for each in chosen.tests) if chosen.tests else ""
+    return f"seed-{chosen.seed}{others}{tests}"
+
+
+Choice = Callable[[Mutant], list[str]]
+"""The tests that are to notice a mutant."""
+
+
+def _choice(chosen: argparse.Namespace, folder: Path) -> Choice:
+    if chosen.tests:
+        return lambda mutant: list(chosen.tests)
+    selection = Selection(ROOT, measured(ROOT, folder, PACKAGES, chosen.workers))
+    return lambda mutant: selection.tests(mutant, MOST_TESTS)
 
 
 def _read(kept: Path) -> list[Found]:
@@ -54,7 +74,7 @@ def _read(kept: Path) -> list[Found]:
     return [msgspec.json.decode(line, type=Found) for line in lines]
 
 
-def _tried(mutants: list[Mutant], selection: Selection, workers: int, kept: Path) -> list[Found]:
+def _tried(mutants: list[Mutant], choice: Choice, workers: int, kept: Path) -> list[Found]:
     """Try them, each worker in a tree of its own; each is written down as soon as it is known."""
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(workers) as pool, kept.open("ab") as written:
         workshops: SimpleQueue[Workshop] = SimpleQueue()
@@ -64,7 +84,7 @@ def _tried(mutants: list[Mutant], selection: Selection, workers: int, kept: Path
         def try_one(mutant: Mutant) -> Found:
             workshop = workshops.get()
             try:
-                return workshop.try_one(mutant, selection.tests(mutant, MOST_TESTS))
+                return workshop.try_one(mutant, choice(mutant))
             finally:
                 workshops.put(workshop)
 

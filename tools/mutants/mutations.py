@@ -20,6 +20,11 @@ Place = tuple[tuple[int, int], tuple[int, int]]
 SAME = ("_Is_Eq", "_IsNot_NotEq", "_Eq_Is", "_NotEq_IsNot")
 """Of None and of an enumeration's members `is` and `==` say the same: no test could tell."""
 
+REMEMBER = ("cache", "lru_cache", "abstractmethod", "override")
+"""Decorators without which a function returns the same: later, or checked less."""
+TYPES = ("Callable", "tuple", "list", "dict", "set", "frozenset", "Mapping", "Sequence", "NDArray", "Iterable")
+"""What names of types are made of, at the top of a module: `Rows = tuple[int, ...]`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
@@ -72,17 +77,51 @@ def _places(root: Path, module: str) -> list[list[Mutant]]:
 
 
 def _without_effect(text: str) -> Iterator[Place]:
-    """Annotations, which nobody evaluates, and what classes are declared to be: frozen, with slots."""
-    for node in ast.walk(ast.parse(text)):
+    """What no behaviour depends on, whole kinds of it.
+
+    Annotations and names of types, which nobody evaluates, and what classes are declared to be: frozen, with slots.
+    Decorators that remember results, and how many: they change speed alone. `strict` of a zip, which says of our own
+    lists that they are of one length: nothing reads what would be cut off. Lines of the log.
+    """
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         parts: Sequence[ast.expr | None] = ()
         if isinstance(node, ast.AnnAssign | ast.arg):
             parts = [node.annotation]
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parts = [node.returns]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "cast":
-            parts = [node]
+            yield from (_whole_line(each) for each in node.decorator_list if _named(each) in REMEMBER)
+        elif isinstance(node, ast.Call):
+            parts = _without_effect_in_call(node)
         elif isinstance(node, ast.ClassDef):
-            parts = [*node.decorator_list, *(keyword.value for keyword in node.keywords)]
+            parts = [keyword.value for keyword in node.keywords]
+            yield from map(_whole_line, node.decorator_list)
         for each in parts:
             if each is not None and each.end_lineno is not None and each.end_col_offset is not None:
                 yield (each.lineno, each.col_offset), (each.end_lineno, each.end_col_offset)
+    for statement in tree.body:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Subscript)
+            and _named(statement.value) in TYPES
+        ):
+            yield _whole_line(statement.value)
+
+
+def _without_effect_in_call(call: ast.Call) -> Sequence[ast.expr]:
+    name = _named(call.func)
+    if name == "cast" or name.startswith("log."):
+        return [call]
+    return [keyword.value for keyword in call.keywords if name == "zip" and keyword.arg == "strict"]
+
+
+def _named(node: ast.expr) -> str:
+    """`a`, `a.b`; of a call or a subscript what is called or subscripted."""
+    if isinstance(node, ast.Call):
+        return _named(node.func)
+    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
+
+
+def _whole_line(node: ast.expr) -> Place:
+    """From the line's beginning, with an `@` there, to the end of its last one."""
+    return (node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0)

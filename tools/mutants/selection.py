@@ -22,10 +22,14 @@ SUITE = (
     "tests/unit/profiler",
     "tests/laws",
     "tests/stories",
+    "tests/corpus",
 )
 """The tests that are meant to notice; those left out read files, servers and clouds."""
 WITHOUT = ("tests/laws/test_fuzz.py", "tests/stories/test_adversary.py")
 """They run every line and compare few results: no test of theirs would be chosen."""
+
+BROAD = "tests/corpus/"
+"""Tests that run nearly every line and compare all that comes of it: they are always tried, and last."""
 
 COVERED_S = 900
 """For one test, where every line it runs is noted: laws and stories take some ten times as long as the suite allows."""
@@ -47,11 +51,13 @@ class Selection:
                 self._breadth.update({_test(context) for context in contexts})
 
     def tests(self, mutant: Mutant, most: int) -> list[str]:
-        """At most so many; where a line is run by import alone, those of any line of its module."""
+        """At most so many, and the broad ones; where a line is run by import alone, those of any line of its module."""
         lines = self._lines.get(mutant.module, {})
         contexts = {context for line in range(mutant.line, mutant.last_line + 1) for context in lines.get(line, ())}
         tests = _tests(contexts) or _tests({context for each in lines.values() for context in each})
-        return sorted(tests, key=lambda test: (self._breadth[test], test))[:most]
+        in_turn = sorted(tests, key=lambda test: (self._breadth[test], test))
+        narrow = [test for test in in_turn if not test.startswith(BROAD)]
+        return narrow[:most] + [test for test in in_turn if test.startswith(BROAD)]
 
 
 def _test(context: str) -> str:

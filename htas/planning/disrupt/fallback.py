@@ -59,7 +59,8 @@ _MADE_WAY = "moves for the edge's sake are given up for it"
 class Fallback:
     """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: PlanContext, shortage: Shortage) -> None:
+        self._shortage = shortage
         self._opening = context.simulated
         self._snapshot = context.snapshot
         self._policy = context.policy
@@ -99,9 +100,9 @@ class Fallback:
             for pod, item in _in_turn(waiting, self._preemptor):
                 self._preempt(pod, item, classes_left)
 
-    def preempt_in_turn(self, demands: Sequence[Demand], priority: int, shortage: Shortage) -> None:
+    def preempt_in_turn(self, demands: Sequence[Demand], priority: int) -> None:
         """Preempt for pods of a priority, whose turn it is, as far as nothing would be bought for them."""
-        waiting = [each for each in self._without_machine(shortage(demands)) if each[0].priority == priority]
+        waiting = [each for each in self._without_machine(self._shortage(demands)) if each[0].priority == priority]
         if self._policy.fallback.mode is FallbackMode.OPTIMIZE and not self._snapshot.store_problem:
             left = self._snapshot.search.left
             waiting = [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]

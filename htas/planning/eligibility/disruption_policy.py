@@ -40,28 +40,30 @@ class DisruptionKind(StrEnum):
 class AllowedFor(StrEnum):
     """For whom a pod may be disturbed."""
 
-    FOR_ANY = "for any"
-    FOR_HIGHER = "for higher priority"
-    NEVER = "never"
+    ANYBODY = "anybody"
+    HIGHER_PRIORITY = "higher priority"
+    NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
 class DisruptionTerms:
     """`why` tells what forbids it, or what limits it to work of higher priority."""
 
-    leave: AllowedFor
+    allowed_for: AllowedFor
     why: str = ""
 
     def allow(self, pod: Pod, priority: int) -> bool:
         """Whether work of a priority may have the pod disturbed."""
-        return self.leave is AllowedFor.FOR_ANY or (self.leave is AllowedFor.FOR_HIGHER and priority > pod.priority)
+        return self.allowed_for is AllowedFor.ANYBODY or (
+            self.allowed_for is AllowedFor.HIGHER_PRIORITY and priority > pod.priority
+        )
 
 
 class DisruptionPolicy:
-    """The terms of a cluster's pods. What budgets still allow is the ledger's to say: it changes with each decision."""
+    """Whether pods may be disrupted, and for whom. What budgets still allow is the ledger's to say."""
 
     def __init__(self, view: ClusterView, policy: Policy, now: float) -> None:
-        self._leaving = MigrationMethods(view, policy)
+        self._methods = MigrationMethods(view, policy)
         self._rules: Mapping[str, CleaningRules] = {
             node.name: group.cleaning for node in view.nodes if (group := policy.group(node.group)) is not None
         }
@@ -71,7 +73,7 @@ class DisruptionPolicy:
         self._promises = policy.fallback.promises
         self._now = now
 
-    def terms(self, pod: Pod, disturbance: DisruptionKind, target: str | None = None) -> DisruptionTerms:
+    def terms(self, pod: Pod, kind: DisruptionKind, target: str | None = None) -> DisruptionTerms:
         """For whom a running pod may be disturbed, as long as its budget allows it; `target`: where it is moved to.
 
         What cannot be moved with its progress is evicted and starts again at the target (`leaving`): the
@@ -81,29 +83,29 @@ class DisruptionPolicy:
         """
         if pod.is_daemon or pod.is_mirror or pod.is_terminating:
             what = "ends already" if pod.is_terminating else "belongs to its node"
-            return DisruptionTerms(AllowedFor.NEVER, f"{pod.key} {what}")
+            return DisruptionTerms(AllowedFor.NOBODY, f"{pod.key} {what}")
         if pod.twin_of:
-            return DisruptionTerms(AllowedFor.NEVER, f"{pod.key} has only just come, by a move that is not over")
+            return DisruptionTerms(AllowedFor.NOBODY, f"{pod.key} has only just come, by a move that is not over")
         if pod.disruption.get(MAY_MIGRATE) == "false":
-            return DisruptionTerms(AllowedFor.NEVER, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
-        method = self._leaving.method(pod, target) if disturbance is DisruptionKind.MOVE else MigrationMethod.EVICT
+            return DisruptionTerms(AllowedFor.NOBODY, f'{pod.key} opted out with {MAY_MIGRATE}="false"')
+        method = self._methods.method(pod, target) if kind is DisruptionKind.MOVE else MigrationMethod.EVICT
         verdict = self._verdict(pod, method, frozenset())
         if verdict is MOVES:
-            return DisruptionTerms(AllowedFor.FOR_ANY if disturbance is DisruptionKind.MOVE else AllowedFor.FOR_HIGHER)
+            return DisruptionTerms(AllowedFor.ANYBODY if kind is DisruptionKind.MOVE else AllowedFor.HIGHER_PRIORITY)
         waived = {Blocking.SERVICE_NOT_OPTED_IN}
-        if disturbance is DisruptionKind.EVICT:
+        if kind is DisruptionKind.EVICT:
             waived |= {Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER}
         holding = self._verdict(pod, method, frozenset(waived))
         return (
-            DisruptionTerms(AllowedFor.FOR_HIGHER, verdict.message)
+            DisruptionTerms(AllowedFor.HIGHER_PRIORITY, verdict.message)
             if holding is MOVES
-            else DisruptionTerms(AllowedFor.NEVER, holding.message)
+            else DisruptionTerms(AllowedFor.NOBODY, holding.message)
         )
 
     def terms_of_victim(self, pod: Pod) -> DisruptionTerms:
         """The terms under which a pod may be preempted, by the policy's `promises`."""
         if self._promises is Promises.AS_KUBE_SCHEDULER and not (pod.is_daemon or pod.is_mirror or pod.is_terminating):
-            return DisruptionTerms(AllowedFor.FOR_HIGHER)
+            return DisruptionTerms(AllowedFor.HIGHER_PRIORITY)
         return self.terms(pod, DisruptionKind.EVICT)
 
     def _verdict(self, pod: Pod, method: MigrationMethod, waived: frozenset[Blocking]) -> Verdict:

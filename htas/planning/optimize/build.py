@@ -108,13 +108,13 @@ class _Builder:
             return None
         if self._opening.book.class_of(pod).is_dynamic:
             return None
-        move = self._disturbing.terms(pod, DisruptionKind.MOVE).leave
-        evict = self._disturbing.terms(pod, DisruptionKind.EVICT).leave
-        if move is evict is AllowedFor.NEVER or self._ledger.refusal(pod) is not None:
+        move = self._disturbing.terms(pod, DisruptionKind.MOVE).allowed_for
+        evict = self._disturbing.terms(pod, DisruptionKind.EVICT).allowed_for
+        if move is evict is AllowedFor.NOBODY or self._ledger.refusal(pod) is not None:
             return None
         charged = self._ledger.charged(pod)
-        yields = move is not AllowedFor.FOR_ANY or (is_served(pod) and pod.node in self._edge)
-        return _Terms(yields, move is AllowedFor.NEVER, charged[0] if charged else -1)
+        yields = move is not AllowedFor.ANYBODY or (is_served(pod) and pod.node in self._edge)
+        return _Terms(yields, move is AllowedFor.NOBODY, charged[0] if charged else -1)
 
 
 def _arrays(simulated: SimulatedCluster, kinds: list[_Kind], builder: _Builder) -> Problem:

@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.cli.cost import Books, _runs, cost_view
-from htas.cli.forms import CostBy
+from htas.cli.cost import cost_view
+from htas.documents.costs import Books, cost_report, stays_within
+from htas.documents.forms import CostBy
 from htas.model.nodes import CLAIM_LABEL
 from htas.model.plan import Plan
 from htas.model.record import Bill, CycleRecord
@@ -40,7 +41,7 @@ def test_stays_within_a_window(window: Window, ended: float | None, want: list[t
     store.add_cycle(CycleRecord(0, NOW, (), seen, Plan(NOW)))
     if ended is not None:
         store.add_runs([msgspec.structs.replace(stay_of(JOB, NODE, NOW), ended_at=NOW + ended)])
-    found = sorted(_runs(store, window, NOW + 500), key=lambda run: run.pod)
+    found = sorted(stays_within(store, window, NOW + 500), key=lambda run: run.pod)
     assert [(run.pod, run.came_at - NOW, run.ended_at - NOW) for run in found] == want
     store.close()
 
@@ -54,7 +55,7 @@ def books(pinned: dict[str, Pinned]) -> Books:
 
 def told(pinned: dict[str, Pinned], by: CostBy) -> list[str]:
     console = Console(width=100, record=True, file=StringIO())
-    console.print(cost_view(books(pinned), by, None))
+    console.print(cost_view(cost_report(books(pinned), by, None)))
     return console.export_text().splitlines()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.cli.console import InputError
-from htas.cli.explain import explain_node, explain_pod
+from htas.documents.explain import explain_node, explain_pod
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup
 from htas.planning.planner import plan
+from htas.ports import GivenError
 from tests.builders import (
     NOW,
     make_job,
@@ -211,8 +211,8 @@ def test_whether_a_running_pod_may_be_moved_is_told(pod: Pod, told: list[str]) -
 def test_names_that_are_near_are_told(name: str, near: str) -> None:
     snapshot = make_snapshot([make_node("worker-1")], [running(make_pod("web-7f"), "worker-1")])
     made = plan(snapshot, POLICY, NOW)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(GivenError) as refused:
         explain_pod(name, snapshot, made, POLICY)
     assert str(refused.value) == f"pod {name}: there is none (it may have ended){near}"
-    with pytest.raises(InputError, match="node worker1: there is none; did you mean worker-1"):
+    with pytest.raises(GivenError, match="node worker1: there is none; did you mean worker-1"):
         explain_node("worker1", snapshot, made, POLICY)

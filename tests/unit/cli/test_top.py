@@ -11,12 +11,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from htas.cli.forms import Sorted
-from htas.cli.instants import absolute, ago, length
 from htas.cli.main import app
-from htas.cli.top import Present, present_of, screen, upcoming_of
+from htas.cli.top import screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
+from htas.documents.forms import Sorted
+from htas.documents.instants import absolute, ago, length
+from htas.documents.nodes import Present, present_of
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -75,7 +76,7 @@ def test_a_node_is_told_by_cpu_and_memory_age_and_price() -> None:
 def printed(width: int, *, is_terminal: bool = True) -> list[str]:
     console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
     with console.capture() as captured:
-        console.print(screen(present(Sorted.NAME), "USD", width, is_terminal=is_terminal))
+        console.print(screen(present(Sorted.NAME), width, is_terminal=is_terminal))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -98,7 +99,7 @@ def test_the_table_fits_the_terminal_one_line_a_node(width: int, columns: str) -
 def test_when_each_kind_of_cycle_is_due_stands_under_the_head_line() -> None:
     status = "time: x\nnext:\n  scheduling: '2026-01-01T00:00:12Z'\n  cleaning: '2026-01-01T00:05:00Z'\n  autoscaling: '2025-12-31T23:59:59Z'\n"
     at = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-    told = screen(present_of(VIEW, at, make_policy(), Sorted.NAME, upcoming_of(status)), "USD", 100, is_terminal=True)
+    told = screen(present_of(VIEW, at, make_policy(), Sorted.NAME, upcoming_of(status)), 100, is_terminal=True)
     console = Console(width=100, color_system=None, highlight=False)
     with console.capture() as captured:
         console.print(told)

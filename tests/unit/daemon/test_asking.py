@@ -17,6 +17,8 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.model.policy import Cycles
 from htas.ports import User
+from htas.web.seat import Seat
+from tests.builders import make_policy
 
 LOOKS = ["/planz", "/snapshotz", "/api/optimize", "/api/migrate/1"]
 OPEN = ["/", "/healthz", "/readyz", "/metrics"]
@@ -42,7 +44,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def server(gate: Gate) -> Iterator[HttpServer]:
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint())
+    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
     made = HttpServer(("127.0.0.1", 0), desks, gate, health_address=("127.0.0.1", 0))
     made.start()
     yield made

@@ -22,6 +22,8 @@ from htas.execution.requested_moves import MoveRequest
 from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.model.policy import Cycles
+from htas.web.seat import Seat
+from tests.builders import make_policy
 
 TOKEN = "let-me"
 
@@ -37,7 +39,9 @@ def token_file(tmp_path: Path) -> Path:
 def port(token_file: Path) -> Iterator[int]:
     """Of a daemon that does not lead: whom it listens to is answered with 503."""
     server = HttpServer(
-        ("127.0.0.1", 0), Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint()), Gate(token_file)
+        ("127.0.0.1", 0),
+        Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Gate(token_file),
     )
     server.start()
     yield server.port

@@ -17,6 +17,8 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
 from htas.model.policy import Cycles, FallbackMode
+from htas.web.seat import Seat
+from tests.builders import make_policy
 from tests.stories.test_rearranging import Full, figure_1, nodes, until, web
 
 Answer = tuple[int, dict[str, object] | str]
@@ -29,7 +31,7 @@ class Asked:
         token_file.write_text("let-me\n")
         self.desk = OptimizeEndpoint()
         self.metrics = Metrics()
-        desks = Desks(Health(Cycles()), self.metrics, MigrateEndpoint(), self.desk)
+        desks = Desks(Health(Cycles()), self.metrics, MigrateEndpoint(), self.desk, Seat("live", make_policy))
         self._server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
         self._server.start()
 

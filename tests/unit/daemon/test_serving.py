@@ -25,6 +25,8 @@ from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.reloading import Reloading, changed_for_good
 from htas.model.policy import Cycles
 from htas.ports import PermanentError
+from htas.web.seat import Seat
+from tests.builders import make_policy
 from tests.stories.play import Story, job
 
 FLAVOURS = Path(__file__).parents[3] / "config" / "flavours" / "nectar.yaml"
@@ -90,7 +92,9 @@ def get(health: Health, metrics: Metrics, tmp_path: Path) -> Iterator[Get]:
     token_file = tmp_path / "token"
     token_file.write_text("let-me\n")
     server = HttpServer(
-        ("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate(token_file)
+        ("127.0.0.1", 0),
+        Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Gate(token_file),
     )
     server.start()
 
@@ -126,20 +130,33 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
     assert json.loads(get("/planz")[1])["kind"] == "Plan"
     assert [pod["name"] for pod in json.loads(get("/snapshotz")[1])["cluster"]["pods"]] == ["a-1"]
     assert "htas_nodes" in get("/metrics")[1]
-    assert "/healthz" in get("/")[1]
+    assert "<title>HTAS" in get("/")[1]
     assert get("/secrets")[0] == 404
 
 
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
-    server = HttpServer(("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate())
+    server = HttpServer(
+        ("127.0.0.1", 0),
+        Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Gate(),
+    )
     server.start()
     url = f"http://127.0.0.1:{server.port}/healthz"
     assert urllib3.request("GET", url, timeout=10.0).data == b"ok\n"
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", server.port), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate())
+        HttpServer(
+            ("127.0.0.1", server.port),
+            Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+            Gate(),
+        )
     busy = ("127.0.0.1", server.port)
     with pytest.raises(PermanentError, match=r"http\.healthListen: 127\.0\.0\.1:\d+: Address already in use"):
-        HttpServer(("127.0.0.1", 0), Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint()), Gate(), busy)
+        HttpServer(
+            ("127.0.0.1", 0),
+            Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+            Gate(),
+            busy,
+        )
     server.stop()
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", url, timeout=2.0, retries=False)

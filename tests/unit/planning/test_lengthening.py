@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from htas.cli.explain import explain_pod
+from htas.documents.explain import explain_pod
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Billing, Catalogue
 from htas.model.plan import Plan

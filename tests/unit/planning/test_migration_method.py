@@ -66,15 +66,18 @@ def test_a_pod_on_a_node_that_no_group_has_is_evicted() -> None:
 def test_a_pod_that_nobody_starts_again_may_be_moved_where_it_is_restored_and_nowhere_else() -> None:
     bare = running(make_pod("bare", owner=None, disruption={"htas.io/migrate": "true"}), "a")
     for seen, expected in (
-        (view(), AllowedFor.FOR_ANY),
-        (view(target=OLD), AllowedFor.NEVER),
-        (view(source=OLD), AllowedFor.NEVER),
+        (view(), AllowedFor.ANYBODY),
+        (view(target=OLD), AllowedFor.NOBODY),
+        (view(source=OLD), AllowedFor.NOBODY),
     ):
         terms = DisruptionPolicy(seen, policy(KUBELET), NOW).terms(bare, DisruptionKind.MOVE, "b")
-        assert terms.leave is expected
-        assert MigrationMethods(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not AllowedFor.NEVER)
+        assert terms.allowed_for is expected
+        assert MigrationMethods(seen, policy(KUBELET)).arrives(bare, "b") is (expected is not AllowedFor.NOBODY)
 
 
 def test_what_came_by_a_move_that_is_not_over_stays() -> None:
     twin = running(make_job("job-twin", 600.0, twin_of="job"), "b")
-    assert DisruptionPolicy(view(), policy(CHECKPOINT), NOW).terms(twin, DisruptionKind.EVICT).leave is AllowedFor.NEVER
+    assert (
+        DisruptionPolicy(view(), policy(CHECKPOINT), NOW).terms(twin, DisruptionKind.EVICT).allowed_for
+        is AllowedFor.NOBODY
+    )

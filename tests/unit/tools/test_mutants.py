@@ -39,6 +39,38 @@ def test_only_what_is_evaluated_is_broken(root: Path) -> None:
         assert changed.count("int | None") == 2, "annotations are nobody's business"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("Rows = tuple[int | None, ...]", id="a name of a type"),
+        pytest.param("@lru_cache(maxsize=8)\ndef f(x): return x", id="how many results are remembered"),
+        pytest.param("pairs = list(zip(a, b, strict=True))", id="that lists of ours are of one length"),
+        pytest.param("log.info('placed', count=-1)", id="a line of the log"),
+        pytest.param("@dataclass(frozen=True, slots=True)\nclass Row: ...", id="what a class is declared to be"),
+    ],
+)
+def test_what_changes_no_behaviour_is_passed_over(tmp_path: Path, line: str) -> None:
+    (tmp_path / MODULE).write_text(f"{line}\n")
+    assert sample(tmp_path, [MODULE], 1000, seed=1) == []
+
+
+@pytest.mark.parametrize("line", ["x = tuple(n + 1 for n in rows)", "@property\ndef f(x): return x", "f(strict=True)"])
+def test_what_changes_some_is_not(tmp_path: Path, line: str) -> None:
+    (tmp_path / MODULE).write_text(f"{line}\n")
+    assert sample(tmp_path, [MODULE], 1000, seed=1)
+
+
+def test_tests_that_run_nearly_everything_are_always_asked_and_last(root: Path, tmp_path: Path) -> None:
+    measured = tmp_path / "contexts"
+    data = CoverageData(str(measured))
+    for test in ("tests/corpus/a.py::all", "tests/a.py::one", "tests/a.py::two"):
+        data.set_context(f"{test}|run")
+        data.add_lines({str(root / MODULE): [4]})
+    data.write()
+    asked = Selection(root, measured).tests(Mutant(MODULE, 4, 4, "core/AddNot", 0), 1)
+    assert asked == ["tests/a.py::one", "tests/corpus/a.py::all"]
+
+
 def test_the_tests_that_run_a_line_are_asked_the_narrowest_first(root: Path, tmp_path: Path) -> None:
     measured = tmp_path / "contexts"
     data = CoverageData(str(measured))

@@ -39,7 +39,7 @@ class EdgeCandidates:
             failed = self._failed[pod.key]
             return f"{failed.why}; tried again in {failed.until - self._now:.0f} s"
         terms = self._disturbing.terms(pod, DisruptionKind.MOVE)
-        if terms.leave is not AllowedFor.FOR_ANY:
+        if terms.allowed_for is not AllowedFor.ANYBODY:
             return terms.why
         return self._unsettled(pod) or self._ledger.refusal(pod)
 

@@ -59,9 +59,9 @@ def suggest_moves(context: PlanContext, placements: Mapping[int, Sequence[Pod]])
     where = whereabouts(context)
     names = simulated.sim.table.nodes
     where |= {pod.uid: names[row].name for row, pods in placements.items() for pod in pods}
-    movers = EdgeCandidates(context.snapshot, policy, context.now)
+    candidates = EdgeCandidates(context.snapshot, policy, context.now)
     pods = served(context.snapshot.cluster)
-    movable = {pod.uid for pod in pods if movers.why_not(pod) is None}
+    movable = {pod.uid for pod in pods if candidates.why_not(pod) is None}
     near = {names[row].name for row in rows}
     counted = [pod for pod in pods if where.get(pod.uid) not in near]
     leaving, ledger = MigrationMethods(context.snapshot.cluster, policy), ledger_of(context.snapshot)

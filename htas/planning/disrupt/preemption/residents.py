@@ -128,7 +128,7 @@ class Residents:
             return True
         if self._must_keep_budgets and self._ledger.refusal(resident.pod) is not None:
             return False
-        return self.terms(resident).leave is not AllowedFor.NEVER
+        return self.terms(resident).allowed_for is not AllowedFor.NOBODY
 
     def promising(self, cls: PodClass, open_rows: Bools) -> list[int]:
         """Rows that could hold a pod, by arithmetic, if all pods of lower priority left that may leave at all.

@@ -4,7 +4,8 @@ Seats are filled as their room frees (reservations.py). A pod leaves only when i
 briefly; victims leave at once. Where pods wait for each other in a circle, one of them goes elsewhere: to a node that
 has room for it beside all slots, which is as good a placement with as many moves. Where there is none, the pod whose
 loss is least is evicted first, and is down until its slot is free; a suggestion, which moves pods for nobody's need, is
-given up rather than evict one whose twin was to start first. Services' pods wait at gates (gates.py), too.
+given up rather than evict one whose twin was to start first. Pods of services also wait until enough of theirs are
+Ready (availability.py).
 """
 
 from __future__ import annotations
@@ -195,8 +196,8 @@ class _Steps:
     def _may_be_down(self, each: Reservation, part: Component, gaining: Mapping[str, int]) -> bool:
         """Whether a pod may leave before its slot has room, and so be down until others have left.
 
-        Where they have to ask at a gate, one that is held there would keep it down: so that gate has to let one more of
-        its service through, and of such circles one is broken at a time.
+        Where pods of its own service stand in the way, and have to wait until others of it are Ready, it would be down
+        for as long: so one more of the service has to be allowed to leave, and only one circle is broken at a time.
         """
         slot = each.held.slot
         priority = gaining[slot.source or ""]

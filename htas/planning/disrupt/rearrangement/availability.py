@@ -1,9 +1,9 @@
-"""Gates: which pods of services may leave their nodes now, so that no service is missed for work no better than it.
+"""Which pods of services may leave their nodes now, so that no service is missed for work no better than it.
 
 A suggestion's pods wait while their service is starting; how many go at once its planning has counted already. Pods
 that make room for work of their own priority, or lower, wait for both: four of five replicas evicted in one step would
-be an outage of the one for the start of the other. For more important work nobody waits. A gate opens when pods become
-Ready; the rearrangement that waits for it ends after `timeouts.drain` at the latest.
+be an outage of the one for the start of the other. For more important work nobody waits. They may leave once
+others have become Ready; the rearrangement that waits for it ends after `timeouts.drain` at the latest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from htas.planning.eligibility.max_unavailable import share_of
 
 
 class AvailabilityGuard:
-    """The gates of one moment. `leave` counts those that it lets through."""
+    """Who may leave at one moment. `try_leave` counts those that it lets through."""
 
     def __init__(self, current: OpenRearrangement, snapshot: ClusterSnapshot) -> None:
         self._is_suggestion = current.is_suggestion

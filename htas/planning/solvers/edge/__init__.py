@@ -4,5 +4,5 @@ These modules know nothing but an `EdgeState`: `place/edge_view` and `place/edge
 of a cluster, `place/near_users` and `disrupt/edge` have decisions on it carried into the plan. `immediate` places what
 is new without moving anything; `suggesting` moves a few pods now and then; both ask `deciding`. `best_fit` makes room,
 `matching` seats, `beyond` and `improving` do with the integer `program` what is too much for searches over subsets.
-`reference` is the yardstick of tests and of `tools.bench.edge`.
+`tools/bench/edge_reference.py` is the yardstick.
 """

@@ -14,11 +14,6 @@ from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeState
 _HERE = frozenset({0})
 
 
-def quality_bound(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s: float) -> float:
-    """A total quality of service that no decision on a state exceeds. `search_s` as in `reference.optimum`."""
-    return as_one_node(state, policy, may_migrate=may_migrate, search_s=search_s).bound
-
-
 def as_one_node(
     state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s: float, part: float = 1.0
 ) -> Answer:

@@ -82,13 +82,3 @@ def _in_order(state: EdgeState, moves: list[Shift]) -> list[Shift]:
         waiting.remove(move)
         order.append(move)
     return order
-
-
-def carried_out(state: EdgeState, made: Decision) -> Layout:
-    """The layout that a decision leads to."""
-    layout = Layout(state)
-    for move in made.moves:
-        layout.put(move.pod, move.target)
-    for seat in made.seats:
-        layout.put(seat.pod, seat.node)
-    return layout

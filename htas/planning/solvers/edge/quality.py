@@ -45,11 +45,6 @@ class Qualities:
         return of[near + pods] - of[near]
 
 
-def total_quality(layout: Layout, policy: EdgePolicy) -> float:
-    """QoS(u) (equation 1): the sum over the services that have pods."""
-    return Qualities(layout.state, policy).total(layout.near)
-
-
 def service_qualities(state: EdgeState, policy: EdgePolicy) -> list[float]:
     """QoS(i, u) of each service as it is; 0 for one without pods."""
     near = Layout(state).near

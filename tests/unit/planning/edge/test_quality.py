@@ -6,9 +6,10 @@ import pytest
 
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.quality import edge_ratios, service_qualities, service_quality, share, total_quality
+from htas.planning.solvers.edge.quality import edge_ratios, service_qualities, service_quality, share
 from htas.planning.solvers.edge.search import Search
 from tests.unit.planning.edge.states import size, state
+from tools.bench.edge_reference import total_quality
 
 POLICY = EdgePolicy(alpha=2.0, beta=1.0, gamma=100.0)
 

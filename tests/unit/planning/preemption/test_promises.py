@@ -23,50 +23,50 @@ def annotated(key: str, value: str) -> Pod:
 
 
 TERMS = [
-    pytest.param(JOB, MOVE, AllowedFor.FOR_ANY, id="batch work moves for any work"),
-    pytest.param(JOB, EVICT, AllowedFor.FOR_HIGHER, id="and is evicted for more important work"),
-    pytest.param(on("n", "web"), MOVE, AllowedFor.FOR_HIGHER, id="a service moves for more important work"),
-    pytest.param(on("n", "web"), EVICT, AllowedFor.FOR_HIGHER, id="and is evicted for it"),
-    pytest.param(annotated(MAY_MIGRATE, "true"), MOVE, AllowedFor.FOR_ANY, id="a service that opted in moves for any"),
-    pytest.param(annotated(MAY_MIGRATE, "false"), MOVE, AllowedFor.NEVER, id="a service that opted out stays"),
-    pytest.param(annotated(MAY_MIGRATE, "false"), EVICT, AllowedFor.NEVER, id="whatever is to become of it"),
-    pytest.param(annotated(DO_NOT_DISRUPT, "true"), EVICT, AllowedFor.NEVER, id="do-not-disrupt"),
-    pytest.param(annotated(SAFE_TO_EVICT, "false"), EVICT, AllowedFor.NEVER, id="not safe to evict"),
-    pytest.param(annotated(SAFE_TO_EVICT, "on-completion"), EVICT, AllowedFor.NEVER, id="on completion only"),
-    pytest.param(on("n", "data", has_local_storage=True), EVICT, AllowedFor.NEVER, id="data on its node"),
+    pytest.param(JOB, MOVE, AllowedFor.ANYBODY, id="batch work moves for any work"),
+    pytest.param(JOB, EVICT, AllowedFor.HIGHER_PRIORITY, id="and is evicted for more important work"),
+    pytest.param(on("n", "web"), MOVE, AllowedFor.HIGHER_PRIORITY, id="a service moves for more important work"),
+    pytest.param(on("n", "web"), EVICT, AllowedFor.HIGHER_PRIORITY, id="and is evicted for it"),
+    pytest.param(annotated(MAY_MIGRATE, "true"), MOVE, AllowedFor.ANYBODY, id="a service that opted in moves for any"),
+    pytest.param(annotated(MAY_MIGRATE, "false"), MOVE, AllowedFor.NOBODY, id="a service that opted out stays"),
+    pytest.param(annotated(MAY_MIGRATE, "false"), EVICT, AllowedFor.NOBODY, id="whatever is to become of it"),
+    pytest.param(annotated(DO_NOT_DISRUPT, "true"), EVICT, AllowedFor.NOBODY, id="do-not-disrupt"),
+    pytest.param(annotated(SAFE_TO_EVICT, "false"), EVICT, AllowedFor.NOBODY, id="not safe to evict"),
+    pytest.param(annotated(SAFE_TO_EVICT, "on-completion"), EVICT, AllowedFor.NOBODY, id="on completion only"),
+    pytest.param(on("n", "data", has_local_storage=True), EVICT, AllowedFor.NOBODY, id="data on its node"),
     pytest.param(
-        on("n", "bare", owner=None), EVICT, AllowedFor.FOR_HIGHER, id="a pod without a controller may be a victim"
+        on("n", "bare", owner=None), EVICT, AllowedFor.HIGHER_PRIORITY, id="a pod without a controller may be a victim"
     ),
-    pytest.param(on("n", "bare", owner=None), MOVE, AllowedFor.NEVER, id="but nobody would start it elsewhere"),
-    pytest.param(on("n", "dns", namespace="kube-system"), EVICT, AllowedFor.NEVER, id="kube-system without a budget"),
-    pytest.param(DAEMON, EVICT, AllowedFor.NEVER, id="a DaemonSet's pod"),
-    pytest.param(on("n", "static", is_mirror=True), EVICT, AllowedFor.NEVER, id="a static pod"),
-    pytest.param(ending(on("n", "gone")), EVICT, AllowedFor.NEVER, id="a pod that ends already"),
+    pytest.param(on("n", "bare", owner=None), MOVE, AllowedFor.NOBODY, id="but nobody would start it elsewhere"),
+    pytest.param(on("n", "dns", namespace="kube-system"), EVICT, AllowedFor.NOBODY, id="kube-system without a budget"),
+    pytest.param(DAEMON, EVICT, AllowedFor.NOBODY, id="a DaemonSet's pod"),
+    pytest.param(on("n", "static", is_mirror=True), EVICT, AllowedFor.NOBODY, id="a static pod"),
+    pytest.param(ending(on("n", "gone")), EVICT, AllowedFor.NOBODY, id="a pod that ends already"),
 ]
 
 
 @pytest.mark.parametrize(("pod", "disturbance", "expected"), TERMS)
 def test_terms(pod: Pod, disturbance: DisruptionKind, expected: AllowedFor) -> None:
     terms = DisruptionPolicy(ClusterView(nodes=(machine("n"),)), make_policy(), NOW).terms(pod, disturbance)
-    assert terms.leave is expected
-    assert terms.why or expected is not AllowedFor.NEVER
+    assert terms.allowed_for is expected
+    assert terms.why or expected is not AllowedFor.NOBODY
 
 
 def test_the_nodes_group_has_its_own_rules() -> None:
     policy = make_policy([NodeGroup("any", cleaning=CleaningRules(skip_local_storage=False))])
     pod = on("n", "data", has_local_storage=True)
     assert (
-        DisruptionPolicy(ClusterView(nodes=(owned_node("n"),)), policy, NOW).terms(pod, EVICT).leave
-        is AllowedFor.FOR_HIGHER
+        DisruptionPolicy(ClusterView(nodes=(owned_node("n"),)), policy, NOW).terms(pod, EVICT).allowed_for
+        is AllowedFor.HIGHER_PRIORITY
     )
 
 
 def test_what_a_budget_allows_is_the_ledgers_to_say_but_two_budgets_hold_a_pod() -> None:
     pod = on("n", "web", labels={"app": "foo"})
     one, two = (budget(0),), (budget(5), budget(5, name="other"))
-    for budgets, expected in ((one, AllowedFor.FOR_HIGHER), (two, AllowedFor.NEVER)):
+    for budgets, expected in ((one, AllowedFor.HIGHER_PRIORITY), (two, AllowedFor.NOBODY)):
         view = ClusterView(nodes=(machine("n"),), budgets=budgets)
-        assert DisruptionPolicy(view, make_policy(), NOW).terms(pod, EVICT).leave is expected
+        assert DisruptionPolicy(view, make_policy(), NOW).terms(pod, EVICT).allowed_for is expected
 
 
 def labelled(*cpus: str) -> list[Pod]:

@@ -209,6 +209,19 @@ def test_work_that_is_in_the_way_is_preempted_for_itself_where_it_is_the_more_im
     }
 
 
+def test_a_lesser_nominee_gives_way_though_its_turn_comes_later() -> None:
+    """Small work finds room, so that each priority has its turn: the nominee is seen before it is settled."""
+    nodes = [machine("m", "1"), machine("n")]
+    waits = nominated(incoming("4", MIDDLE, "waits"), "n")
+    plan = planned(nodes, [ending(on("n", "a", "4")), waits, incoming("4", HIGH, "top"), incoming("1", LOW, "small")])
+    assert told(plan) == {
+        "top": "nominated to n: it waits for pods that end there",
+        "waits": "its room on n goes to work of higher priority",
+    }
+    assert reasons(plan)["waits"] is Unplaced.GIVES_WAY
+    assert bound(plan) == {"small": "m"}
+
+
 def test_what_still_fits_beside_it_is_bound_the_oldest_first() -> None:
     kind = [incoming("1", LOW, name, created_at=NOW - 100 + at) for at, name in enumerate("xyz")]
     plan = planned([machine("m", "1"), machine("n")], [on("n", "a", "2"), incoming("3"), *kind])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from htas.cli.console import InputError
-from htas.cli.explain_edge import explain_tier, tier_line
-from htas.cli.words import age, close_to, counted, did_you_mean
+from htas.documents.explain_edge import explain_tier, tier_line
+from htas.documents.words import age, close_to, counted, did_you_mean
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.plan import Plan
@@ -20,15 +19,16 @@ from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for
 from htas.planning.provision.lengthening import in_words, lengthening_of
+from htas.ports import GivenError
 
 
 def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> list[str]:
     """Lines about a pod, named `namespace/name` or, where it is the only one, `name`."""
     pods = [pod for pod in snapshot.cluster.pods if name in (pod.key, pod.name)]
     if not pods:
-        raise InputError(f"pod {name}: there is none (it may have ended){_near_pods(name, snapshot.cluster.pods)}")
+        raise GivenError(f"pod {name}: there is none (it may have ended){_near_pods(name, snapshot.cluster.pods)}")
     if len(pods) > 1:
-        raise InputError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
+        raise GivenError(f"pod {name}: there are several: {', '.join(pod.key for pod in pods)}")
     pod = pods[0]
     return [
         _what(pod, policy),
@@ -145,7 +145,7 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     """Lines about a node."""
     node = next((node for node in snapshot.cluster.nodes if node.name == name), None)
     if node is None:
-        raise InputError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
+        raise GivenError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
     pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
     group = policy.group(node.group)
     flavour, pods_told = node.flavour or "unknown flavour", counted(len(pods), "pod")

@@ -1,10 +1,11 @@
-"""The document's own model (KubeDSM, equations 1 to 9) solved exactly: what the heuristics are measured by."""
+"""The edge's model (KubeDSM, equations 1 to 9) solved exactly, and bounded: what tests and the bench measure by."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from htas.model.edge import EdgePolicy
+from htas.planning.solvers.edge.bound import as_one_node
 from htas.planning.solvers.edge.decision import Decision, decision
 from htas.planning.solvers.edge.layout import Layout
 from htas.planning.solvers.edge.program import EdgeProgram, changeable
@@ -34,3 +35,23 @@ def optimum(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s
     layout = answer.layout or Layout(state)
     quality = Qualities(state, policy).total(layout.near)
     return Optimum(decision(layout), quality, answer.bound, answer.is_best and answer.is_least)
+
+
+def quality_bound(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s: float) -> float:
+    """A total quality of service that no decision on a state exceeds. `search_s` as in `optimum`."""
+    return as_one_node(state, policy, may_migrate=may_migrate, search_s=search_s).bound
+
+
+def carried_out(state: EdgeState, made: Decision) -> Layout:
+    """The layout that a decision leads to."""
+    layout = Layout(state)
+    for move in made.moves:
+        layout.put(move.pod, move.target)
+    for seat in made.seats:
+        layout.put(seat.pod, seat.node)
+    return layout
+
+
+def total_quality(layout: Layout, policy: EdgePolicy) -> float:
+    """QoS(u) (equation 1): the sum over the services that have pods."""
+    return Qualities(layout.state, policy).total(layout.near)

@@ -1,0 +1,106 @@
+"""A daemon asked over HTTP, so that commands work from outside its pod: `--server URL [--token-file F] [--ca F]`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+import typer
+
+from htas.cli.console import InputError
+from htas.ports import PermanentError, TransientError
+
+T = TypeVar("T")
+ANSWER_S = 60.0
+VARIABLE, TOKEN_VARIABLE = "HTAS_SERVER", "HTAS_TOKEN_FILE"
+
+ServerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar=VARIABLE,
+        help="Ask a daemon instead of its files: https://htas.example:8080, or what kubectl port-forward names.",
+    ),
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", envvar=TOKEN_VARIABLE, help="With --server: the token to show.")
+]
+Authority = Annotated[Path | None, typer.Option("--ca", help="With --server: who signed its certificate (PEM).")]
+
+
+class Server:
+    """Asks one daemon. Raises InputError for what is wrong with the question, PermanentError and TransientError for
+    what is wrong with the answer.
+    """
+
+    def __init__(self, url: str, token_file: Path | None, authority: Path | None) -> None:
+        import urllib3
+
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
+        self._url = url.rstrip("/")
+        self._headers = {"Accept-Encoding": "gzip", "Connection": "close"}
+        if token_file is not None:
+            from htas.adapters.tokens import read_token
+
+            self._headers["Authorization"] = f"Bearer {read_token(token_file)}"
+        if authority is not None and not authority.is_file():
+            raise InputError(f"--ca: {authority}: there is no such file")
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(authority) if authority is not None else None, timeout=ANSWER_S, retries=False
+        )
+
+    def get(self, path: str, kind: type[T], **query: Any) -> T:
+        """A document. Arguments that are None, or infinite, are not sent."""
+        return msgspec.json.decode(self.get_raw(path, **query), type=kind)
+
+    def get_raw(self, path: str, **query: Any) -> bytes:
+        """A document as it came."""
+        import urllib3
+
+        sent = {
+            name: _text(value)
+            for name, value in query.items()
+            if value is not None and not (isinstance(value, float) and math.isinf(value))
+        }
+        told = f"?{urlencode(sent, quote_via=quote)}" if sent else ""
+        try:
+            answer = self._pool.request("GET", f"{self._url}/api/v1{path}{told}", headers=self._headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise TransientError(f"{self._url}: {_reason(error)}") from error
+        if answer.status == 200:
+            return answer.data
+        raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _reason(error: Exception) -> str:
+    told = str(error.args[-1]) if error.args else str(error)
+    return told.rpartition(">: ")[2]
+
+
+def _refusal(status: int, said: str, url: str) -> Exception:
+    """The server's own words: 400 and 404 are of what was asked for."""
+    if status in (400, 404):
+        return InputError(said)
+    if status in (401, 403):
+        return PermanentError(f"{url}: {said}; name a token with --token-file")
+    if status == 503:
+        return TransientError(f"{url}: {said}")
+    return PermanentError(f"{url}: answered {status}: {said[:200]}")
+
+
+def server_at(url: str | None, token_file: Path | None, authority: Path | None) -> Server | None:
+    """The daemon to ask; None: the files are read. Raises InputError for options that have no effect."""
+    if url is None:
+        if authority is not None:
+            raise InputError("--ca: goes with --server")
+        return None
+    return Server(url, token_file, authority)

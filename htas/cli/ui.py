@@ -1,0 +1,187 @@
+"""`htas ui`: the pages without a daemon: of a dump, or of the demo's day, on this machine alone."""
+
+from __future__ import annotations
+
+import hmac
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_urlsafe
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from htas.adapters.sqlite.store import SqliteStore
+from htas.cli.console import err
+from htas.cli.planning import instant_in, read_cluster
+from htas.cli.simulate import policy_of
+from htas.config.loader import Loaded, load_configuration
+from htas.config.places import config_file
+from htas.config.sandbox import SandboxSetting
+from htas.daemon.asking import Guarded, RequestRefusedError
+from htas.daemon.cycle import Daemon
+from htas.daemon.http_server import Listener
+from htas.daemon.logging_in import session_routes, set_cookie
+from htas.daemon.seeing import seen
+from htas.daemon.sessions import Sessions
+from htas.daemon.virtual import VirtualDriver
+from htas.execution.ports import Ports
+from htas.experiments.workloads.day import day
+from htas.model.plan import KeptNode
+from htas.model.reasons import Kept
+from htas.planning.planner import plan
+from htas.planning.what_if.adopting import adopt
+from htas.planning.what_if.recognising import recognise
+from htas.ports import StorePort
+from htas.sandbox.world import World
+from htas.web.api import api_routes
+from htas.web.pages import page_routes
+from htas.web.seat import Seat, Seen
+
+LOOPBACK = "127.0.0.1"
+ENTER = "/assets/enter"
+"""Beside the files that anybody may load: it shows nothing, and takes a secret once."""
+STEP_S = 20.0
+"""Virtual time between two looks at the clock of the wall."""
+
+
+@dataclass(slots=True)
+class OneSecret:
+    """A gate with one secret, made at the start and known to nobody else."""
+
+    secret: str
+
+    def check(self, authorization: str, method: str, path: str) -> None:
+        """Raises RequestRefusedError."""
+        if not hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self.secret}".encode()):
+            raise RequestRefusedError(401, "open the link that htas ui printed, or show what stands in it after once=")
+
+
+class Entrance:
+    """Turns the link that was printed into a session, once."""
+
+    def __init__(self, gate: OneSecret, sessions: Sessions) -> None:
+        self._gate = gate
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._is_used = False
+
+    def enter(self, request: Request) -> Response:
+        shown = request.query_params.get("once", "")
+        try:
+            self._gate.check(f"Bearer {shown}", "GET", "/")
+        except RequestRefusedError as refused:
+            return refused.response()
+        with self._lock:
+            if self._is_used:
+                return PlainTextResponse("this link was used already; start htas ui again for another\n", 403)
+            self._is_used = True
+        answer = RedirectResponse("/", 303)
+        set_cookie(answer, request, self._sessions.begin(f"Bearer {shown}"))
+        return answer
+
+
+def serve(seat: Seat, port: int) -> tuple[Listener, str]:
+    """The pages and the API on loopback, and the link that opens them. Raises PermanentError."""
+    gate, sessions = OneSecret(token_urlsafe(24)), Sessions()
+    entrance = Entrance(gate, sessions)
+    routes = [
+        Route(ENTER, entrance.enter),
+        *page_routes(),
+        *session_routes(gate, sessions),
+        *api_routes(seat),
+    ]
+    listener = Listener((LOOPBACK, port), Guarded(Starlette(routes=routes), gate, sessions), "ui", key="--port")
+    return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={gate.secret}"
+
+
+def run(seat: Seat, port: int, played: threading.Thread | None = None) -> None:
+    """Serve until a signal."""
+    done = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: done.set())
+    listener, link = serve(seat, port)
+    listener.start()
+    if played is not None:
+        played.start()
+    err.print(f"open {link}", markup=False, soft_wrap=True)
+    err.print("the link works once, on this machine; end with Ctrl-C", style="dim")
+    done.wait()
+    listener.stop()
+
+
+# Of a dump.
+
+
+def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str | None) -> Seat:
+    """A dump as if HTAS had bought its nodes, and judged them for long enough. Raises InputError."""
+    policy = policy_of(flavours, config)
+    dump = read_cluster(path)
+    nodes, _ = recognise(dump.view.nodes, dump.machines, policy.catalogue, ())
+    view, now = msgspec.structs.replace(dump.view, nodes=nodes), instant_in(at, dump)
+    present = adopt(view, policy, now, as_annotated=True)
+    made = plan(present.snapshot, present.policy, now)
+    stays = tuple(KeptNode(name, _as_kept(stay.rule), stay.message) for name, stay in present.fixed.items())
+    others = tuple(item for item in made.kept if item.node not in present.fixed)
+    made = msgspec.structs.replace(made, kept=(*others, *stays))
+    seat = Seat("dump", lambda: present.policy, None, lambda: now)
+    seat.observe(Seen(present.snapshot, made))
+    return seat
+
+
+def _as_kept(rule: str) -> Kept:
+    return Kept(rule) if rule in set(Kept) else Kept.NOT_AUTOSCALED
+
+
+# Of the demo.
+
+
+class Played:
+    """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched."""
+
+    def __init__(self, seed: int, hours: float, speed: float) -> None:
+        loaded = load_configuration(config_file("htas.yaml"))
+        self._world = _world(loaded, seed)
+        self._store = SqliteStore(":memory:")
+        world = self._world
+        ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self._store, world.announcer)
+        self._daemon = Daemon(ports, loaded.policy)
+        self._driver = VirtualDriver(world, self._daemon)
+        self._hours, self._speed = hours, speed
+        self.seat = Seat("demo", lambda: loaded.policy, self._reading, world.clock.now)
+        self._daemon.listeners.append(lambda result: self.seat.observe(seen(result, self._daemon)))
+
+    @contextmanager
+    def _reading(self) -> Iterator[StorePort]:
+        yield self._store
+
+    def play(self) -> None:
+        """To the hour and then on, for as long as the process lives; without a speed it stands still there."""
+        start = self._world.clock.now()
+        end = start + self._hours * 3600
+        while (now := self._world.clock.now()) < end:
+            self._driver.run_until(min(end, now + 900.0))
+        while self._speed > 0:
+            began = time.monotonic()
+            self._driver.run_until(self._world.clock.now() + STEP_S)
+            time.sleep(max(0.0, STEP_S / self._speed - (time.monotonic() - began)))
+
+
+def _world(loaded: Loaded, seed: int) -> World:
+    setting = loaded.sandbox or SandboxSetting()
+    world = World(seed=seed, startup_s=setting.startup_delay, quota=setting.quota.model())
+    world.load(day(seed))
+    return world
+
+
+def demo(seed: int, hours: float, speed: float, port: int) -> None:
+    """Play the day and serve it meanwhile."""
+    played = Played(seed, hours, speed)
+    run(played.seat, port, threading.Thread(target=played.play, name="demo", daemon=True))

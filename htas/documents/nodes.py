@@ -1,0 +1,95 @@
+"""The nodes that are there: what they are asked for, how old they are and what they cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from htas.documents.forms import Sorted
+from htas.documents.instants import absolute
+from htas.model.money import price_text
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterView
+from htas.model.stages import Stage
+from htas.planning.disrupt.cleaning.utilization import shares
+
+
+class NodeLine(msgspec.Struct, frozen=True):
+    """One node of an export: `cpu` and `memory` are requests over allocatable, `created` is ISO 8601 in UTC."""
+
+    node: str
+    group: str
+    flavour: str
+    zone: str
+    cpu: float
+    memory: float
+    pods: int
+    created: str
+    age_s: int
+    price_per_hour: str
+    state: str
+
+
+class Present(msgspec.Struct, frozen=True):
+    """The cluster at an instant, and what its nodes come to. `waiting` counts the pods that no node has."""
+
+    now: float
+    currency: str
+    waiting: int
+    lines: Sequence[NodeLine]
+    nanos_per_hour: int
+    upcoming: Mapping[Stage, float] = {}
+    """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
+
+
+ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
+    Sorted.NAME: lambda line: (0, line.node),
+    Sorted.CPU: lambda line: (-line.cpu, line.node),
+    Sorted.MEMORY: lambda line: (-line.memory, line.node),
+    Sorted.AGE: lambda line: (-line.age_s, line.node),
+    Sorted.PRICE: lambda line: (-float(line.price_per_hour or 0), line.node),
+}
+"""Most first, oldest first; of equals by name."""
+
+
+def pods_by_node(view: ClusterView) -> Mapping[str, Sequence[Pod]]:
+    """The pods of each node, a node without any left out."""
+    on: dict[str, list[Pod]] = defaultdict(list)
+    for pod in view.pods:
+        if pod.node is not None:
+            on[pod.node].append(pod)
+    return on
+
+
+def present_of(
+    view: ClusterView, now: float, policy: Policy, sort: Sorted, upcoming: Mapping[Stage, float] | None = None
+) -> Present:
+    """What a cluster's nodes come to at an instant."""
+    on = pods_by_node(view)
+    lines = sorted((node_line(node, on.get(node.name, ()), policy, now) for node in view.nodes), key=ORDER[sort])
+    waiting = sum(pod.node is None for pod in view.pods)
+    total = sum(policy.price_of(node) or 0 for node in view.nodes)
+    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {})
+
+
+def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLine:
+    """One node with the pods on it."""
+    group, nanos = policy.group(node.group), policy.price_of(node)
+    cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, now)
+    return NodeLine(
+        node=node.name,
+        group=node.group or "",
+        flavour=node.flavour or "",
+        zone=node.zone or "",
+        cpu=round(cpu, 4),
+        memory=round(memory, 4),
+        pods=len(pods),
+        created=absolute(node.created_at),
+        age_s=max(0, int(now - node.created_at)),
+        price_per_hour=price_text(nanos) if nanos is not None else "",
+        state="draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),
+    )

@@ -1,0 +1,287 @@
+"""What the cluster would cost with a rule lifted, another price, a flavour more, or a service that grows. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+from htas.documents.words import did_you_mean
+from htas.model.flavours import Flavour
+from htas.model.money import PriceError, parse_price, price_text
+from htas.model.nodes import Node
+from htas.model.plan import Plan
+from htas.model.pods import Phase, Pod
+from htas.model.policy import NodeGroup, Policy
+from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.machines import machine_node
+from htas.planning.planner import plan
+from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.lifting import Held, holding, lifts, pinned, without
+from htas.ports import GivenError
+
+MOST_GROWN = 20_000
+"""Pods that may be added: a plan for as many takes seconds."""
+PODS_ON_A_NODE = 110
+"""Of a flavour that is made up, as kubelets have it."""
+
+Short = Annotated[str, msgspec.Meta(max_length=253)]
+
+
+class NewFlavour(msgspec.Struct, frozen=True):
+    """A flavour that is not on sale: cores and bytes as Kubernetes quantities, the price an hour a decimal."""
+
+    name: Short
+    cpu: Short
+    memory: Short
+    price: Short
+
+
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be different: rules lifted, prices an hour by flavour, flavours added, replicas by service
+    (`shop/Deployment/web`, over all its ReplicaSets).
+    """
+
+    lift: Annotated[tuple[Short, ...], msgspec.Meta(max_length=50)] = ()
+    prices: Mapping[Short, Short] = {}
+    flavours: Annotated[tuple[NewFlavour, ...], msgspec.Meta(max_length=20)] = ()
+    replicas: Mapping[Short, int] = {}
+
+
+class Mix(msgspec.Struct, frozen=True):
+    """Machines that hold the work: how many of each flavour, their price an hour, and how many pods would move."""
+
+    nodes: int
+    price_per_hour: str
+    flavours: Mapping[str, int]
+    moves: int
+
+
+class Lifted(msgspec.Struct, frozen=True):
+    """A rule that holds nodes: how many pods on how many nodes, and what would lift it."""
+
+    rule: str
+    remedy: str
+    pods: int
+    nodes: int
+
+
+class Service(msgspec.Struct, frozen=True):
+    """Pods that are counted together, and what each asks for."""
+
+    name: str
+    replicas: int
+    cpu_m: int
+    memory_bytes: int
+
+
+class OnSale(msgspec.Struct, frozen=True):
+    """A flavour and how many of the nodes are of it."""
+
+    name: str
+    cpu_m: int
+    memory_bytes: int
+    price_per_hour: str
+    nodes: int
+
+
+class Simulated(msgspec.Struct, frozen=True):
+    """The cluster as it would be: as it stands (with what growth buys), packed onto fewer of its nodes, and bought
+    anew where that is cheaper. `least_per_hour`: no mix of the flavours costs less for this work. `waiting` are pods
+    that would wait, by reason.
+    """
+
+    currency: str
+    now: Mix
+    packed: Mix
+    best: Mix
+    least_per_hour: str
+    bought: Mapping[str, int]
+    waiting: Mapping[str, int]
+    rules: Sequence[Lifted]
+
+
+class Levers(msgspec.Struct, frozen=True):
+    """What can be changed, and the cluster as it is."""
+
+    as_is: Simulated
+    services: Sequence[Service]
+    flavours: Sequence[OnSale]
+
+
+def levers(view: ClusterView, policy: Policy, now: float) -> Levers:
+    """Rules, services (the largest first) and flavours that `simulated` takes."""
+    counts = Counter(node.flavour for node in view.nodes)
+    on_sale = [
+        OnSale(
+            each.name,
+            each.allocatable.cpu_m,
+            each.allocatable.memory_bytes,
+            price_text(each.nanos_per_hour),
+            counts[each.name],
+        )
+        for each in policy.catalogue.flavours
+    ]
+    return Levers(simulated(view, policy, now, Change()), _services(view), on_sale)
+
+
+def _services(view: ClusterView) -> list[Service]:
+    of: dict[str, list[Pod]] = defaultdict(list)
+    for pod in view.pods:
+        if pod.service is not None and pod.owner is not None and pod.owner.kind != "Job":
+            of[pod.service].append(pod)
+    found = [
+        Service(name, len(pods), pods[0].requests.cpu_m, pods[0].requests.memory_bytes) for name, pods in of.items()
+    ]
+    return sorted(found, key=lambda each: (-each.cpu_m * each.replicas, each.name))
+
+
+def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> Simulated:
+    """Raises GivenError with what is wrong with a change."""
+    policy = _priced(policy, change)
+    grown = _grown(view, change)
+    made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
+    after = _carried_out(grown, made, policy) if change.replicas else view
+    present = adopt(after, policy, now, as_annotated=True)
+    held = holding(present)
+    rules = _rules(present, held)
+    known = [each.rule for each in rules]
+    for rule in change.lift:
+        if rule not in known:
+            raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
+    freed = without(present, change.lift, held) if change.lift else present
+    start, fewer = as_it_is(present), packed(freed)
+    best = cheapest(fewer, bought_anew(freed, pinned(freed, holding(freed))))
+    return Simulated(
+        policy.catalogue.currency,
+        _mix(start),
+        _mix(fewer),
+        _mix(best),
+        price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
+        dict(Counter(item.flavour for item in made.launch)) if change.replicas else {},
+        dict(Counter(item.reason.value for item in made.unplaced)),
+        rules,
+    )
+
+
+def _mix(found: Arrangement) -> Mix:
+    return Mix(found.nodes, price_text(found.nanos_per_hour), found.flavours, found.moves)
+
+
+def _rules(present: Present, held: Sequence[Held]) -> list[Lifted]:
+    pods, nodes = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    for each in held:
+        pods[each.rule].add(each.pod)
+        nodes[each.rule].add(each.node)
+    found = [
+        Lifted(lift.rule, lift.remedy, len(pods[lift.rule]), len(nodes[lift.rule])) for lift in lifts(present, held)
+    ]
+    return sorted(found, key=lambda each: (-each.nodes, each.rule))
+
+
+def _long_ago(view: ClusterView, now: float) -> Memory:
+    """As if the cluster had been like this for long enough for every rule."""
+    since = now - 10 * 365 * 86_400.0
+    names = {node.name: since for node in view.nodes}
+    return Memory(names, names, since)
+
+
+def _priced(policy: Policy, change: Change) -> Policy:
+    """The policy with other prices and more flavours, which every node group may buy."""
+    names = [flavour.name for flavour in policy.catalogue.flavours]
+    for name in change.prices:
+        if name not in names:
+            raise GivenError(f"prices: there is no flavour {name!r}{did_you_mean(name, names)}")
+    flavours = [
+        msgspec.structs.replace(each, nanos_per_hour=_price(change.prices[each.name], f"prices.{each.name}"))
+        if each.name in change.prices
+        else each
+        for each in policy.catalogue.flavours
+    ]
+    for new in change.flavours:
+        if new.name in names:
+            raise GivenError(f"flavours: there is a flavour {new.name!r} already; change its price instead")
+        flavours.append(_made_up(new))
+    groups = tuple(_may_buy(group, [new.name for new in change.flavours]) for group in policy.groups)
+    catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours))
+    return msgspec.structs.replace(policy, catalogue=catalogue, groups=groups)
+
+
+def _may_buy(group: NodeGroup, names: Sequence[str]) -> NodeGroup:
+    return msgspec.structs.replace(group, flavours=(*group.flavours, *names)) if group.is_elastic else group
+
+
+def _made_up(new: NewFlavour) -> Flavour:
+    if not new.name:
+        raise GivenError("flavours: name the flavour that is added")
+    try:
+        cpu, memory = to_milli(parse_quantity(new.cpu)), to_units(parse_quantity(new.memory))
+    except QuantityError as error:
+        raise GivenError(f"flavours.{new.name}: {error}") from None
+    if cpu <= 0 or memory <= 0:
+        raise GivenError(f"flavours.{new.name}: has no cores or no memory; write such as cpu 8, memory 32Gi")
+    price = _price(new.price, f"flavours.{new.name}.price")
+    return Flavour(new.name, Resources(cpu, memory, 0, PODS_ON_A_NODE), price)
+
+
+def _price(text: str, where: str) -> int:
+    try:
+        return parse_price(text)
+    except PriceError as error:
+        raise GivenError(f"{where}: {error}") from None
+
+
+def _grown(view: ClusterView, change: Change) -> ClusterView:
+    """With more pods of a service, which wait, or fewer: those that came last go."""
+    if not change.replicas:
+        return view
+    of: dict[str, list[Pod]] = defaultdict(list)
+    for pod in view.pods:
+        if pod.service in change.replicas:
+            of[pod.service or ""].append(pod)
+    gone, come = set[str](), list[Pod]()
+    for name, wanted in change.replicas.items():
+        pods = sorted(of.get(name, ()), key=lambda pod: (pod.created_at, pod.name))
+        if not pods:
+            raise GivenError(
+                f"replicas: there is no service {name!r}{did_you_mean(name, [s.name for s in _services(view)])}"
+            )
+        if not 0 <= wanted <= MOST_GROWN:
+            raise GivenError(f"replicas.{name}: {wanted} is not from 0 to {MOST_GROWN:,}")
+        gone |= {pod.key for pod in pods[wanted:]}
+        come += [_another(pods[0], i) for i in range(wanted - len(pods))]
+    if len(come) > MOST_GROWN:
+        raise GivenError(f"replicas: {len(come):,} pods more in all; at most {MOST_GROWN:,} are tried")
+    kept = tuple(pod for pod in view.pods if pod.key not in gone)
+    return msgspec.structs.replace(view, pods=(*kept, *come))
+
+
+def _another(pod: Pod, number: int) -> Pod:
+    name = f"{pod.name}-more-{number}"
+    return msgspec.structs.replace(
+        pod, name=name, uid=name, node=None, nominated_node=None, started_at=None, phase=Phase.PENDING
+    )
+
+
+def _carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
+    """The view once what the plan places and buys is there. Nothing is emptied yet: that is the next figure."""
+    place = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
+    place |= {pod: item.claim for item in made.launch for pod in item.pods}
+    nodes: list[Node] = list(view.nodes)
+    for item in made.launch:
+        group, flavour = policy.group(item.group), policy.catalogue.named(item.flavour)
+        if group is not None and flavour is not None:
+            nodes.append(machine_node(policy, group, flavour, item.zone, item.claim))
+    there = {node.name for node in nodes}
+    pods = tuple(
+        msgspec.structs.replace(pod, node=place[pod.key], started_at=made.taken_at, phase=Phase.RUNNING)
+        if pod.node is None and place.get(pod.key) in there
+        else pod
+        for pod in view.pods
+    )
+    return msgspec.structs.replace(view, nodes=tuple(nodes), pods=pods)

@@ -1,0 +1,92 @@
+"""Scheduling: room for the pods that wait, on nodes, on machines to buy, or where less important pods leave.
+
+Nearly always everybody is placed, then bought for, and then preempted for. But where somebody is to be preempted for
+and less important work has just been given room, that is taken back, and each priority has its turn, as in
+kube-scheduler: its pods are placed, and those for whom nothing would be bought preempt, before anybody less important
+is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+from htas.model.plan import UnplacedPod
+from htas.planning.cluster.simulation import Simulation, pods_by_row
+from htas.planning.disrupt.fallback import Fallback, Preemptions
+from htas.planning.place.context import PlanContext
+from htas.planning.place.demand import Demand
+from htas.planning.place.queue import SchedulingQueue
+from htas.planning.provision.lengthening import Lengthening
+from htas.planning.provision.scale_up import ScaleUp, buy
+from htas.planning.satisfiable import is_satisfiable
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What was decided for the pods that wait; their places are in the simulation."""
+
+    scale_up: ScaleUp
+    preemptions: Preemptions
+    placed_at_first: Set[str]
+    """Pods that found room before anything was bought, by key."""
+    work_is_waiting: bool
+    """Somebody waits whom a node or a machine on offer would take."""
+
+
+def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
+    """Place, buy and preempt for the pods that wait."""
+    scheduling = _Scheduling(context, SchedulingQueue(context), lengthening, is_buying_due)
+    return scheduling.all_at_once() or scheduling.in_turn()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduling:
+    context: PlanContext
+    queue: SchedulingQueue
+    lengthening: Lengthening | None
+    is_buying_due: bool
+
+    @property
+    def sim(self) -> Simulation:
+        return self.context.simulated.sim
+
+    def all_at_once(self) -> Scheduled | None:
+        """Everybody is placed, then bought for, then preempted for; None: first less important work has to give way."""
+        fallback = Fallback(self.context, self._shortage)
+        with self.sim.fork() as branch:
+            made = self._bought(self.queue.place())
+            waiting = fallback.waiting(made.scale_up.unplaced)
+            if fallback.is_outranked(waiting):
+                return None
+            branch.commit()
+        with self.sim.fork() as branch:
+            fallback.preempt(waiting)
+            if fallback.acts_against_a_suggestion:
+                return replace(made, preemptions=fallback.suggestion_given_up(made.scale_up.unplaced))
+            branch.commit()
+        return replace(made, preemptions=fallback.result(made.scale_up.unplaced))
+
+    def in_turn(self) -> Scheduled:
+        """Each priority is placed and preempted for before the next one; then all are bought for."""
+        fallback = Fallback(self.context, self._shortage)
+        with self.sim.fork() as branch:
+            made = self._bought(self.queue.place_in_turn(fallback.preempt_in_turn))
+            if not fallback.acts_against_a_suggestion:
+                branch.commit()
+                return replace(made, preemptions=fallback.result(made.scale_up.unplaced))
+        made = self._bought(self.queue.place())
+        return replace(made, preemptions=fallback.suggestion_given_up(made.scale_up.unplaced))
+
+    def _bought(self, demands: Sequence[Demand]) -> Scheduled:
+        """Machines bought for what found no room."""
+        placed = {pod.key for pods in pods_by_row(self.sim.assignments()).values() for pod in pods}
+        work_is_waiting = is_satisfiable(self.context, demands) or bool(self.sim.nominees)
+        scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
+        return Scheduled(scale_up, Preemptions(), placed, work_is_waiting)
+
+    def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
+        """Pods that nothing would be bought for, and why: a what-if."""
+        with self.sim.fork():
+            copies = [Demand(demand.cls, demand.count) for demand in demands]
+            return buy(self.context, copies, self.lengthening, is_due=self.is_buying_due).unplaced

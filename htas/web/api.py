@@ -1,0 +1,142 @@
+"""The API over HTTP: requests checked, documents made once for each picture, ETags, compression, events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from htas.ports import GivenError, HTASError, NotFoundError, TransientError
+from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint
+from htas.web.openapi import openapi
+from htas.web.seat import Seat
+from htas.web.shelf import Body, Shelf, body_of
+
+LONGEST_BODY = 262_144
+STREAM_S = 45.0
+"""A stream of events ends by itself, within the time that an answer may take; browsers come back by themselves."""
+LOOK_S = 0.25
+RETRY_MS = 1_000
+MOST_STREAMS = 48
+"""Of 128 connections: whoever comes later is told to ask again, and loses nothing but haste."""
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def api_routes(seat: Seat) -> list[BaseRoute]:
+    """Every endpoint, the OpenAPI document, and the events; who may ask has been asked before."""
+    shelf = Shelf()
+    described = body_of(_encode(openapi()))
+
+    def document(request: Request) -> Response:
+        return _respond(request, described)
+
+    return [
+        *(_route(seat, shelf, each) for each in ENDPOINTS),
+        Route(f"{PREFIX}/openapi.json", document),
+        Route(f"{PREFIX}/events", Events(seat).stream),
+    ]
+
+
+def _route(seat: Seat, shelf: Shelf, endpoint: Endpoint) -> Route:
+    def answer(request: Request, body: Any = None) -> Response:
+        try:
+            query = msgspec.convert(dict(request.query_params), endpoint.query, strict=False)
+            asked = Asked(dict(request.path_params), query, body)
+            picture = seat.picture()
+
+            def made() -> bytes:
+                return _encode(endpoint.answer(seat, picture, asked))
+
+            key = f"{request.url.path}?{_encode(query).decode()}{_encode(body).decode()}"
+            return _respond(request, shelf.get(key, picture.version, made))
+        except (HTASError, msgspec.ValidationError) as error:
+            return refused(error)
+
+    if endpoint.method == "GET":
+        return Route(f"{PREFIX}{endpoint.path}", answer)
+
+    async def sent(request: Request) -> Response:
+        try:
+            body = await _read(request, endpoint.body or dict)
+        except HTASError as error:
+            return refused(error)
+        return await run_in_threadpool(answer, request, body)
+
+    return Route(f"{PREFIX}{endpoint.path}", sent, methods=[endpoint.method])
+
+
+def refused(error: Exception) -> Response:
+    """What went wrong, as text: 400 for what makes no sense, 404, 503 where another time may be better."""
+    headers = {}
+    if isinstance(error, NotFoundError):
+        status = 404
+    elif isinstance(error, GivenError | msgspec.ValidationError):
+        status = 400
+    elif isinstance(error, TransientError):
+        status, headers = 503, {"Retry-After": "5"}
+    else:
+        status = 503
+    return PlainTextResponse(f"{error}\n", status, headers)
+
+
+async def _read(request: Request, kind: type) -> Any:
+    """The body, decoded; raises GivenError. How long it may take is the listener's concern."""
+    sent = bytearray()
+    async for piece in request.stream():
+        sent += piece
+        if len(sent) > LONGEST_BODY:
+            raise GivenError(f"a request has at most {LONGEST_BODY} bytes")
+    try:
+        return msgspec.json.decode(bytes(sent), type=kind)
+    except msgspec.DecodeError as error:
+        raise GivenError(str(error)) from None
+
+
+def _respond(request: Request, body: Body) -> Response:
+    headers = {
+        "ETag": body.etag,
+        "Cache-Control": "private, no-cache",
+        "Vary": "Accept-Encoding, Cookie, Authorization",
+    }
+    if request.method in ("GET", "HEAD") and body.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if body.zipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type="application/json")
+    return Response(body.plain, headers=headers, media_type="application/json")
+
+
+class Events:
+    """`cycle` with the version of the cluster whenever that changes: pages then ask for what they show, by ETag."""
+
+    def __init__(self, seat: Seat, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seat = seat
+        self._clock = clock
+        self._open = 0
+
+    async def stream(self, _: Request) -> Response:
+        if self._open >= MOST_STREAMS:
+            return PlainTextResponse("too many pages follow already; ask again\n", 503, {"Retry-After": "15"})
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self.lines(), media_type="text/event-stream", headers=headers)
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Until STREAM_S have passed."""
+        self._open += 1
+        try:
+            told, until = -1, self._clock() + STREAM_S
+            yield f"retry: {RETRY_MS}\n\n"
+            while self._clock() < until:
+                version = self._seat.version
+                if version != told:
+                    told = version
+                    yield f"id: {version}\nevent: cycle\ndata: {version}\n\n"
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._open -= 1

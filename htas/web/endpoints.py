@@ -1,0 +1,172 @@
+"""The endpoints of the API, version 1: a path, what may be asked, what is answered, and where that comes from."""
+# ruff: noqa: E501 # a table reads best with an endpoint on a line
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from htas.documents.costs import CostReport, books_of, cost_report
+from htas.documents.explain import explain_node, explain_pod
+from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
+from htas.documents.nodes import Present, present_of
+from htas.documents.what_if import Change, Levers, Simulated, levers, simulated
+from htas.model.plan_document import plan_document
+from htas.ports import GivenError
+from htas.profiler.accounts import Window
+from htas.profiler.history import entries
+from htas.web import queries
+from htas.web.reports.cluster import ClusterReport, cluster_report
+from htas.web.reports.decisions import DecisionPage, decision_page
+from htas.web.reports.money import Against, MoneyReport, against, money_report
+from htas.web.reports.nodes import (
+    NodeDetail,
+    NodePage,
+    PodDetail,
+    PodPage,
+    node_detail,
+    node_page,
+    pod_detail,
+    pod_page,
+)
+from htas.web.seat import Picture, Seat
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: what is in its path, its query and, of a POST, its body."""
+
+    path: dict[str, str]
+    query: Any
+    body: Any = None
+
+
+Answer = Callable[[Seat, Picture, Asked], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`returns` is the struct of its answer, or dict for the documented plan; `body` that of what is sent."""
+
+    path: str
+    summary: str
+    answer: Answer
+    returns: Any
+    query: type[msgspec.Struct] = queries.Nothing
+    method: str = "GET"
+    body: type[msgspec.Struct] | None = None
+
+
+def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
+    return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming())
+
+
+def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:
+    return node_page(picture, **msgspec.structs.asdict(asked.query))
+
+
+def _pods(_: Seat, picture: Picture, asked: Asked) -> PodPage:
+    return pod_page(picture, **msgspec.structs.asdict(asked.query))
+
+
+def _pod(_: Seat, picture: Picture, asked: Asked) -> PodDetail:
+    return pod_detail(picture, f"{asked.path['namespace']}/{asked.path['name']}")
+
+
+def _plan(_: Seat, picture: Picture, asked: Asked) -> Any:
+    is_record = asked.query.form is queries.PlanForm.RECORD
+    return picture.plan if is_record else plan_document(picture.plan)
+
+
+def _explain_pod(_: Seat, picture: Picture, asked: Asked) -> Explained:
+    return Explained(explain_pod(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+
+
+def _explain_node(_: Seat, picture: Picture, asked: Asked) -> Explained:
+    return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+
+
+def _history(seat: Seat, picture: Picture, asked: Asked) -> HistoryReport:
+    with seat.store()() as store:
+        found = list(entries(store.cycles(limit=asked.query.limit), asked.query.verb or None, asked.query.since))
+    return HistoryReport(picture.policy.catalogue.currency, seat.present(), found)
+
+
+def _cycles(seat: Seat, _: Picture, asked: Asked) -> Cycles:
+    with seat.store()() as store:
+        return Cycles([cycle_line(record) for record in store.cycles(asked.query.since, asked.query.limit)])
+
+
+def _replay(seat: Seat, picture: Picture, asked: Asked) -> Replayed:
+    number = asked.path["cycle"]
+    if not number.isdecimal() or len(number) > 15:
+        raise GivenError(f"cycle {number[:50]!r}: is no number")
+    with seat.store()() as store:
+        return replayed(store, picture.policy, int(number))
+
+
+def _costs(seat: Seat, picture: Picture, asked: Asked) -> CostReport:
+    query = asked.query
+    window = Window(query.since, query.until if query.until is not None else math.inf)
+    books = books_of(seat.store(), picture.policy, window, seat.present())
+    return cost_report(books, query.by, query.against or None)
+
+
+def _money(seat: Seat, picture: Picture, asked: Asked) -> MoneyReport:
+    return money_report(seat, picture, asked.query.hours)
+
+
+def _against(seat: Seat, picture: Picture, asked: Asked) -> Against:
+    return against(seat, picture, asked.query.way, asked.query.hours)
+
+
+def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
+    return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
+
+
+def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
+    return levers(picture.snapshot.cluster, picture.policy, picture.at)
+
+
+def _simulate(_: Seat, picture: Picture, asked: Asked) -> Simulated:
+    return simulated(picture.snapshot.cluster, picture.policy, picture.at, asked.body)
+
+
+# fmt: off
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "/cluster",
+        "The cluster now: groups, nodes in columns, machines on their way, pods waiting, moves under way",
+        lambda seat, picture, _: cluster_report(seat, picture),
+        ClusterReport,
+    ),
+    Endpoint("/top", "What htas top shows", _top, Present, queries.OfTop),
+    Endpoint("/nodes", "Nodes with their pods and why they are kept, a page at a time", _nodes, NodePage, queries.OfNodes),
+    Endpoint(
+        "/nodes/{name}",
+        "A node, everything that holds it, and what it has cost",
+        lambda _, picture, asked: node_detail(picture, asked.path["name"]),
+        NodeDetail,
+    ),
+    Endpoint("/pods", "Pods, a page at a time; waiting=true: those without a node", _pods, PodPage, queries.OfPods),
+    Endpoint("/pods/{namespace}/{name}", "A pod, and of one that waits the flavours that refused it", _pod, PodDetail),
+    Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
+    Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explain_pod, Explained, queries.OfExplain),
+    Endpoint("/explain/node", "Why a node stays or goes", _explain_node, Explained, queries.OfExplain),
+    Endpoint("/history", "What was done and why, of the newest cycles on record", _history, HistoryReport, queries.OfHistory),
+    Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfHistory),
+    Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed),
+    Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts),
+    Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
+    Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
+    Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
+    Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
+    Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change),
+)
+# fmt: on

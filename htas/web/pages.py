@@ -1,0 +1,60 @@
+"""The pages: one document, our own modules and styles, nothing from elsewhere and no script in the text."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from htas.web.shelf import Body, body_of
+
+ASSETS = "/assets/"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+KINDS = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+
+def page_routes() -> list[BaseRoute]:
+    """`/` and what it loads. There are no data in them: those come from the API, to whoever may see them."""
+    kept = {
+        each.name: body_of(each.read_bytes())
+        for each in files("htas.web").joinpath("static").iterdir()
+        if each.name[each.name.rfind(".") :] in KINDS
+    }
+
+    def home(request: Request) -> Response:
+        return _file(request, "index.html", kept["index.html"])
+
+    def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in kept:
+            return Response("there is no such file\n", 404, headers=HEADERS, media_type="text/plain")
+        return _file(request, name, kept[name])
+
+    return [Route("/", home), Route(f"{ASSETS}{{name}}", asset)]
+
+
+def _file(request: Request, name: str, body: Body) -> Response:
+    headers = {**HEADERS, "ETag": body.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if body.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    kind = KINDS[name[name.rfind(".") :]]
+    if body.zipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body.zipped, headers={**headers, "Content-Encoding": "gzip"}, media_type=kind)
+    return Response(body.plain, headers=headers, media_type=kind)

@@ -1,0 +1,82 @@
+"""What may be asked with an endpoint: its query, checked, and described for OpenAPI."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from htas.documents.forms import CostBy, Sorted
+
+Text = Annotated[str, msgspec.Meta(max_length=253)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class PlanForm(StrEnum):
+    """The documented plan, or the whole of it as it is recorded, which HTAS itself reads."""
+
+    DOCUMENT = "document"
+    RECORD = "record"
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No query."""
+
+
+class OfTop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sort: Sorted = Sorted.NAME
+
+
+class OfNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: Text = ""
+    why: Text = ""
+    text: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 60
+    offset: Offset = 0
+
+
+class OfPods(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    waiting: bool = False
+    namespace: Text = ""
+    node: Text = ""
+    text: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    offset: Offset = 0
+
+
+class OfPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    form: PlanForm = PlanForm.DOCUMENT
+
+
+class OfExplain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: Text
+
+
+class OfHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    verb: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 100
+    since: float = 0.0
+
+
+class OfCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    by: CostBy = CostBy.GROUP
+    against: Text = ""
+    since: float = 0.0
+    until: float | None = None
+
+
+class OfMoney(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hours: Annotated[float, msgspec.Meta(ge=1, le=24 * 800)] = 24.0
+
+
+class OfAgainst(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    way: Text
+    hours: Annotated[float, msgspec.Meta(ge=1, le=24 * 800)] = 24.0
+
+
+class OfDecisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kind: Text = ""
+    text: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
+    before: Annotated[int, msgspec.Meta(ge=0)] | None = None

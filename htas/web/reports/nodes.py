@@ -1,0 +1,223 @@
+"""`/nodes` and `/pods`: one by one, page by page, with what stands behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from htas.documents.explain import explain_node, explain_pod
+from htas.documents.nodes import NodeLine, node_line
+from htas.documents.remedies import Meaning, meaning
+from htas.model.money import bill_amount, price_text
+from htas.model.pods import Pod
+from htas.ports import GivenError, NotFoundError
+from htas.web.reports.cluster import Judged, judged
+from htas.web.reports.refusals import Refusal, refusals
+from htas.web.seat import Picture
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A pod's part of its node: `cpu` and `memory` are shares of what that offers."""
+
+    pod: str
+    kind: str
+    owner: str
+    cpu: float
+    memory: float
+
+
+class NodeItem(msgspec.Struct, frozen=True):
+    """A node of a page."""
+
+    node: NodeLine
+    why: str
+    message: str
+    blocks: Sequence[Block]
+
+
+class NodePage(msgspec.Struct, frozen=True):
+    """`total` are those that match; `next` is the offset of the next page, None: this is the last."""
+
+    version: int
+    total: int
+    next: int | None
+    items: Sequence[NodeItem]
+
+
+class NodeDetail(msgspec.Struct, frozen=True):
+    """A node, everything that holds it, and what it has cost since it came."""
+
+    item: NodeItem
+    meaning: Meaning
+    lines: Sequence[str]
+    currency: str
+    spent: str
+    runtime: str
+    labels: dict[str, str]
+
+
+class PodItem(msgspec.Struct, frozen=True):
+    """A pod of a page; `reason` tells why one waits."""
+
+    pod: str
+    kind: str
+    owner: str
+    node: str
+    priority: int
+    cpu_m: int
+    memory_bytes: int
+    since: float
+    reason: str = ""
+
+
+class PodPage(msgspec.Struct, frozen=True):
+    """As `NodePage`."""
+
+    version: int
+    total: int
+    next: int | None
+    items: Sequence[PodItem]
+
+
+class PodDetail(msgspec.Struct, frozen=True):
+    """A pod, why it is where it is, its share of its machine's price, and the flavours that would not take it."""
+
+    item: PodItem
+    lines: Sequence[str]
+    currency: str
+    price_per_hour: str
+    meaning: Meaning
+    refusals: Sequence[Refusal]
+
+
+def node_page(
+    picture: Picture, *, group: str = "", why: str = "", text: str = "", limit: int = 60, offset: int = 0
+) -> NodePage:
+    """The nodes of a group, kept for a reason, with a text in their name or flavour."""
+    found = [
+        each
+        for each in judged(picture)
+        if (not group or each.group == group)
+        and (not why or each.why == why)
+        and (not text or text in each.node.name or text in each.flavour)
+    ]
+    items = [_item(each, picture) for each in found[offset : offset + limit]]
+    return NodePage(picture.version, len(found), _next(len(found), offset, limit), items)
+
+
+def _next(total: int, offset: int, limit: int) -> int | None:
+    return offset + limit if offset + limit < total else None
+
+
+def _item(each: Judged, picture: Picture) -> NodeItem:
+    line = node_line(each.node, each.pods, picture.policy, picture.at)
+    offered = each.node.allocatable
+    blocks = [
+        Block(
+            pod.key,
+            "daemon" if pod.is_daemon or pod.is_mirror else pod.kind.value,
+            owner_of(pod),
+            round(pod.requests.cpu_m / offered.cpu_m, 4) if offered.cpu_m else 0.0,
+            round(pod.requests.memory_bytes / offered.memory_bytes, 4) if offered.memory_bytes else 0.0,
+        )
+        for pod in each.pods
+    ]
+    blocks.sort(key=lambda block: (block.kind == "daemon", -max(block.cpu, block.memory), block.pod))
+    return NodeItem(line, each.why, each.message, blocks)
+
+
+def owner_of(pod: Pod) -> str:
+    """What makes pods like it: `Deployment/web`; a pod without a controller is its own."""
+    return pod.template or (f"{pod.owner.kind}/{pod.owner.name}" if pod.owner is not None else f"Pod/{pod.name}")
+
+
+def node_detail(picture: Picture, name: str) -> NodeDetail:
+    """Raises NotFoundError."""
+    each = next((each for each in judged(picture) if each.node.name == name), None)
+    if each is None:
+        raise NotFoundError(f"node {name}: there is none now")
+    billing = picture.policy.catalogue.billing
+    held_s = max(0.0, picture.at - each.node.created_at) if each.node.created_at else 0.0
+    spent = each.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
+    return NodeDetail(
+        _item(each, picture),
+        meaning(each.why),
+        explain_node(name, picture.snapshot, picture.plan, picture.policy),
+        picture.plan.cost.currency,
+        str(bill_amount(spent)),
+        each.node.runtime,
+        dict(sorted(each.node.labels.items())),
+    )
+
+
+def pod_page(
+    picture: Picture,
+    *,
+    waiting: bool = False,
+    namespace: str = "",
+    node: str = "",
+    text: str = "",
+    limit: int = 100,
+    offset: int = 0,
+) -> PodPage:
+    """Pods in order of their names: those that wait, of a namespace, on a node, with a text in their name or owner."""
+    found = [
+        pod
+        for pod in picture.snapshot.cluster.pods
+        if (not waiting or pod.node is None)
+        and (not namespace or pod.namespace == namespace)
+        and (not node or pod.node == node)
+        and (not text or text in pod.key or text in owner_of(pod))
+    ]
+    found.sort(key=lambda pod: pod.key)
+    shown = found[offset : offset + limit]
+    return PodPage(picture.version, len(found), _next(len(found), offset, limit), _pods(shown, picture))
+
+
+def _pods(pods: Iterable[Pod], picture: Picture) -> list[PodItem]:
+    reasons = {item.pod: item.reason.value for item in picture.plan.unplaced}
+    return [
+        PodItem(
+            pod.key,
+            "daemon" if pod.is_daemon or pod.is_mirror else pod.kind.value,
+            owner_of(pod),
+            pod.node or "",
+            pod.priority,
+            pod.requests.cpu_m,
+            pod.requests.memory_bytes,
+            pod.started_at if pod.started_at is not None else pod.created_at,
+            reasons.get(pod.key, ""),
+        )
+        for pod in pods
+    ]
+
+
+def pod_detail(picture: Picture, name: str) -> PodDetail:
+    """Raises NotFoundError."""
+    pod = next((pod for pod in picture.snapshot.cluster.pods if pod.key == name), None)
+    if pod is None:
+        raise NotFoundError(f"pod {name}: there is none now (it may have ended)")
+    (item,) = _pods([pod], picture)
+    try:
+        lines = explain_pod(name, picture.snapshot, picture.plan, picture.policy)
+    except GivenError as error:
+        raise NotFoundError(str(error)) from error
+    return PodDetail(
+        item,
+        lines,
+        picture.plan.cost.currency,
+        price_text(_share_nanos(pod, picture)),
+        meaning(item.reason),
+        refusals(pod, picture) if pod.node is None else (),
+    )
+
+
+def _share_nanos(pod: Pod, picture: Picture) -> int:
+    """The mean of its shares of CPU and memory, of its machine's price an hour: as `htas cost` splits bills."""
+    node = next((node for node in picture.snapshot.cluster.nodes if node.name == pod.node), None)
+    if node is None:
+        return 0
+    from htas.profiler.stays import WHOLE, share_millionths
+
+    return (picture.policy.price_of(node) or 0) * share_millionths(pod.requests, node.allocatable) // WHOLE

@@ -1,0 +1,122 @@
+"""What the API and the pages are told from: the newest cycle, the policy, the store, and what has happened since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+import msgspec
+
+from htas.documents.costs import Reading
+from htas.model.outcomes import Outcome
+from htas.model.plan import KeptNode, Plan, UnplacedPod
+from htas.model.policy import Policy
+from htas.model.reasons import Unplaced
+from htas.model.snapshot import ClusterSnapshot
+from htas.model.stages import ALL_STAGES, Stage
+from htas.ports import TransientError
+from htas.web.chronicle import Chronicle
+
+RENEW_S = 1.0
+"""Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One cycle: what it saw, decided and did. `number` is that of its record, where one was kept."""
+
+    snapshot: ClusterSnapshot
+    plan: Plan
+    outcomes: tuple[Outcome, ...] = ()
+    stages: frozenset[Stage] = ALL_STAGES
+    number: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """The cluster as the newest cycle left it. Of what that cycle did not look at, `plan` has what an earlier one said:
+    a scheduling cycle judges no nodes, and each is still kept for the reason of the last cleaning cycle.
+    """
+
+    version: int
+    snapshot: ClusterSnapshot
+    plan: Plan
+    policy: Policy
+
+    @property
+    def at(self) -> float:
+        return self.snapshot.taken_at
+
+
+@dataclass(slots=True)
+class Seat:
+    """Told of cycles by one thread and asked by others.
+
+    `mode` is live, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None where the
+    newest record is the present. `upcoming` tells when each kind of cycle is due next.
+    """
+
+    mode: str
+    policy: Callable[[], Policy]
+    reading: Reading | None = None
+    present: Callable[[], float | None] = time.time
+    upcoming: Callable[[], Mapping[Stage, float]] = dict
+    chronicle: Chronicle = field(default_factory=Chronicle)
+    _lock: Lock = field(default_factory=Lock)
+    _last: Seen | None = None
+    _kept: tuple[KeptNode, ...] = ()
+    _unplaced: Mapping[str, UnplacedPod] = field(default_factory=dict)
+    _version: int = 0
+    _picture: Picture | None = None
+    _pictured_at: float = 0.0
+
+    def observe(self, seen: Seen) -> None:
+        """A cycle has ended. Costs little: what pages show is worked out when somebody looks."""
+        with self._lock:
+            self._last = seen
+            self._version += 1
+            if Stage.CLEANING in seen.stages:
+                self._kept = seen.plan.kept
+            if Stage.AUTOSCALING in seen.stages:
+                self._unplaced = {item.pod: item for item in seen.plan.unplaced}
+        self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
+
+    @property
+    def version(self) -> int:
+        """Of the picture that would be shown now."""
+        with self._lock:
+            is_due = self._picture is None or time.monotonic() - self._pictured_at >= RENEW_S
+            return self._version if is_due or self._picture is None else self._picture.version
+
+    def picture(self) -> Picture:
+        """Raises TransientError before the first cycle."""
+        with self._lock:
+            shown, now = self._picture, time.monotonic()
+            if shown is not None and (shown.version == self._version or now - self._pictured_at < RENEW_S):
+                return shown
+            if self._last is None:
+                raise TransientError("no cycle has been run yet: it starts, or another daemon leads")
+            made = Picture(self._version, self._last.snapshot, self._merged(self._last), self.policy())
+            self._picture, self._pictured_at = made, now
+            return made
+
+    def store(self) -> Reading:
+        """Raises TransientError where there is no past."""
+        if self.reading is None:
+            raise TransientError("a dump has no past: nothing was recorded")
+        return self.reading
+
+    def _merged(self, seen: Seen) -> Plan:
+        plan = seen.plan
+        if Stage.CLEANING not in seen.stages:
+            plan = msgspec.structs.replace(plan, kept=self._kept)
+        known = self._unplaced
+        if Stage.AUTOSCALING not in seen.stages:
+            told = (
+                known.get(item.pod, item) if item.reason is Unplaced.AUTOSCALING_NOT_DUE else item
+                for item in plan.unplaced
+            )
+            plan = msgspec.structs.replace(plan, unplaced=tuple(told))
+        return plan

@@ -1,0 +1,141 @@
+// Which page is shown, when it is drawn again, and who may see it.
+
+import { follow, get, login, logout, Refused } from "./api.js";
+import { decisions } from "./decisions.js";
+import { closeDetail, openDetail } from "./detail.js";
+import { h, show } from "./dom.js";
+import { moneyPage } from "./money.js";
+import { now } from "./now.js";
+import { whatIf } from "./whatif.js";
+import { day, seconds } from "./words.js";
+
+const PAGES = {
+  now: { title: "Now", make: now },
+  money: { title: "Money", make: moneyPage },
+  decisions: { title: "Decisions", make: decisions },
+  "what-if": { title: "What if", make: whatIf },
+};
+const MODES = { live: "", demo: "demo, on virtual time", dump: "from a dump" };
+const main = document.getElementById("main");
+const pulse = document.getElementById("pulse");
+let page = null;
+let busy = false;
+let again = false;
+
+function asked() {
+  const [, name = "now", kind, ...rest] = location.hash.split("/");
+  return { name: name in PAGES ? name : "now", kind, rest: rest.map(decodeURIComponent).join("/") };
+}
+
+async function route() {
+  const { name, kind, rest } = asked();
+  document.title = `${PAGES[name].title} · HTAS`;
+  for (const link of document.querySelectorAll("#pages a")) {
+    if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (page?.name !== name) {
+    page = { name, ...PAGES[name].make() };
+    show(main, page.root);
+  }
+  await refresh();
+  if (kind) openDetail(kind, rest, `#/${name}`);
+  else closeDetail();
+}
+
+/** Draws the page from fresh documents; calls that come meanwhile make one more round. */
+async function refresh() {
+  if (busy) {
+    again = true;
+    return;
+  }
+  busy = true;
+  const shown = page;
+  try {
+    const cluster = await get("/cluster");
+    document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
+    document.getElementById("leave").hidden = cluster.mode !== "live";
+    pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
+    await shown.draw(cluster);
+  } catch (error) {
+    fail(error);
+  } finally {
+    main.removeAttribute("aria-busy");
+    busy = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  }
+}
+
+function fail(error) {
+  if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
+    askForToken(error);
+  } else if (error instanceof Refused) {
+    page = null;
+    show(main, h("section", { class: "empty" }, h("h1", {}, "Nothing to show yet"), h("p", {}, error.message)));
+    setTimeout(route, 3000);
+  } else {
+    pulse.textContent = "no answer; asking again";
+    setTimeout(refresh, 3000);
+    console.warn(error);
+  }
+}
+
+function askForToken(error) {
+  page = null;
+  const said = h("p", { class: "said", role: "alert" });
+  const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
+  const form = h(
+    "form",
+    {
+      class: "login card",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        try {
+          await login(field.value);
+          route();
+        } catch (refused) {
+          said.textContent = refused.message;
+          field.select();
+        }
+      },
+    },
+    h("h1", {}, "Who is asking?"),
+    h("p", {}, "What runs here, and what it costs, is shown to those with a token: that of http.tokenFile, or one that the API server knows."),
+    h("label", { for: "token" }, "Token"),
+    field,
+    h("button", { class: "main" }, "Log in"),
+    said,
+  );
+  if (error.message.includes("none is configured")) said.textContent = error.message;
+  show(main, form);
+  field.focus();
+}
+
+function theme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const button = document.getElementById("theme");
+  const chosen = () => document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+  const set = (name) => {
+    if (name) document.documentElement.dataset.theme = name;
+    button.setAttribute("aria-label", chosen() === "dark" ? "Light colours" : "Dark colours");
+    button.title = button.getAttribute("aria-label");
+  };
+  set(localStorage.getItem("htas-theme"));
+  button.addEventListener("click", () => {
+    const name = chosen() === "dark" ? "light" : "dark";
+    localStorage.setItem("htas-theme", name);
+    set(name);
+  });
+}
+
+document.getElementById("leave").addEventListener("click", async () => {
+  await logout();
+  route();
+});
+addEventListener("hashchange", route);
+theme();
+main.setAttribute("aria-busy", "true");
+route().then(() => follow(refresh, (comes) => pulse.classList.toggle("still", !comes)));

@@ -1,0 +1,97 @@
+// Decisions: what was bought, emptied, moved and preempted, why, and what it saved; each can be planned again.
+
+import { get } from "./api.js";
+import { h, settled, show } from "./dom.js";
+import { counted, day, money, number, seconds } from "./words.js";
+
+const NAMES = { buy: "bought", empty: "emptied", release: "returned", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "undone", adopt: "adopted" };
+
+export function decisions() {
+  const chosen = { kind: "", text: "" };
+  let more = 100;
+  const totals = h("div", { class: "totals" });
+  const chips = h("div", { class: "chips", role: "group", "aria-label": "Kinds of decisions" });
+  const list = h("div", { class: "timeline" });
+  const opened = new Map();
+  const search = h("input", { type: "search", placeholder: "Machine, pod or reason", "aria-label": "Find decisions", oninput: settled(200, (event) => { chosen.text = event.target.value.trim(); page.draw(); }) });
+  const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Decisions"), search), totals, chips, list);
+
+  const page = {
+    root,
+    async draw() {
+      const found = await get("/decisions", { ...chosen, limit: Math.min(500, more) });
+      show(totals, figures(found));
+      const kinds = Object.keys(NAMES).filter((kind) => found.counts[kind]);
+      show(
+        chips,
+        kinds.map((kind) =>
+          h("button", { type: "button", class: "chip", "data-verb": kind, "aria-pressed": String(chosen.kind === kind), onclick: () => { chosen.kind = chosen.kind === kind ? "" : kind; page.draw(); } }, h("span", { class: "dot" }), NAMES[kind], h("span", { class: "n faint" }, number(found.counts[kind]))),
+        ),
+      );
+      const focus = document.activeElement?.dataset?.number;
+      show(list, found.items.length ? days(found) : h("p", { class: "empty" }, kinds.length ? "Nothing of that kind." : "Nothing was decided yet: no machine was bought and none returned."));
+      if (found.before !== null && more < 500) list.append(h("button", { type: "button", class: "main", onclick: () => { more += 200; page.draw(); } }, "Show older ones"));
+      if (focus) list.querySelector(`[data-number="${focus}"]`)?.focus();
+    },
+  };
+
+  function days(found) {
+    const sections = [];
+    let last = "";
+    for (const item of found.items) {
+      const date = day(item.at);
+      if (date !== last) sections.push(h("h2", {}, date), h("ol", {}));
+      last = date;
+      sections.at(-1).append(row(item, found.currency));
+    }
+    return sections;
+  }
+
+  function row(item, currency) {
+    const answer = h("div", { class: "again", role: "status" });
+    const tell = (replayed) => show(answer, replayed.differences.length ? [h("p", {}, `By today's policy ${counted(replayed.differences.length, "thing")} would be different:`), h("ol", { class: "lines" }, replayed.differences.slice(0, 20).map((line) => h("li", {}, line)))] : h("p", { class: "same" }, "The same plan again, by today's policy."));
+    if (opened.has(item.number)) tell(opened.get(item.number));
+    const replay = async (event) => {
+      event.target.disabled = true;
+      try {
+        opened.set(item.number, await get(`/cycles/${item.cycle}/replay`));
+        tell(opened.get(item.number));
+      } catch (error) {
+        show(answer, h("p", {}, error.message));
+      }
+      event.target.disabled = false;
+    };
+    return h(
+      "li",
+      { "data-verb": item.kind, class: item.status },
+      h("time", { datetime: new Date(item.at * 1000).toISOString() }, seconds(item.at)),
+      h("span", { class: "dot" }),
+      h(
+        "div",
+        { class: "said" },
+        h("p", {}, h("b", {}, item.status === "done" ? NAMES[item.kind] : `${item.kind}: ${item.status}`), " ", item.flavour && `${item.flavour} `, h("span", { class: "subject" }, item.subject)),
+        item.why && h("p", { class: "note" }, item.why, item.group && ` · group ${item.group}`),
+        answer,
+      ),
+      h("p", { class: "sum n" }, sum(item, currency)),
+      item.cycle !== null ? h("button", { type: "button", class: "quiet", "data-number": item.number, onclick: replay, title: `Plan cycle ${item.cycle} again, by today's policy`, "aria-label": `Plan cycle ${item.cycle} again` }, "Plan again") : h("span", {}),
+    );
+  }
+  return page;
+}
+
+function sum(item, currency) {
+  if (!item.price_per_hour) return "";
+  if (item.kind === "buy") return [h("b", {}, money(item.price_per_hour)), h("small", {}, ` ${currency}/h`)];
+  return [h("b", { class: "good" }, `−${money(item.price_per_hour)}`), h("small", {}, ` ${currency}/h`), item.saved && h("small", { class: "seen" }, `${money(item.saved)} saved${item.is_saving ? " so far" : ", then bought again"}`)];
+}
+
+function figures(found) {
+  const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
+  return [
+    figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], "each until its group bought again a machine of its price", "lead"),
+    figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], "of machines that were not needed again"),
+    figure("Bought", number(found.counts.buy ?? 0), "machines asked for"),
+    figure("Returned", number(found.counts.release ?? 0), found.begins ? `since ${day(found.begins)} ${seconds(found.begins)}` : "machines"),
+  ];
+}

@@ -1,0 +1,139 @@
+// A node or a pod from near: what it is, why it is where it is, and what would change that.
+
+import { get } from "./api.js";
+import { h, show } from "./dom.js";
+import { blocks } from "./now.js";
+import { bytes, cores, kindOf, length, money, percent, spoken } from "./words.js";
+
+const dialog = document.getElementById("detail");
+let back = "#/now";
+
+dialog.addEventListener("close", () => {
+  if (location.hash.split("/").length > 2) history.replaceState(null, "", back);
+});
+dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+
+export function closeDetail() {
+  if (dialog.open) dialog.close();
+}
+
+/** Opens a node or a pod beside the page; the address names it, so that it can be sent to somebody. */
+export async function openDetail(kind, name, from) {
+  back = from;
+  const draw = { node: node, pod: pod }[kind];
+  if (!draw) return;
+  try {
+    show(dialog, ...(await draw(name, from)));
+  } catch (error) {
+    show(dialog, head(kind, name), h("p", { class: "note" }, error.message));
+  }
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+function head(kind, name) {
+  return h(
+    "header",
+    {},
+    h("p", { class: "kind" }, kind),
+    h("h2", { id: "detail-title" }, name),
+    h("button", { type: "button", class: "quiet close", onclick: () => dialog.close(), "aria-label": "Close" }, "×"),
+  );
+}
+
+const facts = (pairs) => h("dl", { class: "facts" }, pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+
+function reason(name, message, meaning, title) {
+  return h(
+    "section",
+    { class: "reason", "data-kind": kindOf(name) },
+    h("h3", {}, title),
+    h("p", { class: "what" }, spoken(name), " ", h("code", {}, name)),
+    meaning.says && h("p", {}, meaning.says),
+    message && h("p", { class: "message" }, message),
+    meaning.remedy && h("p", { class: "remedy" }, h("b", {}, "What would change it "), meaning.remedy),
+  );
+}
+
+const explained = (lines) =>
+  h("section", {}, h("h3", {}, "Explained"), h("ol", { class: "lines" }, lines.map((line) => h("li", { class: line.startsWith("  ") && "in" }, line.trim()))));
+
+async function node(name, from) {
+  const found = await get(`/nodes/${encodeURIComponent(name)}`);
+  const { node: line, why, message, blocks: pods } = found.item;
+  return [
+    head("node", name),
+    h("div", { class: "wide-bar" }, blocks(pods)),
+    facts([
+      ["Price", line.price_per_hour ? `${money(line.price_per_hour)} ${found.currency}/h` : "not known"],
+      ["Spent so far", Number(found.spent) ? `${money(found.spent)} ${found.currency}` : "–"],
+      ["Flavour", line.flavour || "–"],
+      ["Group", line.group || "none"],
+      ["CPU asked for", percent(line.cpu)],
+      ["Memory asked for", percent(line.memory)],
+      ["Age", length(line.age_s)],
+      ["State", line.state],
+    ]),
+    reason(why, message, found.meaning, "Why it is here"),
+    explained(found.lines),
+    h(
+      "section",
+      {},
+      h("h3", {}, `Pods (${pods.length})`),
+      pods.length
+        ? h(
+            "table",
+            { class: "list" },
+            h("thead", {}, h("tr", {}, h("th", {}, "Pod"), h("th", {}, "Kind"), h("th", { class: "n" }, "CPU"), h("th", { class: "n" }, "Memory"))),
+            h(
+              "tbody",
+              {},
+              pods.map((each) =>
+                h("tr", {}, h("td", {}, podLink(each.pod, from)), h("td", {}, each.kind), h("td", { class: "n" }, percent(each.cpu)), h("td", { class: "n" }, percent(each.memory))),
+              ),
+            ),
+          )
+        : h("p", { class: "note" }, "No pod runs on it."),
+    ),
+  ];
+}
+
+export const podLink = (pod, from) => h("a", { href: `${from}/pod/${pod.split("/").map(encodeURIComponent).join("/")}` }, pod);
+export const nodeLink = (name, from) => h("a", { href: `${from}/node/${encodeURIComponent(name)}` }, name);
+
+async function pod(name, from) {
+  const [namespace, short] = name.split("/");
+  const found = await get(`/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(short)}`);
+  const item = found.item;
+  return [
+    head("pod", name),
+    facts([
+      ["Runs on", item.node ? nodeLink(item.node, from) : "no node: it waits"],
+      ["Its part of the price", item.node ? `${money(found.price_per_hour)} ${found.currency}/h` : "–"],
+      ["Kind of work", item.kind],
+      ["Made by", item.owner],
+      ["Asks for", `${cores(item.cpu_m)}, ${bytes(item.memory_bytes)}`],
+      ["Priority", String(item.priority)],
+    ]),
+    item.reason && reason(item.reason, "", found.meaning, "Why it waits"),
+    explained(found.lines),
+    found.refusals.length > 0 &&
+      h(
+        "section",
+        {},
+        h("h3", {}, "Flavours"),
+        h(
+          "table",
+          { class: "list" },
+          h("thead", {}, h("tr", {}, h("th", {}, "Flavour"), h("th", {}, "Group"), h("th", { class: "n" }, "Price/h"), h("th", {}, "Would it take the pod?"))),
+          h(
+            "tbody",
+            {},
+            found.refusals.map((each) =>
+              h("tr", {}, h("td", {}, each.flavour), h("td", {}, each.group), h("td", { class: "n" }, money(each.price_per_hour)), h("td", {}, each.why ? `no: ${each.why}` : "yes")),
+            ),
+          ),
+        ),
+      ),
+  ];
+}

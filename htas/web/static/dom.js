@@ -1,0 +1,36 @@
+// Elements without markup in strings: what comes from a cluster is always text.
+
+/** An element: h("p", {class: "note", onclick}, "text", child, [children]). `style` takes CSS custom properties too. */
+export function h(name, options = {}, ...children) {
+  return fill(document.createElement(name), options, children);
+}
+
+/** The same in SVG. */
+export function s(name, options = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), options, children);
+}
+
+function fill(element, options, children) {
+  for (const [key, value] of Object.entries(options)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [name, text] of Object.entries(value)) element.style.setProperty(name, text);
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Puts other children into an element, keeping where the reader was. */
+export function show(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter(Boolean));
+}
+
+/** Calls once things have been quiet for so long. */
+export function settled(wait, act) {
+  let timer;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...args), wait);
+  };
+}

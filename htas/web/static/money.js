@@ -1,0 +1,120 @@
+// Money: what was spent, when and on whom, and what the same work would have cost otherwise.
+
+import { get, Refused } from "./api.js";
+import { overTime, ranked } from "./chart.js";
+import { h, show } from "./dom.js";
+import { clock, counted, day, money, percent } from "./words.js";
+
+const WINDOWS = [[6, "6 hours"], [24, "day"], [168, "week"], [720, "30 days"]];
+const BY = { namespace: "namespace", owner: "owner", group: "node group", flavour: "flavour" };
+
+export function moneyPage() {
+  let hours = 24;
+  const body = h("div", { class: "stack" });
+  const choice = h("div", { class: "chips", role: "group", "aria-label": "Window" });
+  const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Money"), choice), body);
+  const page = {
+    root,
+    async draw() {
+      show(
+        choice,
+        WINDOWS.map(([value, name]) =>
+          h("button", { type: "button", class: "chip", "aria-pressed": String(value === hours), onclick: () => { hours = value; page.draw(); } }, name),
+        ),
+      );
+      let found;
+      try {
+        found = await get("/money", { hours });
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 503) throw error;
+        show(body, h("p", { class: "empty" }, "No past to tell: ", error.message, ". ", h("a", { href: "#/what-if" }, "What if"), " tells what it costs now, and could."));
+        return;
+      }
+      if (!Number(found.spent)) {
+        show(body, h("p", { class: "empty" }, "Nothing was billed in this window: no machine was bought in it."));
+        return;
+      }
+      const others = await Promise.all(["homogeneous", "peak"].map((way) => get("/against", { way, hours })));
+      show(body, figures(found), spending(found, hours), h("div", { class: "halves" }, otherwise(found, others), ...found.splits.map((split) => part(split, found))));
+    },
+  };
+  return page;
+}
+
+function figures(found) {
+  const unit = found.currency;
+  const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
+  return h(
+    "div",
+    { class: "totals" },
+    figure("Spent", [money(found.spent), h("small", {}, ` ${unit}`)], `from ${day(found.since)} ${clock(found.since)} to ${day(found.until)} ${clock(found.until)}`, "lead"),
+    figure("Now", [money(found.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, "which machines")]),
+    figure("Idle", percent(found.idle_share), [`${money(found.idle)} ${unit} of it nobody asked for: free room, and time without work`]),
+    figure("Month", [money(found.month_forecast), h("small", {}, ` ${unit}`)], `forecast for ${found.month}: ${money(found.month_so_far)} so far, the rest at ${money(found.mean_per_hour)}/h as in the last day`),
+  );
+}
+
+function spending(found, hours) {
+  const wide = found.buckets[0].until - found.buckets[0].since;
+  const name = wide < 86400 ? clock : (at) => day(at).replace(/ \d{4}$/, "");
+  const first = Math.max(0, found.buckets.findIndex((bucket) => bucket.spent > 0) - 1); // before the first machine there is nothing to see
+  const items = found.buckets.slice(first).map((bucket) => ({
+    value: bucket.spent,
+    least: bucket.least,
+    since: bucket.since,
+    title: `${day(bucket.since)} ${clock(bucket.since)}: ${money(bucket.spent)} ${found.currency}${bucket.least === null ? "" : `, at least ${money(bucket.least)}`}`,
+  }));
+  const every = hours <= 6 ? 3600 : hours <= 24 ? 2 * 3600 : 86400;
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "Spent ", wide < 3600 ? `each ${wide / 60} minutes` : wide < 86400 ? `each ${counted(wide / 3600, "hour").replace("1 ", "")}` : "each day"),
+    overTime(items, {
+      unit: found.currency,
+      format: (value) => money(value, 3),
+      tick: (item) => (item.since % every < wide ? name(item.since) : ""),
+      told: `Bars of what was spent, ${money(found.spent)} ${found.currency} in all, and a line of the least that the work could have cost.`,
+    }),
+    h(
+      "p",
+      { class: "key" },
+      h("span", { class: "swatch spent" }),
+      "spent ",
+      h("span", { class: "swatch least" }),
+      found.least_since === null ? "the least possible (not known yet)" : `the least that any mix could have cost: ${money(found.least)} of ${money(found.spent_since)} ${found.currency} since ${clock(found.least_since)}`,
+    ),
+    h("details", {}, h("summary", {}, "As a table"), table(items, found.currency)),
+  );
+}
+
+const table = (items, unit) =>
+  h(
+    "table",
+    { class: "list" },
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From (UTC)"), h("th", { scope: "col", class: "n" }, `Spent, ${unit}`), h("th", { scope: "col", class: "n" }, "Least possible"))),
+    h("tbody", {}, items.filter((item) => item.value).map((item) => h("tr", {}, h("td", {}, `${day(item.since)} ${clock(item.since)}`), h("td", { class: "n" }, money(item.value)), h("td", { class: "n" }, item.least === null ? "–" : money(item.least))))),
+  );
+
+function otherwise(found, others) {
+  const spent = Number(found.spent);
+  const told = others.filter((other) => other.amount);
+  const rows = [
+    { name: "Spent", value: spent, kind: "mine" },
+    ...told.map((other) => ({ name: other.way === "peak" ? `Its peak, always: ${other.machines} × ${other.flavour}` : `Only ${other.flavour}, as needed`, value: Number(other.amount), under: other.saved_share >= 0 ? `we save ${percent(other.saved_share)}` : `we spent ${percent(-other.saved_share)} more` })),
+  ];
+  if (found.least_since !== null) rows.unshift({ name: "The least possible", value: Number(found.least), kind: "floor" });
+  const missing = others.filter((other) => !other.amount);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "The same work otherwise"),
+    ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "What the same work would have cost otherwise" }),
+    missing.map((other) => h("p", { class: "note" }, `${other.way}: ${other.told}`)),
+    h("p", { class: "note" }, "Machines of the alternatives are there at once and nothing is moved, in their favour. Another flavour or rule: ", h("a", { href: "#/what-if" }, "what if"), "."),
+  );
+}
+
+function part(split, found) {
+  const rows = split.parts.map((each) => ({ name: each.key, value: Number(each.amount), kind: each.key === "(idle)" ? "idle" : "", note: percent(Number(each.amount) / Number(found.spent)) }));
+  return h("section", { class: "card" }, h("h2", {}, `By ${BY[split.by]}`), ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: `Spent by ${BY[split.by]}` }));
+}

@@ -1,0 +1,242 @@
+// Now: what there is and what it costs, every node filled by its pods and coloured by why it is kept.
+
+import { get } from "./api.js";
+import { h, settled, show } from "./dom.js";
+import { counted, kindOf, length, money, number, percent, spoken } from "./words.js";
+
+/** Up to so many nodes are drawn with their pods; beyond that each is a tile, and its pods are a click away. */
+const WITH_PODS = 240;
+
+/** A node's bar: each pod as wide as the greater of its shares. */
+export function blocks(pods) {
+  return pods.map((pod) =>
+    h("span", { class: "block", "data-kind": pod.kind, title: `${pod.pod} · cpu ${percent(pod.cpu)}, memory ${percent(pod.memory)}`, style: { "--part": Math.max(pod.cpu, pod.memory, 0.004) } }),
+  );
+}
+
+export function now() {
+  const chosen = { why: "", text: "" };
+  const totals = h("div", { class: "totals" });
+  const beside = h("div", { class: "beside" });
+  const groups = h("div", { class: "groups" });
+  const legend = h("div", { class: "chips", role: "group", "aria-label": "Nodes by why they are kept" });
+  const found = h("p", { class: "note", role: "status" });
+  let last = null;
+  const search = h("input", {
+    type: "search",
+    placeholder: "Node or flavour",
+    "aria-label": "Find nodes by name or flavour",
+    oninput: settled(200, (event) => {
+      chosen.text = event.target.value.trim();
+      if (last) nodes(last);
+    }),
+  });
+  const root = h(
+    "div",
+    { class: "page" },
+    h("h1", { class: "unseen" }, "Now"),
+    totals,
+    beside,
+    h("section", { "aria-labelledby": "nodes-title" }, h("div", { class: "tools" }, h("h2", { id: "nodes-title" }, "Nodes"), search), legend, key(), found, groups),
+  );
+
+  async function nodes(cluster) {
+    const pages =
+      cluster.totals.nodes <= WITH_PODS ? (await get("/nodes", { limit: WITH_PODS, why: chosen.why, text: chosen.text })).items : null;
+    const drawn = pages ? detailed(cluster, pages) : tiled(cluster, chosen);
+    found.textContent = chosen.why || chosen.text ? `${counted(drawn.count, "node")} of ${number(cluster.totals.nodes)}` : "";
+    const focus = document.activeElement?.dataset?.node;
+    show(groups, drawn.sections);
+    if (focus) groups.querySelector(`[data-node="${CSS.escape(focus)}"]`)?.focus();
+  }
+
+  return {
+    root,
+    async draw(cluster) {
+      last = cluster;
+      show(totals, figures(cluster));
+      show(beside, around(cluster));
+      show(
+        legend,
+        cluster.reasons.map((each) =>
+          h(
+            "button",
+            {
+              type: "button",
+              class: "chip",
+              "data-kind": kindOf(each.reason),
+              "aria-pressed": String(chosen.why === each.reason),
+              title: [each.meaning.says, each.meaning.remedy].filter(Boolean).join(" "),
+              onclick: () => {
+                chosen.why = chosen.why === each.reason ? "" : each.reason;
+                this.draw(last);
+              },
+            },
+            h("span", { class: "dot" }),
+            h("span", {}, spoken(each.reason)),
+            h("span", { class: "n" }, number(each.nodes)),
+            h("span", { class: "n faint" }, `${money(each.price_per_hour, 2)}/h`),
+          ),
+        ),
+      );
+      await nodes(cluster);
+    },
+  };
+}
+
+/** What the colours within a bar mean. */
+const key = () =>
+  h("p", { class: "key" }, ["service", "batch", "daemon"].map((kind) => [h("span", { class: "swatch block", "data-kind": kind }), kind === "daemon" ? "DaemonSet " : `${kind} `]), h("span", { class: "swatch free" }), "free");
+
+function figures(cluster) {
+  const { totals, currency } = cluster;
+  const price = Number(totals.price_per_hour);
+  const least = Math.min(Number(totals.least_per_hour), price);
+  const running = `${counted(totals.nodes, "node")}`;
+  return [
+    h(
+      "section",
+      { class: "figure lead" },
+      h("h2", {}, "Price now"),
+      h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
+      h("div", { class: "meter", role: "img", "aria-label": `at least ${money(least)} ${currency} an hour are needed` }, h("span", { style: { "--part": price ? least / price : 0 } })),
+      h("p", {}, least ? [`no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
+    ),
+    figure("Nodes", number(totals.nodes), `${counted(cluster.coming.length, "machine")} on the way`),
+    figure("Pods running", number(totals.pods), `on ${running}`),
+    figure("Waiting", number(totals.waiting), totals.waiting ? "see below for why" : "everything has a place", totals.waiting ? "warn" : ""),
+    figure("CPU asked for", percent(totals.cpu), `memory ${percent(totals.memory)}`),
+    figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money" }, "whose")]),
+  ];
+}
+
+const figure = (title, value, note, mood = "") =>
+  h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
+
+function around(cluster) {
+  const cards = [];
+  if (cluster.problems.length) cards.push(card("Problems", cluster.problems.map((text) => h("li", { class: "trouble" }, text))));
+  if (cluster.waiting.length)
+    cards.push(
+      card(
+        `Pods waiting`,
+        cluster.waiting.slice(0, 6).map((each) =>
+          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: `#/now/pod/${each.such_as.split("/").map(encodeURIComponent).join("/")}` }, `such as ${each.such_as.split("/")[1]}`)),
+        ),
+      ),
+    );
+  if (cluster.coming.length)
+    cards.push(
+      card(
+        "On their way",
+        cluster.coming.slice(0, 6).map((each) =>
+          h("li", {}, h("b", {}, each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} wait for it, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
+        ),
+        cluster.coming.length,
+      ),
+    );
+  if (cluster.leaving.length || cluster.moves.length)
+    cards.push(
+      card("Leaving and moving", [
+        ...cluster.leaving.slice(0, 4).map((each) => h("li", {}, h("a", { href: `#/now/node/${encodeURIComponent(each.node)}` }, each.node), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
+        ...cluster.moves.slice(0, 4).map((each) => h("li", {}, each.pod, h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
+      ]),
+    );
+  return cards.length ? cards : h("p", { class: "quiet-line" }, "Nothing waits, nothing is on its way and nothing is leaving.");
+}
+
+const card = (title, items, count) =>
+  h("section", { class: "card" }, h("h2", {}, title, count > 6 ? h("span", { class: "n faint" }, ` ${count}`) : null), h("ul", {}, items));
+
+function header(group, currency) {
+  const limit = group.most_nodes ? ` of ${number(group.most_nodes)} at most` : "";
+  return h(
+    "header",
+    {},
+    h("h3", {}, group.name),
+    h("p", {}, `${number(group.nodes)} ${group.nodes === 1 ? "node" : "nodes"}${limit} · ${counted(group.pods, "pod")}`),
+    h("p", { class: "gauges" }, gauge("cpu", group.cpu), gauge("mem", group.memory)),
+    h("p", { class: "price" }, `${money(group.price_per_hour)} ${currency}/h`),
+  );
+}
+
+const gauge = (name, share) =>
+  h("span", { class: "gauge" }, h("span", {}, name), h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.min(1, share) } })), h("span", { class: "n" }, percent(share)));
+
+function section(group, currency, body) {
+  return h("section", { class: "group" }, header(group, currency), body);
+}
+
+function detailed(cluster, items) {
+  const of = Map.groupBy ? Map.groupBy(items, (each) => each.node.group || "(none)") : groupBy(items);
+  const sections = cluster.groups
+    .filter((group) => of.has(group.name) || group.nodes === 0)
+    .map((group) =>
+      section(
+        group,
+        cluster.currency,
+        of.has(group.name)
+          ? h("ul", { class: "bars" }, of.get(group.name).map((each) => h("li", {}, bar(each))))
+          : h("p", { class: "quiet-line" }, "No node now: none is needed."),
+      ),
+    );
+  return { sections: sections.length ? sections : h("p", { class: "empty" }, cluster.totals.nodes ? "No node is like that." : "There are no nodes."), count: items.length };
+}
+
+function groupBy(items) {
+  const found = new Map();
+  for (const each of items) found.set(each.node.group || "(none)", [...(found.get(each.node.group || "(none)") ?? []), each]);
+  return found;
+}
+
+function bar({ node, why, message, blocks: pods }) {
+  const told = `${node.node}: ${percent(node.cpu)} of cpu, ${percent(node.memory)} of memory, ${counted(node.pods, "pod")}, ${spoken(why)}`;
+  return h(
+    "a",
+    { class: "node", href: `#/now/node/${encodeURIComponent(node.node)}`, "data-node": node.node, "data-kind": kindOf(why), "aria-label": told, title: message },
+    h("span", { class: "line" }, h("b", {}, node.node), h("span", { class: "n" }, node.price_per_hour ? money(node.price_per_hour) : "–")),
+    h("span", { class: "fill" }, blocks(pods)),
+    h("span", { class: "line small" }, h("span", {}, spoken(why)), h("span", { class: "n" }, node.flavour)),
+  );
+}
+
+/** Thousands of nodes: a tile each, as high as it is full; arrow keys go from tile to tile. */
+function tiled(cluster, chosen) {
+  const { nodes } = cluster;
+  const of = cluster.groups.map(() => []);
+  let count = 0;
+  for (let i = 0; i < nodes.name.length; i++) {
+    const why = cluster.reasons[nodes.why[i]].reason;
+    const flavour = cluster.flavours[nodes.flavour[i]];
+    if (chosen.why && why !== chosen.why) continue;
+    if (chosen.text && !nodes.name[i].includes(chosen.text) && !flavour.includes(chosen.text)) continue;
+    count += 1;
+    const fullness = Math.min(1, Math.max(nodes.cpu[i], nodes.memory[i]) / 1000);
+    of[nodes.group[i]].push(
+      h("a", {
+        class: "tile",
+        href: `#/now/node/${encodeURIComponent(nodes.name[i])}`,
+        tabindex: of[nodes.group[i]].length ? "-1" : "0",
+        "data-node": nodes.name[i],
+        "data-kind": kindOf(why),
+        "aria-label": `${nodes.name[i]}, ${flavour}, ${Math.round(fullness * 100)} %, ${counted(nodes.pods[i], "pod")}, ${spoken(why)}`,
+        title: `${nodes.name[i]} · ${flavour} · ${Math.round(fullness * 100)} % · ${spoken(why)}`,
+        style: { "--part": fullness },
+      }),
+    );
+  }
+  const sections = cluster.groups
+    .map((group, i) => of[i].length && section(group, cluster.currency, h("div", { class: "tiles", onkeydown: walk }, of[i])))
+    .filter(Boolean);
+  return { sections: sections.length ? sections : h("p", { class: "empty" }, "No node is like that."), count };
+}
+
+function walk(event) {
+  const steps = { ArrowRight: "nextElementSibling", ArrowLeft: "previousElementSibling" };
+  const next = document.activeElement[steps[event.key]];
+  if (!next) return;
+  event.preventDefault();
+  document.activeElement.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}

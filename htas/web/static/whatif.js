@@ -1,0 +1,166 @@
+// What if: rules lifted, prices changed, flavours added, services grown; the planner itself answers.
+
+import { get, post } from "./api.js";
+import { ranked } from "./chart.js";
+import { h, settled, show } from "./dom.js";
+import { bytes, cores, counted, money, number, percent, spoken } from "./words.js";
+
+const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
+const empty = () => ({ lift: [], prices: {}, flavours: [], replicas: {} });
+
+export function whatIf() {
+  let change = empty();
+  let asIs = null;
+  let levers = null;
+  let shown = 0;
+  const controls = h("div", { class: "levers" });
+  const result = h("div", { class: "result", role: "status", "aria-live": "polite" });
+  const root = h(
+    "div",
+    { class: "page" },
+    h("div", { class: "tools" }, h("h1", {}, "What if"), h("button", { type: "button", class: "quiet", onclick: () => { change = empty(); draw(); } }, "Start over")),
+    h("p", { class: "intro" }, "Change something, and the planner works out the bill and the machines at once. Nothing is carried out."),
+    h("div", { class: "halves wide" }, controls, result),
+  );
+
+  const ask = settled(200, async () => {
+    const mine = ++shown;
+    result.setAttribute("aria-busy", "true");
+    try {
+      const answer = isChanged() ? await post("/simulate", change) : asIs;
+      if (mine === shown) show(result, told(answer));
+    } catch (error) {
+      if (mine === shown) show(result, h("section", { class: "card" }, h("h2", {}, "That makes no sense"), h("p", {}, error.message)));
+    }
+    result.removeAttribute("aria-busy");
+  });
+  const isChanged = () => change.lift.length || change.flavours.length || Object.keys(change.prices).length || Object.keys(change.replicas).length;
+
+  function draw() {
+    show(controls, rules(), services(), flavours());
+    ask();
+  }
+
+  function rules() {
+    return h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Lift a rule"),
+      h("p", { class: "note" }, "Rules that keep pods where they are, and with them their nodes."),
+      h(
+        "ul",
+        { class: "switches" },
+        asIs.rules.map((rule) =>
+          h(
+            "li",
+            {},
+            h(
+              "label",
+              {},
+              h("input", { type: "checkbox", checked: change.lift.includes(rule.rule), onchange: (event) => { change.lift = event.target.checked ? [...change.lift, rule.rule] : change.lift.filter((name) => name !== rule.rule); ask(); } }),
+              h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : " bounds how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  function services() {
+    const rows = levers.services.slice(0, 12).map((service) => {
+      const id = `replicas-${service.name.replace(/\W/g, "-")}`;
+      const field = h("input", { type: "number", id, min: 0, max: 20000, value: change.replicas[service.name] ?? service.replicas, oninput: (event) => set(event.target.value) });
+      const set = (value) => {
+        const wanted = Math.round(Number(value));
+        if (value === "" || wanted === service.replicas) delete change.replicas[service.name];
+        else change.replicas[service.name] = wanted;
+        ask();
+      };
+      return h(
+        "li",
+        {},
+        h("label", { for: id }, h("b", {}, service.name.split("/").at(-1)), h("small", {}, `${service.name.split("/").slice(0, 2).join(" · ")}, each ${cores(service.cpu_m)}, ${bytes(service.memory_bytes)}`)),
+        field,
+        h("button", { type: "button", class: "quiet", onclick: () => { field.value = service.replicas * 10; set(field.value); }, "aria-label": `Ten times ${service.name}` }, "× 10"),
+      );
+    });
+    return h("section", { class: "card" }, h("h2", {}, "Grow a service"), rows.length ? h("ul", { class: "fields" }, rows) : h("p", { class: "note" }, "No service runs now."));
+  }
+
+  function flavours() {
+    const rows = levers.flavours.map((flavour) => {
+      const id = `price-${flavour.name.replace(/\W/g, "-")}`;
+      return h(
+        "li",
+        {},
+        h("label", { for: id }, h("b", {}, flavour.name), h("small", {}, `${cores(flavour.cpu_m)}, ${bytes(flavour.memory_bytes)}${flavour.nodes ? ` · ${counted(flavour.nodes, "node")} now` : ""}`)),
+        h("input", { type: "text", inputmode: "decimal", id, value: change.prices[flavour.name] ?? flavour.price_per_hour, oninput: (event) => { const value = event.target.value.trim(); if (!value || value === flavour.price_per_hour) delete change.prices[flavour.name]; else change.prices[flavour.name] = value; ask(); } }),
+        h("span", { class: "faint" }, `${asIs.currency}/h`),
+      );
+    });
+    const added = change.flavours.map((flavour) =>
+      h("li", { class: "added" }, h("span", {}, h("b", {}, flavour.name), h("small", {}, `${flavour.cpu} cores, ${flavour.memory}, ${flavour.price} ${asIs.currency}/h`)), h("button", { type: "button", class: "quiet", onclick: () => { change.flavours = change.flavours.filter((each) => each !== flavour); draw(); } }, "Remove")),
+    );
+    const fields = { name: "big", cpu: "16", memory: "64Gi", price: "0.80" };
+    const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, value, required: true, size: 6 })));
+    const form = h(
+      "form",
+      { class: "adding", onsubmit: (event) => { event.preventDefault(); change.flavours = [...change.flavours, Object.fromEntries(new FormData(event.target))]; draw(); } },
+      inputs,
+      h("button", { class: "quiet" }, "Add"),
+    );
+    return h("section", { class: "card" }, h("h2", {}, "Change a price"), h("ul", { class: "fields" }, rows), h("h3", {}, "Add a flavour"), h("ul", { class: "fields" }, added), form);
+  }
+
+  function told(answer) {
+    const price = (mix) => Number(mix.price_per_hour);
+    const before = price(asIs.now);
+    const rows = [
+      { name: "As it is", value: before, kind: "mine" },
+      ...(isChanged() && price(answer.now) !== before ? [{ name: "So changed", value: price(answer.now), kind: "mine" }] : []),
+      { name: "Packed onto fewer nodes", value: price(answer.packed), under: moving(answer.packed.moves) },
+      { name: "Cheapest found, bought anew", value: price(answer.best), under: moving(answer.best.moves) },
+      { name: "No mix costs less", value: Number(answer.least_per_hour), kind: "floor" },
+    ];
+    const best = price(answer.best);
+    const known = price(asIs.best);
+    const delta = best - known;
+    const waiting = Object.entries(answer.waiting);
+    return [
+      h(
+        "section",
+        { class: "card verdict" },
+        h("h2", {}, isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now"),
+        h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
+        h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `the cheapest that the planner finds for what runs now; today's machines cost ${money(before)}, ${percent(before ? 1 - best / before : 0)} could be saved`),
+        ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
+        waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
+        Object.keys(answer.bought).length > 0 && h("p", { class: "note" }, `Bought for the growth: ${Object.entries(answer.bought).map(([name, count]) => `${count} × ${name}`).join(", ")}`),
+      ),
+      h("section", { class: "card" }, h("h2", {}, "Machines"), placement(answer)),
+    ];
+  }
+
+  function placement(answer) {
+    const names = [...new Set([...Object.keys(asIs.now.flavours), ...Object.keys(answer.best.flavours)])].sort();
+    const most = Math.max(...names.map((name) => Math.max(asIs.now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0)), 1);
+    const cell = (count, kind) => h("td", { class: "rod" }, h("span", { class: kind, style: { "--part": count / most } }), h("i", { class: "n" }, number(count)));
+    return h(
+      "table",
+      { class: "mixes" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Flavour"), h("th", { scope: "col" }, "now"), h("th", { scope: "col" }, isChanged() ? "with that changed" : "cheapest found"))),
+      h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name), cell(asIs.now.flavours[name] ?? 0, "mine"), cell(answer.best.flavours[name] ?? 0, ""))), h("tr", { class: "all" }, h("th", { scope: "row" }, "all"), h("td", { class: "n" }, number(asIs.now.nodes)), h("td", { class: "n" }, number(answer.best.nodes)))),
+    );
+  }
+
+  return {
+    root,
+    async draw() {
+      if (levers) return; // while somebody tries things out, what they are compared with stays as it was
+      show(result, h("p", { class: "note" }, "Working it out …"));
+      levers = await get("/what-if");
+      asIs = levers.as_is;
+      draw();
+    },
+  };
+}

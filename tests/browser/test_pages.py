@@ -1,0 +1,208 @@
+"""The pages in a real browser, on the sandbox's day: real clicks and keys, and axe-core's judgement of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from htas.cli.ui import Played
+from htas.model.nodes import INSTANCE_TYPE_LABEL
+from htas.planning.planner import plan
+from htas.web.seat import Seat, Seen
+from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
+from tools.screenshots import PAGES, browser, opened, played, served, settle
+
+AXE = Path("out/axe/node_modules/axe-core/axe.min.js")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="module")
+def day() -> Played:
+    """Six hours of the day, standing still."""
+    return played(6.0)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def link(day: Played) -> Iterator[str]:
+    with served(day.seat) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def context(chromium: Browser, link: str) -> Iterator[BrowserContext]:
+    """Whoever has opened the link."""
+    made = chromium.new_context(viewport={"width": 1280, "height": 900})
+    opened(made, link)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    made = context.new_page()
+    faults: list[str] = []
+    made.on(
+        "console",
+        lambda message: (
+            faults.append(message.text) if message.type == "error" and "status of 400" not in message.text else None
+        ),
+    )
+    made.on("pageerror", lambda error: faults.append(str(error)))
+    yield made
+    made.close()
+    assert faults == []
+
+
+@pytest.fixture
+def base(link: str) -> str:
+    return link.partition("/assets/")[0]
+
+
+def go(page: Page, base: str, name: str) -> None:
+    page.goto(f"{base}/{PAGES[name]}")
+    settle(page)
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds, by rule and place. It is run apart from the page's own policy on scripts, which it would break."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("(tags) => axe.run({runOnly: {type: 'tag', values: tags}})", RULES)
+    return [f"{each['id']}: {node['target']}" for each in found["violations"] for node in each["nodes"]]
+
+
+def test_a_node_and_its_pod_are_explained_in_place(page: Page, base: str) -> None:
+    go(page, base, "now")
+    first = page.locator(".node").first
+    name = first.get_attribute("data-node") or ""
+    first.click()
+    detail = page.get_by_role("dialog")
+    expect(detail.get_by_role("heading", name=name)).to_be_visible()
+    expect(detail).to_contain_text("Why it is here")
+    detail.get_by_role("table").get_by_role("link").first.click()
+    expect(detail.locator(".kind")).to_have_text("pod")
+    expect(detail).to_contain_text("Its part of the price")
+    page.keyboard.press("Escape")
+    expect(detail).to_be_hidden()
+    expect(page).to_have_url(f"{base}/#/now")
+
+
+def test_nodes_are_found_by_reason_and_by_name(page: Page, base: str, day: Played) -> None:
+    go(page, base, "now")
+    nodes = len(day.seat.picture().snapshot.cluster.nodes)
+    expect(page.locator(".node")).to_have_count(nodes)
+    chip = page.locator(".chip").first
+    chip.click()
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".node")).to_have_count(int(chip.locator(".n").first.inner_text()))
+    page.locator(".chip").first.click()
+    page.get_by_role("searchbox").fill("nothing is called so")
+    expect(page.locator(".groups")).to_contain_text("No node is like that.")
+
+
+def test_the_keyboard_reaches_all(page: Page, base: str) -> None:
+    go(page, base, "now")
+    page.keyboard.press("Tab")
+    expect(page.locator(":focus")).to_have_text("Skip to the content")
+    page.locator(".node").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("dialog").locator(":focus")).to_have_count(1)
+
+
+def test_money_adds_up_and_windows_change(page: Page, base: str) -> None:
+    go(page, base, "money")
+    expect(page.get_by_role("img", name="Bars of what was spent")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("The least possible")
+    page.get_by_role("button", name="6 hours").click()
+    expect(page.get_by_role("button", name="6 hours")).to_have_attribute("aria-pressed", "true")
+    page.get_by_text("As a table").click()
+    assert page.locator("details tbody tr").count() > 6
+
+
+def test_a_decision_is_planned_again_in_place(page: Page, base: str) -> None:
+    go(page, base, "decisions")
+    page.get_by_role("button", name="bought").click()
+    expect(page.locator(".timeline li").first).to_contain_text("bought")
+    page.get_by_role("button", name="Plan cycle").first.click()
+    expect(page.locator(".again").first).to_have_text("The same plan again, by today's policy.")
+
+
+def test_what_if_answers_at_once(page: Page, base: str) -> None:
+    go(page, base, "what-if")
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("As it is")
+    page.get_by_role("spinbutton").first.fill("100")
+    expect(verdict).to_contain_text("more an hour")
+    expect(verdict).to_contain_text("Bought for the growth")
+    page.get_by_role("button", name="Start over").click()
+    page.get_by_role("checkbox").first.check()
+    expect(verdict).to_contain_text("with that changed")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".added")).to_contain_text("big")
+    page.locator(".fields input[type=text]").first.fill("not a price")
+    expect(page.locator(".result")).to_contain_text("is not a decimal number")
+
+
+def test_what_others_write_is_text(chromium: Browser) -> None:
+    mark = "<img src=x onerror=document.title='owned'><b>bold</b>"
+    node = make_node("node", labels={INSTANCE_TYPE_LABEL: mark})
+    snapshot = make_snapshot([node], [running(make_pod("web", template=f"Deployment/{mark}"), "node")])
+    seat = Seat("dump", make_policy)
+    seat.observe(Seen(snapshot, plan(snapshot, make_policy(), NOW)))
+    with served(seat) as link:
+        context = chromium.new_context()
+        page = opened(context, link)
+        expect(page.locator(".node .n").last).to_have_text(mark)
+        page.locator(".node").click()
+        expect(page.get_by_role("dialog")).to_contain_text(mark)
+        assert page.locator("main img, main b:text('bold')").count() == 0
+        assert page.title() == "Now · HTAS"
+        context.close()
+
+
+def test_the_link_opens_once(chromium: Browser, context: BrowserContext, link: str) -> None:
+    assert context.pages is not None  # it has been opened
+    other = chromium.new_context()
+    answer = other.new_page().goto(link)
+    assert answer is not None and answer.status == 403
+    other.close()
+
+
+def test_who_has_no_session_is_asked_for_a_token(chromium: Browser, base: str, link: str) -> None:
+    other = chromium.new_context()
+    page = opened(other, base)
+    page.get_by_label("Token").fill("a guess")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("open the link that htas ui printed")
+    assert violations(page) == []
+    page.get_by_label("Token").fill(link.partition("once=")[2])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator(".totals")).to_contain_text("Price now")
+    assert page.evaluate("() => document.cookie") == ""
+    other.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+@pytest.mark.parametrize("name", [*PAGES, "node"])
+def test_axe_finds_nothing_and_nothing_overflows(
+    name: str, width: int, scheme: str, page: Page, base: str, day: Played
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    if name == "node":
+        page.goto(f"{base}/#/now/node/{day.seat.picture().snapshot.cluster.nodes[0].name}")
+        expect(page.get_by_role("dialog")).to_be_visible()
+    else:
+        go(page, base, name)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert violations(page) == []

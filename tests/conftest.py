@@ -1,0 +1,38 @@
+"""Stories are compared with how they went before, while they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TOLD = ("tests/stories/", "tests/unit/execution/")
+HOW_TO_RENEW = """
+The story still ends as it should, but goes another way than the one on record (tests/corpus/stories.jsonl.xz).
+If that is meant: python -m tools.corpus renew --stories
+It prints where each story that changed begins to differ; read that before you commit what it wrote."""
+
+
+@cache
+def recorded() -> dict[str, tuple[str, ...]]:
+    from tools.corpus import stories
+
+    return stories.read(Path(__file__).parent / "corpus" / stories.STORIES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """What a daemon does to the world, call by call, and what its cycles tell of it, is as it was."""
+    is_recording = item.config.getoption("--corpus", None) is not None
+    if is_recording or not item.nodeid.startswith(TOLD) or item.nodeid not in recorded():
+        return (yield)
+    from tools.corpus import stories
+
+    with stories.listening(stories.ON_THE_WORLD) as lines:
+        result = yield
+    how = stories.first_difference(recorded()[item.nodeid], lines)
+    if how:
+        pytest.fail(f"{how}{HOW_TO_RENEW}", pytrace=False)
+    return result

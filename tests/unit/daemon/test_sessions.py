@@ -1,0 +1,145 @@
+"""A browser's session: begun with a token, shown as a cookie, over when it is old, ended or the token is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from htas.daemon.asking import Gate
+from htas.daemon.health import Health
+from htas.daemon.http import Desks, HttpServer
+from htas.daemon.metrics import Metrics
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.daemon.sessions import COOKIE, IDLE_S, LASTS_S, MOST, Sessions
+from htas.model.policy import Cycles
+from htas.web.seat import Seat
+from tests.builders import make_policy
+
+CLOSE = {"Connection": "close"}
+"""A listener that ends waits for connections that idle."""
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_known"),
+    [
+        pytest.param([IDLE_S - 1], True, id="a while later"),
+        pytest.param([IDLE_S + 1], False, id="nobody asked for too long"),
+        pytest.param([IDLE_S - 1] * 5, True, id="somebody asks now and then"),
+        pytest.param([IDLE_S - 1] * int(LASTS_S / (IDLE_S - 1) + 1), False, id="a working day is over"),
+    ],
+)
+def test_how_long_it_lasts(steps: list[float], is_known: bool) -> None:
+    clock = Clock()
+    sessions = Sessions(clock)
+    secret, found = sessions.begin("Bearer x"), ""
+    for step in steps:
+        clock.now += step
+        found = sessions.authorization(secret)
+    assert bool(found) is is_known
+
+
+def test_there_are_not_too_many() -> None:
+    sessions = Sessions()
+    first = sessions.begin("Bearer x")
+    for _ in range(MOST):
+        sessions.begin("Bearer y")
+    assert sessions.authorization(first) == ""
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("let-me\n")
+    return path
+
+
+@pytest.fixture
+def url(token_file: Path) -> Iterator[str]:
+    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
+    server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
+    server.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.stop()
+
+
+def log_in(url: str, token: str = "let-me", **headers: str) -> urllib3.BaseHTTPResponse:
+    return urllib3.request(
+        "POST", f"{url}/session", json={"token": token}, headers=headers | CLOSE, timeout=10.0, retries=False
+    )
+
+
+def cookie_of(answer: urllib3.BaseHTTPResponse) -> dict[str, str]:
+    return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+
+
+def status(url: str, path: str = "/api/v1/cluster", method: str = "GET", **headers: str) -> int:
+    return urllib3.request(method, f"{url}{path}", headers=headers | CLOSE, timeout=10.0, retries=False).status
+
+
+def test_the_cookie_is_for_this_origin_and_for_no_script(url: str) -> None:
+    answer = log_in(url)
+    assert answer.status == 204
+    attributes = {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
+    assert {"httponly", "samesite=strict", "path=/"} <= attributes
+    assert answer.headers["Set-Cookie"].startswith(f"{COOKIE}=")
+    assert status(url, **cookie_of(answer)) == 503  # let in; there is no cycle yet
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "expected"),
+    [
+        pytest.param("guess", {}, 401, id="another token"),
+        pytest.param("", {}, 401, id="none"),
+        pytest.param("let-me", {"Origin": "https://elsewhere.example"}, 403, id="from a page elsewhere"),
+    ],
+)
+def test_who_is_not_let_in(token: str, headers: dict[str, str], expected: int, url: str) -> None:
+    answer = log_in(url, token, **headers)
+    assert (answer.status, "Set-Cookie" in answer.headers) == (expected, False)
+
+
+def test_a_form_is_not_taken(url: str) -> None:
+    sent = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = urllib3.request(
+        "POST", f"{url}/session", body="token=let-me", headers=sent | CLOSE, timeout=10.0, retries=False
+    )
+    assert answer.status == 415
+
+
+def test_it_ends_with_a_log_out_and_with_its_token(url: str, token_file: Path) -> None:
+    first, second = cookie_of(log_in(url)), cookie_of(log_in(url))
+    assert status(url, "/session", "DELETE", **first) == 204
+    assert (status(url, **first), status(url, **second)) == (401, 503)
+    token_file.write_text("another\n")
+    assert status(url, **second) == 401
+
+
+def test_a_cookie_that_was_made_up_opens_nothing(url: str) -> None:
+    assert status(url, Cookie=f"{COOKIE}=guess") == 401
+
+
+def test_what_a_page_of_another_origin_sends_with_the_cookie_is_refused(url: str) -> None:
+    shown = cookie_of(log_in(url))
+    assert status(url, "/api/optimize", "POST", Origin="https://elsewhere.example", **shown) == 403
+
+
+def test_pages_are_open_and_allow_nothing_from_elsewhere(url: str) -> None:
+    for path in ("/", "/assets/app.js", "/assets/style.css"):
+        answer = urllib3.request("GET", f"{url}{path}", headers=CLOSE, timeout=10.0, retries=False)
+        assert answer.status == 200
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "*" not in policy
+    assert status(url, "/assets/../seat.py") in (401, 404)
+    home = urllib3.request("GET", f"{url}/", headers=CLOSE, timeout=10.0, retries=False).data.decode()
+    assert "<script>" not in home and "http://" not in home and "https://" not in home

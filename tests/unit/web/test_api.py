@@ -1,0 +1,177 @@
+"""The API: what is answered, and how it says no; the OpenAPI document tells of all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from typer.testing import CliRunner
+
+from htas.cli.main import app
+from htas.web.endpoints import ENDPOINTS, PREFIX
+from htas.web.openapi import openapi
+from htas.web.seat import Seat
+from tests.unit.web.conftest import TOKEN
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def ask(url: str, path: str, method: str = "GET", body: object = None, **headers: str) -> urllib3.BaseHTTPResponse:
+    sent = {**BEARER, "Connection": "close", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return urllib3.request(method, f"{url}{PREFIX}{path}", headers=sent, json=body, timeout=20.0, retries=False)
+
+
+def document(url: str, path: str, **more: Any) -> Any:
+    answer = ask(url, path, **more)
+    assert answer.status == 200, answer.data
+    return answer.json()
+
+
+def test_before_the_first_cycle_there_is_nothing_to_tell(url: str) -> None:
+    answer = ask(url, "/cluster")
+    assert (answer.status, b"no cycle" in answer.data) == (503, True)
+
+
+@pytest.mark.usefixtures("saw")
+def test_the_cluster_at_a_glance(url: str) -> None:
+    told = document(url, "/cluster")
+    assert told["totals"]["price_per_hour"] == "0.10"
+    assert told["nodes"]["name"] == ["a", "foreign"]
+    reasons = [each["reason"] for each in told["reasons"]]
+    assert [reasons[i] for i in told["nodes"]["why"]][1] == "NotAutoscaled"
+    assert [(each["reason"], each["pods"]) for each in told["waiting"]] == [("NoFlavourFits", 1)]
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("query", "names", "following"),
+    [
+        pytest.param("", ["a", "foreign"], None, id="all"),
+        pytest.param("?limit=1", ["a"], 1, id="the first page"),
+        pytest.param("?limit=1&offset=1", ["foreign"], None, id="the last page"),
+        pytest.param("?why=DoNotDisrupt", [], None, id="kept for a reason that none has"),
+        pytest.param("?text=fore", ["foreign"], None, id="by name"),
+        pytest.param("?group=nowhere", [], None, id="of no such group"),
+    ],
+)
+def test_nodes_a_page_at_a_time(query: str, names: list[str], following: int | None, url: str) -> None:
+    page = document(url, f"/nodes{query}")
+    assert ([each["node"]["node"] for each in page["items"]], page["next"]) == (names, following)
+
+
+@pytest.mark.usefixtures("saw")
+def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
+    (waiting,) = document(url, "/pods?waiting=true")["items"]
+    told = document(url, f"/pods/{waiting['pod']}")
+    assert [(each["flavour"], each["why"]) for each in told["refusals"]] == [
+        ("small", "Insufficient cpu"),
+        ("large", "Insufficient cpu"),
+    ]
+    assert told["meaning"]["remedy"]
+    assert document(url, f"/explain/pod?name={waiting['pod']}")["lines"] == told["lines"]
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        pytest.param("/nodes/none", 404, "there is none now", id="no such node"),
+        pytest.param("/pods/default/none", 404, "there is none now", id="no such pod"),
+        pytest.param("/nodes?limit=0", 400, "limit", id="a page of nothing"),
+        pytest.param("/nodes?colour=red", 400, "colour", id="an unknown query"),
+        pytest.param("/cycles/99/replay", 400, "not in the store", id="no such cycle"),
+        pytest.param("/cycles/x/replay", 400, "is no number", id="no number"),
+        pytest.param("/costs?against=5+nothing", 400, "there is no flavour", id="no such flavour"),
+    ],
+)
+def test_what_makes_no_sense_is_told(path: str, status: int, words: str, url: str) -> None:
+    answer = ask(url, path)
+    assert (answer.status, words in answer.data.decode()) == (status, True), answer.data
+
+
+@pytest.mark.usefixtures("saw")
+def test_what_has_not_changed_is_not_sent_again(url: str) -> None:
+    first = ask(url, "/cluster")
+    assert ask(url, "/cluster", If_None_Match=first.headers["ETag"]).status == 304
+    assert ask(url, "/cluster", If_None_Match='"other"').status == 200
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        pytest.param({}, lambda told: told["now"]["price_per_hour"] == "0.10", id="nothing"),
+        pytest.param({"prices": {"small": "0.50"}}, lambda told: told["now"]["price_per_hour"] == "0.50", id="a price"),
+        pytest.param(
+            {"flavours": [{"name": "tiny", "cpu": "3", "memory": "6Gi", "price": "0.01"}], "lift": ["ServiceNotOptedIn"]},
+            lambda told: told["best"]["flavours"] == {"tiny": 1},
+            id="a cheaper flavour, where its pods may move",
+        ),
+    ],
+)  # fmt: skip
+def test_what_if(change: dict[str, Any], check: Any, url: str) -> None:
+    assert check(document(url, "/simulate", method="POST", body=change))
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lift": ["Gravity"]}, "no rule 'Gravity'"),
+        ({"prices": {"small": "-1"}}, "is negative"),
+        ({"prices": {"none": "1"}}, "there is no flavour 'none'"),
+        ({"replicas": {"default/ReplicaSet/none": 3}}, "there is no service"),
+        ({"flavours": [{"name": "x", "cpu": "many", "memory": "1Gi", "price": "1"}]}, "is not a quantity"),
+        ({"color": 1}, "unknown field"),
+    ],
+)
+def test_a_change_that_makes_no_sense(change: dict[str, Any], words: str, url: str) -> None:
+    answer = ask(url, "/simulate", method="POST", body=change)
+    assert (answer.status, words in answer.data.decode()) == (400, True), answer.data
+
+
+def test_every_endpoint_is_described_and_every_reference_is_there() -> None:
+    told = openapi()
+    assert {f"{PREFIX}{each.path}" for each in ENDPOINTS} < set(told["paths"])
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(told)))
+    assert referred <= set(told["components"]["schemas"])
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["top"],
+        ["top", "-o", "csv"],
+        ["cost"],
+        ["cost", "--by", "namespace", "-o", "csv"],
+        ["cost", "--against", "3 large"],
+        ["history"],
+        ["history", "--cycles"],
+        ["plan"],
+        ["plan", "-o", "json"],
+        ["explain", "node", "a"],
+        ["explain", "pod", "default/huge"],
+        ["replay", "1"],
+    ],
+    ids=" ".join,
+)
+def test_commands_ask_a_server(command: list[str], url: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [*command, "--server", url, "--token-file", str(tmp_path / "token")])
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
+
+
+def test_a_command_without_the_token_is_told_so(saw: Seat, url: str) -> None:
+    result = CliRunner().invoke(app, ["top", "--server", url])
+    assert result.exit_code == 1
+    assert "--token-file" in result.stderr
+
+
+def test_a_dump_has_no_past(seat: Seat, saw: Seat, url: str) -> None:
+    seat.reading = None
+    assert ask(url, "/money").status == 503
+    assert document(url, "/decisions")["items"] == []

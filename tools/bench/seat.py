@@ -1,0 +1,175 @@
+"""The API and the pages at 5,000 nodes and 50,000 pods: `python -m tools.bench.seat`.
+
+A cluster of services is planned once, cycles follow one another, and the documents are asked for over loopback: first
+of a new picture (nobody has asked yet), then again. Beside that the time of a cycle's own work with ten pages open
+(each follows the events and asks for what it shows whenever the cluster has changed) against none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import urllib3
+
+from htas.config.loader import load_configuration
+from htas.config.places import config_file
+from htas.daemon.asking import Gate
+from htas.daemon.health import Health
+from htas.daemon.http import Desks, HttpServer
+from htas.daemon.metrics import Metrics
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, Node
+from htas.model.pods import Owner, Phase, Pod
+from htas.model.policy import Cycles, Policy
+from htas.model.resources import Resources
+from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.planner import plan
+from htas.web.pages import ASSETS
+from htas.web.seat import Seat, Seen
+
+NOW = 1_790_000_000.0
+FILES = sorted(each.name for each in files("htas.web").joinpath("static").iterdir() if each.name != "index.html")
+PAGES = ("/cluster", "/nodes?limit=60", "/pods?limit=100", "/top", "/decisions")
+
+
+def cluster(nodes: int, pods: int, policy: Policy) -> ClusterView:
+    """Nodes of one flavour, each with as many pods of 200 services."""
+    flavour, group = policy.catalogue.flavours[-1], policy.groups[0].name
+    labels = {CLUSTER_LABEL: policy.cluster, GROUP_LABEL: group, INSTANCE_TYPE_LABEL: flavour.name}
+    made = [
+        Node(
+            _claim(policy, group, i),
+            flavour.allocatable,
+            labels={**labels, HOSTNAME_LABEL: f"n{i}", CLAIM_LABEL: _claim(policy, group, i)},
+            created_at=NOW - 86_400,
+        )
+        for i in range(nodes)
+    ]
+    asks = Resources(flavour.allocatable.cpu_m * nodes // pods * 7 // 10, 2**29, 0, 1)
+    work = [
+        Pod(
+            f"team-{i % 20}",
+            f"web-{i % 200}-{i:05}",
+            asks,
+            uid=str(i),
+            owner=Owner("ReplicaSet", f"web-{i % 200}", str(i % 200)),
+            template=f"Deployment/web-{i % 200}",
+            node=made[i % nodes].name,
+            phase=Phase.RUNNING,
+            started_at=NOW - 3600,
+            created_at=NOW - 3600,
+        )
+        for i in range(pods)
+    ]
+    return ClusterView(tuple(made), tuple(work))
+
+
+def _claim(policy: Policy, group: str, number: int) -> str:
+    """As claims are named: ten hexadecimal digits, which do not compress."""
+    return f"{policy.cluster}-{group}-{blake2b(str(number).encode(), digest_size=5).hexdigest()}"
+
+
+@dataclass(slots=True)
+class Bench:
+    """A seat behind a listener, and cycles that it is told of."""
+
+    seat: Seat
+    view: ClusterView
+    policy: Policy
+    url: str
+    token: str
+    memory: Memory = field(default_factory=Memory)
+
+    def cycle(self) -> float:
+        """Plan, and tell the seat; how long it took."""
+        began = time.perf_counter()
+        snapshot = ClusterSnapshot(NOW + time.monotonic(), self.view, memory=self.memory)
+        made = plan(snapshot, self.policy, snapshot.taken_at)
+        self.memory = made.memory
+        self.seat.observe(Seen(snapshot, made))
+        return time.perf_counter() - began
+
+    def ask(self, path: str, pool: urllib3.PoolManager, etag: str = "") -> tuple[float, int, str]:
+        """Seconds, bytes as they are sent, and the ETag."""
+        headers = {"Authorization": f"Bearer {self.token}", "Accept-Encoding": "gzip", "If-None-Match": etag}
+        began = time.perf_counter()
+        answer = pool.request("GET", f"{self.url}{path}", headers=headers, preload_content=False, retries=False)
+        body = answer.read(decode_content=False)
+        answer.release_conn()
+        assert answer.status in (200, 304), body[:200]
+        return time.perf_counter() - began, len(body), answer.headers.get("ETag", "")
+
+    def page(self, stop: Callable[[], bool]) -> None:
+        """An open page: it asks again whenever the version has changed."""
+        pool, version, etag = urllib3.PoolManager(), -1, ""
+        while not stop():
+            if self.seat.version != version:
+                version = self.seat.version
+                _, _, etag = self.ask("/api/v1/cluster", pool, etag)
+                self.ask("/api/v1/nodes?limit=60", pool)
+            time.sleep(0.25)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--cycles", type=int, default=10)
+    chosen = parser.parse_args()
+    policy = load_configuration(config_file("htas.yaml")).policy
+    view = cluster(chosen.nodes, chosen.pods, policy)
+    seat = Seat("live", lambda: policy, None, lambda: NOW)
+    with TemporaryDirectory() as folder:
+        token = Path(folder) / "token"
+        token.write_text("bench-bench-bench")
+        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
+        server = HttpServer(("127.0.0.1", 0), desks, Gate(token))
+        server.start()
+        bench = Bench(seat, view, policy, f"http://127.0.0.1:{server.port}", "bench-bench-bench")
+        measure(bench, chosen.cycles)
+        server.stop()
+
+
+def measure(bench: Bench, cycles: int) -> None:
+    pool = urllib3.PoolManager()
+    loaded = ("/", *(f"{ASSETS}{name}" for name in FILES))
+    bench.cycle()
+    print(f"{len(bench.view.nodes):,} nodes, {len(bench.view.pods):,} pods")
+    first_view = sum(bench.ask(path, pool)[1] for path in loaded)
+    for path in PAGES:
+        time.sleep(1.1)
+        bench.cycle()
+        first, size, _ = bench.ask(f"/api/v1{path}", pool)
+        again = statistics.median(bench.ask(f"/api/v1{path}", pool)[0] for _ in range(20))
+        first_view += size if path == "/cluster" else 0
+        print(f"{path:18} first {first * 1000:6.0f} ms, then {again * 1000:5.1f} ms, {size / 1000:6.1f} kB")
+    print(f"first view (document, styles, modules, /cluster): {first_view / 1000:.0f} kB")
+    alone = statistics.median(bench.cycle() for _ in range(cycles))
+    is_over = threading.Event()
+    pages = [threading.Thread(target=bench.page, args=(is_over.is_set,)) for _ in range(10)]
+    for page in pages:
+        page.start()
+    beside = statistics.median(_after_a_pause(bench) for _ in range(cycles))
+    is_over.set()
+    for page in pages:
+        page.join()
+    print(f"a cycle's planning: {alone:.2f} s with no page open, {beside:.2f} s with ten")
+
+
+def _after_a_pause(bench: Bench) -> float:
+    time.sleep(1.0)
+    return bench.cycle()
+
+
+if __name__ == "__main__":
+    main()

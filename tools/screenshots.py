@@ -1,0 +1,105 @@
+"""Pictures of every page, at three widths, light and dark: `python -m tools.screenshots` (or `make screenshots`).
+
+The pages are those of the demo's day, played to an hour and then left still, so that the pictures are alike each time.
+Needs Debian's chromium and Playwright (tools/testenv/browser-packages.sh).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from htas.cli.ui import Played, serve
+from htas.web.seat import Seat
+
+CHROMIUM = "/usr/bin/chromium"
+WIDTHS = {390: 844, 1280: 800, 2560: 1440}
+SCHEMES = ("light", "dark")
+PAGES = {"now": "#/now", "money": "#/money", "decisions": "#/decisions", "what-if": "#/what-if"}
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, headless."""
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+@contextmanager
+def served(seat: Seat) -> Iterator[str]:
+    """The pages on loopback; the link that opens them, once."""
+    listener, link = serve(seat, 0)
+    listener.start()
+    yield link
+    listener.stop()
+
+
+def played(hours: float = 12.0, seed: int = 1) -> Played:
+    """The demo's day up to an hour, standing still there."""
+    made = Played(seed, hours, 0.0)
+    made.play()
+    return made
+
+
+def opened(context: BrowserContext, address: str) -> Page:
+    """A page, drawn."""
+    page = context.new_page()
+    page.goto(address)
+    settle(page)
+    return page
+
+
+def settle(page: Page) -> None:
+    """Until the page has been drawn from the API's documents."""
+    page.wait_for_selector("main .page, main .login, main .empty")
+    page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+    time.sleep(0.4)  # transitions end
+
+
+def pictures(folder: Path, hours: float, full: bool, readme: Path | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = played(hours)
+    node = made.seat.picture().snapshot.cluster.nodes[0].name
+    if readme is not None:
+        readme.parent.mkdir(parents=True, exist_ok=True)
+    places = PAGES | {"node": f"#/now/node/{quote(node)}"}
+    with served(made.seat) as link, browser() as chromium:
+        base = link.partition("/assets/")[0]
+        first = chromium.new_context()
+        opened(first, link)
+        state = first.storage_state()
+        for width, height in WIDTHS.items():
+            for scheme in SCHEMES:
+                context = chromium.new_context(
+                    viewport={"width": width, "height": height},
+                    color_scheme="dark" if scheme == "dark" else "light",
+                    storage_state=state,
+                )
+                for name, place in places.items():
+                    page = opened(context, f"{base}/{place}")
+                    wide = page.evaluate("() => document.documentElement.scrollWidth")
+                    if wide > width:
+                        print(f"{name} at {width}: is {wide} wide")
+                    if readme is not None and (name, width, scheme) == ("now", 1280, "light"):
+                        page.screenshot(path=readme)
+                    page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=full and name != "node")
+                    page.close()
+                context.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/screenshots"))
+    parser.add_argument("--hours", type=float, default=12.0, help="of the demo's day")
+    parser.add_argument("--fold", action="store_true", help="only what is seen without scrolling")
+    parser.add_argument("--readme", type=Path, help="where the README's picture goes: the first page, 1280 wide")
+    chosen = parser.parse_args()
+    pictures(chosen.out, chosen.hours, not chosen.fold, chosen.readme)
