@@ -241,6 +241,7 @@ def _held(held: HeldNode) -> dict[str, Any]:
         "pricePerHour": price_text(held.nanos_per_hour),
         "rule": held.rule,
         "pods": list(held.pods),
+        "podsPinned": list(held.pinned),
         "message": held.message,
     }
 

@@ -15,6 +15,7 @@ from htas.cli.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet
+from htas.planning.what_if.pinning import PINNED
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
@@ -41,7 +42,7 @@ def simulation_view(simulated: Simulated, width: int) -> RenderableType:
 def _headline(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
     there = f"{counted(answer.now.nodes, 'node')}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
-    lines = [Text(there, style="bold"), *_answered(answer)]
+    lines = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
     if simulated.gaps:
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
         lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
@@ -67,6 +68,19 @@ def _answered(answer: Answer) -> Iterable[Text]:
     yield text.append(", provided that" if provided else "")
     yield from (Text(f"  · {each}") for each in provided)
     yield from _lifted(answer, lift) if lift is not None else ()
+
+
+def _pinned(answer: Answer) -> Iterable[Text]:
+    """Nodes that stay since pods on them name them; no machine would do instead, however cheap."""
+    tied = [held for held in answer.held if held.pinned]
+    if not tied:
+        return
+    alone = sum(held.rule == PINNED for held in tied)
+    others = "" if alone == len(tied) else f", {alone} of them by nothing else" if alone else ", beside other rules"
+    nodes = f"{counted(len(tied), 'node')} {'is' if len(tied) == 1 else 'are'}"
+    them = "it" if len(tied) == 1 else "them"
+    pods = some([pod for held in tied for pod in held.pinned], MANY)
+    yield Text(f"{nodes} held by pods pinned to {them} by hostname ({pods}){others}")
 
 
 def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
@@ -218,7 +232,8 @@ def _held(answer: Answer) -> Table:
 def _held_row(held: HeldNode) -> tuple[str, ...]:
     first, *others = held.rule.split()
     price = hourly(held.nanos_per_hour) if held.nanos_per_hour else "-"
-    also = f"; also {', '.join(others)}" if others else ""
+    told = [f"{rule} ({some(held.pinned, 1)})" if rule == PINNED else rule for rule in others]
+    also = f"; also {', '.join(told)}" if told else ""
     return held.node, held.flavour or "-", price, str(len(held.pods) or "·"), f"{first}: {held.message}{also}"
 
 

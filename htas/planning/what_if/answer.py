@@ -20,8 +20,9 @@ from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
-from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
+from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned, pins_of
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
+from htas.planning.what_if.pinning import PINNED, told
 
 
 class HeldNode(msgspec.Struct, frozen=True):
@@ -33,6 +34,8 @@ class HeldNode(msgspec.Struct, frozen=True):
     rule: str
     pods: tuple[str, ...]
     message: str
+    pinned: tuple[str, ...] = ()
+    """Of the pods, those that may run on no other node, as they name it."""
 
 
 class RuleCost(msgspec.Struct, frozen=True):
@@ -229,20 +232,35 @@ def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tu
     for each in held:
         holders.setdefault(each.node, []).append(each)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in anew.kept]
-    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name]) for node in nodes]
+    named = _naming_nodes(present)
+    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name], named) for node in nodes]
     return tuple(sorted(found, key=lambda each: (-each.nanos_per_hour, each.node)))
 
 
-def _held_node(present: Present, node: Node, held: Iterable[Held], stuck: str) -> HeldNode:
+def _naming_nodes(present: Present) -> dict[str, str]:
+    """Pods that may run on nodes of today alone, with why in words."""
+    pins = pins_of(present)
+    found = ((pod, pins.of(pod)) for pod in present.snapshot.cluster.pods)
+    return {pod.key: told(pod, pin) for pod, pin in found if pin is not None}
+
+
+def _held_node(
+    present: Present, node: Node, held: Iterable[Held], stuck: str, naming_nodes: Mapping[str, str]
+) -> HeldNode:
+    held = list(held)
     pods, first = tuple(dict.fromkeys(each.pod for each in held)), next(iter(held), None)
     flavour, price = node.flavour or "", present.price(node)
     if first is not None:
         rules = " ".join(dict.fromkeys(each.rule for each in held))
-        return HeldNode(node.name, flavour, price, rules, pods, first.message)
+        pinned_here = tuple(each.pod for each in held if each.rule == PINNED)
+        return HeldNode(node.name, flavour, price, rules, pods, first.message, pinned_here)
     if node.name in present.fixed:
         stays = present.fixed[node.name]
         return HeldNode(node.name, flavour, price, str(stays.rule), (), stays.message)
-    return HeldNode(node.name, flavour, price, "NoFlavourFits", (stuck.partition(":")[0],), stuck.partition("; 0/")[0])
+    pod = stuck.partition(":")[0]
+    if pod in naming_nodes:
+        return HeldNode(node.name, flavour, price, PINNED, (pod,), naming_nodes[pod], (pod,))
+    return HeldNode(node.name, flavour, price, "NoFlavourFits", (pod,), stuck.partition("; 0/")[0])
 
 
 def _budgets(present: Present) -> tuple[Budget, ...]:

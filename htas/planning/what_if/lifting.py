@@ -18,6 +18,7 @@ from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.pinning import PINNED, Pins, told
 
 FREE = {MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}
 """What a pod says that may be moved by every rule that listens to pods."""
@@ -44,6 +45,7 @@ def holding(present: Present) -> list[Held]:
     volumes = VolumeBook.of(present.snapshot.cluster.volumes)
     ledger = BudgetLedger(present.snapshot.cluster.budgets)
     context = Context(present.rules, ledger, present.now, policy.migration, volumes)
+    pins = pins_of(present)
     held = []
     for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
         if pod.node is None or pod.node in present.fixed:
@@ -52,7 +54,16 @@ def holding(present: Present) -> list[Held]:
         for verdict in drain_rules.judge_all(pod, context):
             rule = verdict.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD
             held.append(Held(pod.key, pod.node, str(rule), verdict.message, owner))
+        pin = pins.of(pod)
+        if pin is not None and pin.nodes <= {pod.node}:
+            held.append(Held(pod.key, pod.node, PINNED, told(pod, pin), owner))
     return held
+
+
+def pins_of(present: Present) -> Pins:
+    """Who names the nodes to run on; all nodes count, also those that stay in any case."""
+    view = present.snapshot.cluster
+    return Pins(view.nodes, view.volumes)
 
 
 def pinned(present: Present, held: Iterable[Held]) -> dict[str, str]:
@@ -98,6 +109,8 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions, which often takes one replica more",
     Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
     Kept.BLOCKED_BY_ON_COMPLETION_POD: "wait for their end",
+    PINNED: "take the hostname out of their nodeSelector or affinity, and keep their data on volumes that every node "
+    "reaches; what stores data on its node (Ceph's OSDs) moves by its operator alone",
 }
 
 
@@ -116,7 +129,11 @@ def _remedy(rule: str, held: Iterable[Held]) -> str:
 
 def all_lifted(present: Present) -> Present:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
-    free = _with_pods(_without_budgets(present), lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pod))
+    pins = pins_of(present)
+    free = _with_pods(
+        _without_budgets(present),
+        lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pins.unpinned(pod)),
+    )
     return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
 
 
@@ -136,7 +153,7 @@ def _without(present: Present, rule: str, pods: Collection[str]) -> Present:
         return _with_budgets(present, _generous(present))
     if rule in _SETTINGS:
         return _with_rules(present, **_SETTINGS[rule])
-    change = _CHANGES[rule]
+    change = pins_of(present).unpinned if rule == PINNED else _CHANGES[rule]
     return _with_pods(present, lambda pod: change(pod) if pod.key in pods else pod)
 
 
