@@ -155,6 +155,9 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "assumed": [
             {"lacks": gap.lacks, "assumed": gap.assumed, "kubectlGet": list(gap.resources)} for gap in simulated.gaps
         ],
+        "comeWithTheirNode": [
+            {"namespace": each.namespace, "kind": each.kind, "pods": each.pods} for each in answer.agents
+        ],
         "presumes": list(presumed(answer)),
         "rules": [_rule(rule) for rule in answer.rules],
         "ruleSets": [_rule_set(each, answer) for each in answer.sets],

@@ -13,6 +13,7 @@ from htas.cli.bars import bar
 from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
 from htas.cli.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
+from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.pinning import PINNED
@@ -331,6 +332,12 @@ def _left_out(answer: Answer) -> Iterable[str]:
 
 
 def _taken(answer: Answer) -> Iterable[str]:
+    for each in answer.agents:
+        yield (
+            f"{counted(each.pods, 'pod')} of {each.kind} in {each.namespace}, one on each of as many nodes, come with"
+            " their node and end with it, as a DaemonSet's: no budget is to be changed for them. The daemon takes them"
+            f' for that once they are annotated {DAEMONSET_POD}: "true"; what they store must be elsewhere, too.'
+        )
     if answer.opted_in:
         yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
     if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:

@@ -18,6 +18,7 @@ from htas.planning.cluster.classes import Ints, ResourceAxis
 from htas.planning.cluster.feasibility.taints import untolerated
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
 from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned, pins_of
@@ -102,6 +103,8 @@ class Answer(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     few: tuple[str, ...] = ()
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
+    agents: tuple[Agents, ...] = ()
+    """Pods of custom controllers, one on each node, that count as what comes with a node."""
 
     @property
     def consolidated(self) -> Arrangement:
@@ -184,6 +187,7 @@ def what_if(
         worths=worths,
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
+        agents=present.agents,
     )
 
 

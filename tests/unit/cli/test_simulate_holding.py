@@ -92,3 +92,66 @@ def test_a_pod_that_names_a_zone_is_not_pinned_to_a_node(prices: Path) -> None:
     zonal = placed("zonal", "a", "100m", "128Mi")
     zonal["spec"]["nodeSelector"] = {"topology.kubernetes.io/zone": "z1"}
     assert answer_for(prices, three_large_nodes(zonal))["nodesHeld"] == []
+
+
+def agents(*nodes: str, label: str = "longhorn.io/node", owner: str = "InstanceManager") -> list[dict[str, Any]]:
+    """A pod on each node, with a controller of its own, named after its node, and a budget that lets none go."""
+    pods = []
+    for node in nodes:
+        pod = placed(f"manager-{node}", node, "500m", "128Mi", f"{owner}/manager-{node}", namespace="longhorn-system")
+        pod["metadata"]["labels"] = {label: node, "app": f"manager-{node}"}
+        budget = named("PodDisruptionBudget", f"manager-{node}")
+        budget["metadata"]["namespace"] = "longhorn-system"
+        budget |= {
+            "spec": {"selector": {"matchLabels": {"app": f"manager-{node}"}}},
+            "status": {"disruptionsAllowed": 0},
+        }
+        pods += [pod, budget]
+    return pods
+
+
+def test_agents_of_an_operator_come_with_their_node(prices: Path) -> None:
+    """As DaemonSet pods of half a core: a small machine holds one pod of a core, a large one three."""
+    objects = three_large_nodes(*agents("a", "b", "c"))
+    answer = answer_for(prices, objects)
+    assert (answer["packed"]["pricePerHour"], answer["consolidated"]["pricePerHour"]) == ("0.40", "0.40")
+    assert answer["comeWithTheirNode"] == [{"namespace": "longhorn-system", "kind": "InstanceManager", "pods": 3}]
+    assert (answer["nodesHeld"], answer["disruptionBudgets"]) == ([], [])
+    shown = " ".join(table_of(prices, objects, 160).split())
+    assert "3 pods of InstanceManager in longhorn-system, one on each of as many nodes, come with their node" in shown
+    assert "NotEnoughPdb" not in shown
+
+
+def second_of_an_owner(objects: list[dict[str, Any]]) -> None:
+    for each in objects:
+        for reference in each["metadata"].get("ownerReferences", ()):
+            reference["name"] = "events"
+
+
+def runs_to_an_end(objects: list[dict[str, Any]]) -> None:
+    for each in objects:
+        if each["kind"] == "Pod":
+            each["spec"]["restartPolicy"] = "Never"
+
+
+def names_no_node(objects: list[dict[str, Any]]) -> None:
+    for each in objects:
+        each["metadata"].get("labels", {}).pop("longhorn.io/node", None)
+
+
+@pytest.mark.parametrize(
+    ("objects", "change"),
+    [
+        pytest.param(agents("a", "b"), lambda _: None, id="on two nodes of three alone"),
+        pytest.param(agents("a", "b", "c"), second_of_an_owner, id="replicas of one owner, such as Kafka's brokers"),
+        pytest.param(agents("a", "b", "c"), runs_to_an_end, id="virtual machines or steps of a workflow"),
+        pytest.param(agents("a", "b", "c"), names_no_node, id="pods that name no node"),
+    ],
+)
+def test_other_work_of_custom_controllers_holds_its_node(
+    prices: Path, objects: list[dict[str, Any]], change: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    change(objects)
+    answer = answer_for(prices, three_large_nodes(*objects))
+    assert answer["comeWithTheirNode"] == []
+    assert {held["rule"] for held in answer["nodesHeld"]} == {"UnknownController NotEnoughPdb"}
