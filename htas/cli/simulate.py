@@ -155,6 +155,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "assumed": [
             {"lacks": gap.lacks, "assumed": gap.assumed, "kubectlGet": list(gap.resources)} for gap in simulated.gaps
         ],
+        "podGroups": dict(answer.gangs),
         "comeWithTheirNode": [
             {"namespace": each.namespace, "kind": each.kind, "pods": each.pods} for each in answer.agents
         ],

@@ -338,6 +338,13 @@ def _taken(answer: Answer) -> Iterable[str]:
             " their node and end with it, as a DaemonSet's: no budget is to be changed for them. The daemon takes them"
             f' for that once they are annotated {DAEMONSET_POD}: "true"; what they store must be elsewhere, too.'
         )
+    if answer.gangs:
+        pods = counted(sum(answer.gangs.values()), "pod")
+        yield (
+            f"{pods} of {counted(len(answer.gangs), 'group')} that {'is' if len(answer.gangs) == 1 else 'are each'}"
+            f" scheduled as one ({some(list(answer.gangs), MANY)}):"
+            " evicting one pod of a group commonly restarts all of it."
+        )
     if answer.opted_in:
         yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
     if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:

@@ -103,6 +103,8 @@ class Answer(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     few: tuple[str, ...] = ()
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
+    gangs: Mapping[str, int] = {}
+    """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
     agents: tuple[Agents, ...] = ()
     """Pods of custom controllers, one on each node, that count as what comes with a node."""
 
@@ -187,6 +189,7 @@ def what_if(
         worths=worths,
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
+        gangs=_gangs(present),
         agents=present.agents,
     )
 
@@ -265,6 +268,13 @@ def _held_node(
     if pod in naming_nodes:
         return HeldNode(node.name, flavour, price, PINNED, (pod,), naming_nodes[pod], (pod,))
     return HeldNode(node.name, flavour, price, "NoFlavourFits", (pod,), stuck.partition("; 0/")[0])
+
+
+def _gangs(present: Present) -> dict[str, int]:
+    """On nodes that could go."""
+    pods = (pod for pod in present.snapshot.cluster.pods if pod.gang and pod.node is not None)
+    counts = Counter(f"{pod.namespace}/{pod.gang}" for pod in pods if pod.node not in present.fixed)
+    return dict(sorted(counts.items()))
 
 
 def _budgets(present: Present) -> tuple[Budget, ...]:

@@ -155,3 +155,24 @@ def test_other_work_of_custom_controllers_holds_its_node(
     answer = answer_for(prices, three_large_nodes(*objects))
     assert answer["comeWithTheirNode"] == []
     assert {held["rule"] for held in answer["nodesHeld"]} == {"UnknownController NotEnoughPdb"}
+
+
+def test_a_job_of_another_group_holds_its_node_and_its_group_is_named(prices: Path) -> None:
+    """Volcano's Job is no Job of Kubernetes: it may start the whole group again, or not at all."""
+    workers = [placed(f"mpi-{node}", node, "1", "1Gi", "Job/mpi") for node in ("a", "b")]
+    for worker in workers:
+        worker["metadata"]["ownerReferences"][0]["apiVersion"] = "batch.volcano.sh/v1alpha1"
+        worker["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "mpi-pg"}
+        worker["spec"]["restartPolicy"] = "OnFailure"
+    objects = three_large_nodes(*workers)
+    answer = answer_for(prices, objects)
+    assert {held["node"]: held["rule"] for held in answer["nodesHeld"]} == {
+        "a": "UnknownController",
+        "b": "UnknownController",
+    }
+    assert answer["podGroups"] == {"default/mpi-pg": 2}
+    shown = " ".join(table_of(prices, objects, 160).split())
+    assert (
+        "is controlled by a Job.batch.volcano.sh, which HTAS does not know to start it again; it is of group" in shown
+    )
+    assert "2 pods of 1 group that is scheduled as one (default/mpi-pg): evicting one pod of a group" in shown
