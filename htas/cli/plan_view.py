@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from htas.cli.console import escaped
 from htas.cli.words import counted, hourly
 from htas.model.plan import Cost, Plan
 from htas.model.plan_document import instant_text
@@ -73,7 +74,7 @@ def table(title: str, *columns: str) -> Table:
 
 def limited(filled: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
     for row in rows[:ROWS]:
-        filled.add_row(*row)
+        filled.add_row(*map(escaped, row))
     if len(rows) > ROWS:
         filled.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
     return filled if rows else None

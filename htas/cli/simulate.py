@@ -223,6 +223,10 @@ def presumed(answer: Answer) -> Sequence[str]:
     if answer.opted_in:
         pods = "1 pod of a service is" if answer.opted_in == 1 else f"{answer.opted_in:,} pods of services are"
         told.append(f'{pods} annotated {MAY_MIGRATE}: "true"')
+    if answer.zoneless and _takes_consolidation(answer):
+        names = ", ".join(answer.zoneless[:3]) + (f" and {len(answer.zoneless) - 3} more" * (len(answer.zoneless) > 3))
+        zones = ", ".join(answer.zones)
+        told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
     if answer.foreign:
         nodes = "1 node is" if answer.foreign == 1 else f"{answer.foreign:,} nodes are"
         told.append(f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others")

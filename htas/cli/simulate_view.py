@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
+from htas.cli.console import escaped
 from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
 from htas.cli.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
@@ -240,7 +241,7 @@ def _held_row(held: HeldNode) -> tuple[str, ...]:
 
 def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
     for row in rows[:ROWS]:
-        table.add_row(*row)
+        table.add_row(*map(escaped, row))
     if len(rows) > ROWS:
         table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 

@@ -15,6 +15,7 @@ from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, offered_by, with_driver_labels
@@ -50,6 +51,9 @@ class Present:
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
     """By node, billionths an hour; None: not known."""
+    zoneless: tuple[str, ...] = ()
+    """Flavours that name no zones, where some work goes by them: they are taken to be sold in each of `zones`."""
+    zones: tuple[str, ...] = ()
     agents: tuple[Agents, ...] = ()
     """Pods that operators made one for each node: they count as a DaemonSet's."""
 
@@ -115,8 +119,16 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         opted_in,
         foreign,
         prices,
+        *_zoneless(policy, pods, zones_of(workers)),
         agents,
     )
+
+
+def _zoneless(policy: Policy, pods: Iterable[Pod], zones: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The daemon buys no machine of such a flavour for work that goes by zones."""
+    if not zones or not any(asks_for_zones(pod.constraints) for pod in pods if not pod.is_daemon):
+        return (), ()
+    return tuple(flavour.name for flavour in policy.catalogue.flavours if not flavour.zones), zones
 
 
 def _is_owned(node: Node, policy: Policy) -> bool:

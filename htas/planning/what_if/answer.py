@@ -105,6 +105,9 @@ class Answer(msgspec.Struct, frozen=True):
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
     gangs: Mapping[str, int] = {}
     """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
+    zoneless: tuple[str, ...] = ()
+    """Flavours that name no zones, and were taken to be sold in all of `zones`, by which some of the work goes."""
+    zones: tuple[str, ...] = ()
     agents: tuple[Agents, ...] = ()
     """Pods of custom controllers, one on each node, that count as what comes with a node."""
 
@@ -190,6 +193,8 @@ def what_if(
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
         gangs=_gangs(present),
+        zoneless=present.zoneless,
+        zones=present.zones,
         agents=present.agents,
     )
 

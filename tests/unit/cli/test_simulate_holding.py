@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from htas.cli.plan_view import limited, table
 from tests.unit.cli.clusters import TWO_FLAVOURS, placed, three_large_nodes
 from tests.unit.cli.dump import named
 from tests.unit.cli.test_simulate import answer_for, table_of
@@ -176,3 +179,22 @@ def test_a_job_of_another_group_holds_its_node_and_its_group_is_named(prices: Pa
         "is controlled by a Job.batch.volcano.sh, which HTAS does not know to start it again; it is of group" in shown
     )
     assert "2 pods of 1 group that is scheduled as one (default/mpi-pg): evicting one pod of a group" in shown
+
+
+@pytest.mark.parametrize("goes_by_zones", [True, False], ids=["work that goes by zones", "work that does not"])
+def test_flavours_without_zones_are_a_proviso_where_work_goes_by_them(prices: Path, goes_by_zones: bool) -> None:
+    objects = three_large_nodes()
+    for pod in objects[3:]:
+        pod["spec"]["nodeSelector"] = {"topology.kubernetes.io/zone": "z1"} if goes_by_zones else {}
+    told = "flavours without zones (small, large) are sold in every zone there is: give them `zones: [z1]`"
+    assert (told in answer_for(prices, objects)["presumes"]) is goes_by_zones
+
+
+def test_tables_show_brackets_of_messages_as_they_stand() -> None:
+    """`zones: [a, b, c]` was shown as `zones: `."""
+    console = Console(width=80, file=io.StringIO())
+    shown = limited(table("", "why"), [("give it `zones: [a, b, c]`",)])
+    assert shown is not None
+    console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    assert "give it `zones: [a, b, c]`" in console.file.getvalue()
