@@ -45,7 +45,7 @@ def _headline(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
     there = f"{counted(answer.now.nodes, 'node')}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
     lines = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
-    if simulated.gaps:
+    if any(not gap.may_be_none for gap in simulated.gaps):
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
         lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
         lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
@@ -289,7 +289,7 @@ def _stuck(nodes: int) -> str:
 
 def _notes(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
-    lines = [*_recognised(simulated), *_left_out(answer), *_taken(answer), *_budgets(answer)]
+    lines = [*_perhaps_none(simulated), *_recognised(simulated), *_left_out(answer), *_taken(answer), *_budgets(answer)]
     if simulated.dated_by:
         lines.append(
             f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
@@ -299,6 +299,13 @@ def _notes(simulated: Simulated) -> RenderableType:
         " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."
     )
     return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
+
+
+def _perhaps_none(simulated: Simulated) -> Iterable[str]:
+    """What the cluster may simply have none of, where the dump has all the rest."""
+    if all(gap.may_be_none for gap in simulated.gaps):
+        for gap in simulated.gaps:
+            yield f"The dump has {gap.lacks}: {gap.assumed}. To be sure: {simulated.the_rest}"
 
 
 def _recognised(simulated: Simulated) -> Iterable[str]:

@@ -198,3 +198,11 @@ def test_tables_show_brackets_of_messages_as_they_stand() -> None:
     console.print(shown)
     assert isinstance(console.file, io.StringIO)
     assert "give it `zones: [a, b, c]`" in console.file.getvalue()
+
+
+def test_a_dump_that_may_just_have_no_budgets_is_not_said_to_lack_anything(prices: Path) -> None:
+    replicas = named("ReplicaSet", "web", spec={"replicas": 3})
+    shown = " ".join(table_of(prices, three_large_nodes(replicas), 160).split())
+    assert "does not have everything" not in shown
+    assert "The dump has no disruption budgets, or the cluster has none: there are none; any that there are" in shown
+    assert "does not have everything" in table_of(prices, three_large_nodes(), 160)
