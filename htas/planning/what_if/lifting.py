@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.policy import MigrationMethod
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.candidates import percent
@@ -37,6 +37,8 @@ class Held:
     message: str
     owner: str
     """The kind of its controller; empty: it has none."""
+    is_ending: bool = False
+    """It ends by itself, and frees its node: batch work that has not run for long."""
 
 
 def holding(present: Present) -> list[Held]:
@@ -46,18 +48,42 @@ def holding(present: Present) -> list[Held]:
     ledger = BudgetLedger(present.snapshot.cluster.budgets)
     context = Context(present.rules, ledger, present.now, policy.migration, volumes)
     pins = pins_of(present)
+    owners = {pod.key: pod.owner for pod in present.snapshot.cluster.pods if pod.owner is not None}
     held = []
     for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
         if pod.node is None or pod.node in present.fixed:
             continue
         owner = pod.owner.kind if pod.owner is not None else ""
+        ends = ends_by_itself(pod, present.now)
         for verdict in drain_rules.judge_all(pod, context):
             rule = verdict.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD
-            held.append(Held(pod.key, pod.node, str(rule), verdict.message, owner))
+            message = verdict.message + _beside(pod, rule, owners, ends=ends)
+            held.append(Held(pod.key, pod.node, str(rule), message, owner, ends))
         pin = pins.of(pod)
         if pin is not None and pin.nodes <= {pod.node}:
             held.append(Held(pod.key, pod.node, PINNED, told(pod, pin), owner))
     return held
+
+
+SHORT_S = 86_400.0
+"""Work that has run for longer, though it says that it ends, may be somebody's shell that sleeps for ever."""
+
+
+def ends_by_itself(pod: Pod, now: float) -> bool:
+    """Whether a pod runs to an end (restartPolicy Never or OnFailure) and began within the last day."""
+    return pod.kind is WorkKind.BATCH and now - (pod.started_at or pod.created_at) < SHORT_S
+
+
+def _beside(pod: Pod, rule: str, owners: Mapping[str, Owner], *, ends: bool) -> str:
+    """What is known besides of a pod without a controller that starts it again: who it is of, and that it ends."""
+    if rule not in (Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER):
+        return ""
+    whose = ""
+    if pod.owner is not None and pod.owner.kind == "Pod":
+        above = owners.get(f"{pod.namespace}/{pod.owner.name}")
+        of = f" of {above.kind} {above.name}" if above is not None else ""
+        whose = f"; it works for pod {pod.owner.name}{of}"
+    return whose + ("; it goes away by itself when its work is done, and frees the node" if ends else "")
 
 
 def pins_of(present: Present) -> Pins:
@@ -104,7 +130,6 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.LOCAL_STORAGE_REQUESTED: f'where that may be lost, annotate them {SAFE_TO_EVICT}: "true", or '
     "cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "give them a disruption budget, or cleaning.skipSystemPods: false",
-    Blocking.NOT_REPLICATED: "run them under a controller, such as a Deployment or a Job, or delete them",
     Blocking.MIN_REPLICAS_REACHED: "more replicas, or lower cleaning.minReplicaCount",
     Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions, which often takes one replica more",
     Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
@@ -115,9 +140,29 @@ _REMEDIES: Mapping[str, str] = {
 
 
 def _remedy(rule: str, held: Iterable[Held]) -> str:
+    mine = [each for each in held if each.rule == rule]
+    if rule == Blocking.NOT_REPLICATED:
+        return _ending(mine, "run them under a controller, such as a Deployment or a Job, or delete them")
     if rule != Blocking.UNKNOWN_CONTROLLER:
         return _REMEDIES.get(rule, "")
-    kinds = sorted({each.owner for each in held if each.rule == rule})
+    others = [each for each in mine if not each.is_ending]
+    return _ending(mine, _of_controllers(others))
+
+
+def _ending(held: Sequence[Held], otherwise: str) -> str:
+    """What to do about pods some of which go away by themselves."""
+    count = len({each.pod for each in held if each.is_ending})
+    if not count:
+        return otherwise
+    waiting = "1 pod ends by itself and then frees its node: wait"
+    if count > 1:
+        waiting = f"{count} pods end by themselves and then free their node: wait"
+    rest = count < len({each.pod for each in held})
+    return f"{waiting}; of the others: {otherwise}" if rest else waiting
+
+
+def _of_controllers(held: Iterable[Held]) -> str:
+    kinds = sorted({each.owner for each in held})
     told = ", ".join(kinds)
     one = len(kinds) == 1
     return (

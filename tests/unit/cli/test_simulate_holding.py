@@ -206,3 +206,40 @@ def test_a_dump_that_may_just_have_no_budgets_is_not_said_to_lack_anything(price
     assert "does not have everything" not in shown
     assert "The dump has no disruption budgets, or the cluster has none: there are none; any that there are" in shown
     assert "does not have everything" in table_of(prices, three_large_nodes(), 160)
+
+
+ENDS = "it goes away by itself when its work is done, and frees the node"
+
+
+@pytest.mark.parametrize(
+    ("owner", "restarts", "began", "message", "remedy"),
+    [
+        pytest.param("", "Never", "2026-01-05T08:00:05Z", f"default/p has no controller; {ENDS}", "1 pod ends by itself and then frees its node: wait", id="a CI job of this minute"),
+        pytest.param("", "Never", "2025-12-01T08:00:05Z", "default/p has no controller", "run them under a controller, such as a Deployment or a Job, or delete them", id="a shell that somebody left a month ago"),
+        pytest.param("", "Always", "2026-01-05T08:00:05Z", "default/p has no controller", "run them under a controller, such as a Deployment or a Job, or delete them", id="a pod that runs on"),
+        pytest.param("Workflow/w", "OnFailure", "2026-01-05T08:00:05Z", f"default/p is controlled by a Workflow, which HTAS does not know to start it again; {ENDS}", "1 pod ends by itself and then frees its node: wait", id="a step of a workflow"),
+    ],
+)  # fmt: skip
+def test_work_that_ends_by_itself_is_not_to_be_deleted(
+    prices: Path, owner: str, restarts: str, began: str, message: str, remedy: str
+) -> None:
+    pods = [placed("p", "a", "100m", "128Mi", owner, namespace="default")]
+    for pod in pods:
+        pod["spec"]["restartPolicy"] = restarts
+        pod["status"]["startTime"] = began
+    answer = answer_for(prices, three_large_nodes(*pods))
+    [held] = answer["nodesHeld"]
+    assert held["message"] == message
+    rule = held["rule"].split()[0]
+    assert next(each["remedy"] for each in answer["rules"] if each["rule"] == rule) == remedy
+
+
+def test_an_executor_is_told_with_its_driver(prices: Path) -> None:
+    executor = placed("a-exec", "a", "100m", "128Mi", "Pod/driver", namespace="default")
+    driver = placed("driver", "b", "100m", "128Mi", "SparkApplication/pi", namespace="default")
+    for pod in (executor, driver):
+        pod["spec"]["restartPolicy"] = "Never"
+    held = {
+        each["node"]: each["message"] for each in answer_for(prices, three_large_nodes(executor, driver))["nodesHeld"]
+    }
+    assert f"; it works for pod driver of SparkApplication pi; {ENDS}" in held["a"]
