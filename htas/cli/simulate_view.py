@@ -18,6 +18,7 @@ from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.pinning import PINNED
+from htas.planning.what_if.recognising import Recognised
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
@@ -142,6 +143,10 @@ def _stages(answer: Answer, *, is_wide: bool) -> Table:
             row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
             row += [cents(a_month(saved)), share(saved, now)]
             table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
+    if answer.held:
+        bound = ["nothing held, lower bound", "", "", *_priced(answer.free_bound_nanos)]
+        bound += ["", share(now - answer.free_bound_nanos, now)]
+        table.add_row(*bound, *_bars(answer.free_bound_nanos, now, is_wide), style="dim")
     return table
 
 
@@ -252,7 +257,10 @@ def _worths(answer: Answer) -> Table:
     table = _titled(title, "flavour", *figures, "", right=figures, names=("flavour",))
     for worth in answer.worths:
         note = f"{worth.dominated_by} is as large for no more" if worth.dominated_by else ""
-        if worth.in_mix:
+        if worth.in_mix and not worth.worth_nanos:
+            row = str(worth.in_mix), hourly(worth.without_nanos), "no difference", "·"
+            table.add_row(worth.name, hourly(worth.nanos_per_hour), *row, note, style="dim")
+        elif worth.in_mix:
             prices = hourly(worth.without_nanos), hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
             table.add_row(worth.name, hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
         else:
@@ -289,7 +297,14 @@ def _stuck(nodes: int) -> str:
 
 def _notes(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
-    lines = [*_perhaps_none(simulated), *_recognised(simulated), *_left_out(answer), *_taken(answer), *_budgets(answer)]
+    lines = [
+        *_perhaps_none(simulated),
+        *_recognised(simulated),
+        *_unlike(simulated),
+        *_left_out(simulated),
+        *_taken(answer),
+        *_budgets(answer),
+    ]
     if simulated.dated_by:
         lines.append(
             f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
@@ -316,19 +331,37 @@ def _recognised(simulated: Simulated) -> Iterable[str]:
         others = sorted({name for each in mine for name in each.others})
         or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
         yield (
-            f"A guess by size: {counted(len(mine), 'node')} without an instance type"
+            f"A guess by size: {counted(len(mine), 'node')} without an instance type{_labelled(mine)}"
             f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
             f" To say so: --type 'PATTERN={flavour}'."
         )
 
 
-def _left_out(answer: Answer) -> Iterable[str]:
+def _labelled(mine: Iterable[Recognised]) -> str:
+    """Labels that were passed over, since the price file has none of those that nodes bear."""
+    labels = sorted({each.labelled for each in mine if each.labelled})
+    return f" that the price file has (they are labelled {some(labels, MANY)})" if labels else ""
+
+
+def _unlike(simulated: Simulated) -> Iterable[str]:
+    """Nodes that do not look like their flavour."""
+    if simulated.unlike:
+        first, count = simulated.unlike[0], len(simulated.unlike)
+        yield (
+            f"{counted(count, 'node')} {'does' if count == 1 else 'do'} not look like"
+            f" {'its' if count == 1 else 'their'} flavour, whose price counts: {first.node} has {first.has}, {first.flavour} has {first.flavour_has}."
+        )
+
+
+def _left_out(simulated: Simulated) -> Iterable[str]:
+    answer = simulated.answer
     if answer.unpriced:
         there = ", ".join(f"{name or '(no label)'} ({count})" for name, count in answer.unpriced.items())
         what = counted(sum(answer.unpriced.values()), "node")
         yield (
             f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
             " Name their types in the price file, or say of what type they are: --type 'PATTERN=FLAVOUR'."
+            f" {'; '.join(simulated.sizes)}."
         )
     if answer.waiting:
         yield f"{counted(answer.waiting, 'pod')} without a node: left out, nothing is bought for what waits."
@@ -345,6 +378,12 @@ def _taken(answer: Answer) -> Iterable[str]:
             f"{counted(each.pods, 'pod')} of {each.kind} in {each.namespace}, one on each of as many nodes, come with"
             " their node and end with it, as a DaemonSet's: no budget is to be changed for them. The daemon takes them"
             f' for that once they are annotated {DAEMONSET_POD}: "true"; what they store must be elsewhere, too.'
+        )
+    if answer.whole:
+        have = "has" if len(answer.whole) == 1 else "have"
+        yield (
+            f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour shows"
+            " what is left for pods: all cores and memory are taken to be free for them."
         )
     if answer.gangs:
         pods = counted(sum(answer.gangs.values()), "pod")

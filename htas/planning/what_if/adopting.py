@@ -47,7 +47,7 @@ class Present:
     waiting: int
     opted_in: int
     """Services that were taken to be movable although nobody opted them in."""
-    foreign: int
+    foreign: frozenset[str]
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
     """By node, billionths an hour; None: not known."""
@@ -109,7 +109,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     )
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
-    foreign = sum(node.name not in fixed and not _is_owned(node, policy) for node in view.nodes)
+    foreign = frozenset(node.name for node in view.nodes if node.name not in fixed and not _is_owned(node, policy))
     return Present(
         _adopting(policy, workers),
         snapshot,

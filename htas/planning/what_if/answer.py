@@ -91,7 +91,7 @@ class Answer(msgspec.Struct, frozen=True):
     waiting: int
     opted_in: int
     foreign: int
-    """Nodes that could go and that HTAS has not bought."""
+    """Nodes that go by the best that was found, and that HTAS has not bought."""
     consolidates: bool
     """Whether the configuration has consolidation switched on, which buying anew takes."""
     unpriced: Mapping[str, int]
@@ -103,6 +103,10 @@ class Answer(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     few: tuple[str, ...] = ()
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
+    free_bound_nanos: int = 0
+    """No arrangement costs less, were nothing held."""
+    whole: tuple[str, ...] = ()
+    """Flavours in some mix of which neither the price file nor a node says what is left for pods: all of it, then."""
     gangs: Mapping[str, int] = {}
     """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
     zoneless: tuple[str, ...] = ()
@@ -168,7 +172,8 @@ def what_if(
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(packed(freed), after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
-    return Answer(
+    stays = {**pinned(freed, holding(freed)), **offering.best().kept}
+    answer = Answer(
         taken_at=now,
         currency=policy.catalogue.currency,
         now=start,
@@ -182,14 +187,16 @@ def what_if(
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=present.opted_in,
-        foreign=present.foreign,
+        foreign=0,
+        free_bound_nanos=min(_bound(freed, stays), free.nanos_per_hour),
+        whole=_whole(present, anew, free),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
         rules=rules,
         sets=sets,
         held=_held_nodes(present, held, anew),
         budgets=_budgets(present),
-        worths=worths,
+        worths=tuple(_in_use(worth, free) for worth in worths),
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
         gangs=_gangs(present),
@@ -197,6 +204,32 @@ def what_if(
         zones=present.zones,
         agents=present.agents,
     )
+    return msgspec.structs.replace(answer, foreign=len(present.foreign - _best(answer, lifting).kept.keys()))
+
+
+def _best(answer: Answer, lifting: Lifting) -> Arrangement:
+    """The arrangement that the first lines tell of: as the rules are, else with the best of them lifted."""
+    lift = answer.best_lift
+    if answer.saved_nanos or lift is None:
+        return answer.consolidated
+    rules = lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
+    found = lifting.known[frozenset(rules)]
+    return cheapest(found.packed, found.anew)
+
+
+def _whole(present: Present, *mixes: Arrangement) -> tuple[str, ...]:
+    """Flavours that nobody has seen and that keep nothing for the system: a machine will offer less to pods."""
+    used = {name for mix in mixes for name in mix.flavours}
+    return tuple(
+        flavour.name
+        for flavour in present.policy.catalogue.flavours
+        if flavour.name in used and flavour.name not in present.snapshot.learned and not flavour.reserved.memory_bytes
+    )
+
+
+def _in_use(worth: FlavourWorth, mix: Arrangement) -> FlavourWorth:
+    """A flavour that the mix that is told does not have is worth nothing."""
+    return worth if mix.flavours.get(worth.name) else msgspec.structs.replace(worth, worth_nanos=0)
 
 
 def _as_set(rule: RuleCost) -> RuleSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from htas.cli.plan_view import limited, table
-from tests.unit.cli.clusters import TWO_FLAVOURS, placed, three_large_nodes
+from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
 from tests.unit.cli.dump import named
-from tests.unit.cli.test_simulate import answer_for, table_of
+from tests.unit.cli.test_simulate import answer_for, htas_says, table_of
 
 HOSTNAME = "kubernetes.io/hostname"
 Change = Callable[[dict[str, Any]], None]
@@ -243,3 +244,48 @@ def test_an_executor_is_told_with_its_driver(prices: Path) -> None:
         each["node"]: each["message"] for each in answer_for(prices, three_large_nodes(executor, driver))["nodesHeld"]
     }
     assert f"; it works for pod driver of SparkApplication pi; {ENDS}" in held["a"]
+
+
+def test_the_proviso_counts_the_nodes_that_are_given_back(prices: Path) -> None:
+    """Of three nodes one is held: two are replaced."""
+    told = answer_for(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")))["presumes"]
+    assert "2 nodes are replaced, in time, by machines that HTAS buys: it gives back no others" in told
+
+
+def test_what_is_presumed_of_flavours_and_nodes_is_told(prices: Path) -> None:
+    objects = three_large_nodes()
+    objects[0]["status"]["allocatable"]["memory"] = "64Gi"
+    answer = answer_for(prices, objects)
+    assert answer["flavoursWithoutReserved"] == ["small"], "a node shows what large ones offer"
+    [odd] = answer["nodesUnlikeTheirFlavour"]
+    assert (odd["node"], odd["has"], odd["flavourHas"]) == ("a", "4 cores and 64Gi", "4 cores and 8Gi")
+    shown = " ".join(table_of(prices, objects, 160).split())
+    assert "1 node does not look like its flavour, whose price counts: a has 4 cores and 64Gi" in shown
+    assert "small has no `reserved` in the price file" in shown
+
+
+def test_nodes_without_a_price_are_told_with_their_size(prices: Path) -> None:
+    gift = machine("gift", "unheard-of", "64", "256Gi")
+    shown = " ".join(table_of(prices, three_large_nodes(gift), 160).split())
+    assert "1 node has 64 cores and 256Gi, nearest is large (4 cores and 8Gi)" in shown
+
+
+def test_the_bound_stands_beside_nothing_held(prices: Path) -> None:
+    shown = table_of(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")), 160)
+    [bound] = [line.split() for line in shown.splitlines() if line.startswith("nothing held, lower bound")]
+    assert bound[4] == "0.2325", "3.1 cores at 0.15 a 2 cores"
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "told"),
+    [
+        pytest.param('error: the server doesn\'t have a resource type "x"', (), "what kubectl said instead", id="kubectl's error"),
+        pytest.param(json.dumps(placed("p", "a", "1", "1Gi")), ("--type", "a=small"), "has no nodes, so there is none that", id="pods alone"),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_told_clearly(prices: Path, text: str, types: tuple[str, ...], told: str) -> None:
+    dump = prices.parent / "odd.json"
+    dump.write_text(text)
+    said = htas_says("--from", dump, "--flavours", prices, *types)
+    assert said.exit_code == 2
+    assert told in said.stderr
