@@ -11,6 +11,7 @@ import msgspec
 from rich.table import Table
 
 from htas.cli.console import InputError
+from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded, load_configuration
 from htas.config.openstack import OpenStackSetting
 from htas.model.flavours import Catalogue, Flavour, MachineSize, dominating
@@ -96,7 +97,7 @@ def _priced(flavour: Flavour, sold: Iterable[Flavour], size: MachineSize | None,
 def flavours_view(rows: Sequence[Row], currency: str) -> Table:
     """The rows as a table. Prices per core and GiB are the whole price over each: for comparing, not for adding up."""
     title = f"prices in {currency} an hour" if currency != "-" else None
-    table = Table(title=title, title_justify="left", header_style="dim", box=None, pad_edge=False)
+    table = LiteralTable(title=title, title_justify="left", header_style="dim", box=None, pad_edge=False)
     for column in ("flavour", "cores", "GiB", "price", "per core", "per GiB"):
         table.add_column(column, justify="left" if column == "flavour" else "right", no_wrap=True)
     table.add_column("notes")

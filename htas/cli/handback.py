@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import typer
 from rich.table import Table
 
-from htas.cli.console import InputError, escaped
+from htas.cli.console import InputError
+from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded
 from htas.config.values import seconds
 from htas.daemon.handing_back import Handback
@@ -51,9 +52,9 @@ def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
 
 def left_view(left: Sequence[Left]) -> Table:
     """What could not be handed back, and why."""
-    table = Table(title="not handed back", title_justify="left")
+    table = LiteralTable(title="not handed back", title_justify="left")
     table.add_column("machine")
     table.add_column("why")
     for each in sorted(left, key=lambda each: each.machine):
-        table.add_row(escaped(each.machine), escaped(each.why))
+        table.add_row(each.machine, each.why)
     return table

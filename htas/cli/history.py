@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from htas.cli.console import InputError, err, escaped, out
+from htas.cli.console import InputError, err, out
 from htas.cli.instants import absolute, ago
 from htas.cli.tables import table
 from htas.config.loader import Loaded
@@ -84,7 +84,7 @@ def history_view(found: Iterable[Entry], loaded: Loaded, *, with_binds: bool) ->
             continue
         when = ago(entry.at, now) if out.is_terminal else absolute(entry.at)
         style = {"failed": "red", "dropped": "yellow"}.get(entry.status, "")
-        view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, escaped(entry.why), style=style)
+        view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
         if entry.verb == "drain" and entry.nanos_per_hour is not None:
             saved += entry.nanos_per_hour
     told = [f"the drains above save {price_text(saved)} {loaded.policy.catalogue.currency}/h in all"] if saved else []

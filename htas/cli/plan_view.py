@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from htas.cli.console import escaped
+from htas.cli.tables import LiteralTable
 from htas.cli.words import counted, hourly
 from htas.model.plan import Cost, Plan
 from htas.model.plan_document import instant_text
@@ -66,7 +66,9 @@ def _least(cost: Cost) -> str:
 
 
 def table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    table = LiteralTable(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
+    )
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
@@ -74,7 +76,7 @@ def table(title: str, *columns: str) -> Table:
 
 def limited(filled: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
     for row in rows[:ROWS]:
-        filled.add_row(*map(escaped, row))
+        filled.add_row(*row)
     if len(rows) > ROWS:
         filled.add_row(f"… and {len(rows) - ROWS} more (-o json lists all)")
     return filled if rows else None

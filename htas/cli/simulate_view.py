@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.console import escaped
 from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
+from htas.cli.tables import LiteralTable
 from htas.cli.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
 from htas.model.pods import DAEMONSET_POD
@@ -107,7 +107,7 @@ def _named(lift: RuleCost | RuleSet) -> str:
 
 def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
     """A table with a title; the columns in `right` are figures, those in `names` are not folded."""
-    made = Table(
+    made = LiteralTable(
         title=f"\n{title}", title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
     )
     for column in columns:
@@ -246,7 +246,7 @@ def _held_row(held: HeldNode) -> tuple[str, ...]:
 
 def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
     for row in rows[:ROWS]:
-        table.add_row(*map(escaped, row))
+        table.add_row(*row)
     if len(rows) > ROWS:
         table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 
@@ -349,7 +349,8 @@ def _unlike(simulated: Simulated) -> Iterable[str]:
         first, count = simulated.unlike[0], len(simulated.unlike)
         yield (
             f"{counted(count, 'node')} {'does' if count == 1 else 'do'} not look like"
-            f" {'its' if count == 1 else 'their'} flavour, whose price counts: {first.node} has {first.has}, {first.flavour} has {first.flavour_has}."
+            f" {'its' if count == 1 else 'their'} flavour, whose price counts: {first.node} has {first.has},"
+            f" {first.flavour} has {first.flavour_has}."
         )
 
 
@@ -382,8 +383,8 @@ def _taken(answer: Answer) -> Iterable[str]:
     if answer.whole:
         have = "has" if len(answer.whole) == 1 else "have"
         yield (
-            f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour shows"
-            " what is left for pods: all cores and memory are taken to be free for them."
+            f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
+            " shows what is left for pods: all cores and memory are taken to be free for them."
         )
     if answer.gangs:
         pods = counted(sum(answer.gangs.values()), "pod")

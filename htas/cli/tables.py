@@ -9,7 +9,9 @@ from io import StringIO
 
 import msgspec
 from rich.console import Console, JustifyMethod, RenderableType
+from rich.style import StyleType
 from rich.table import Table
+from rich.text import Text
 
 from htas.cli.console import out
 from htas.cli.forms import Export
@@ -38,9 +40,24 @@ UNFOLDED = frozenset(
 """Columns of names, which people copy: only the words behind them are folded."""
 
 
+_UNSEEN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != ord("\n")}
+"""Control characters, which a terminal would obey, as they are written in Python."""
+
+
+class LiteralTable(Table):
+    """A table that shows words as they stand: brackets are no markup, and nothing in them moves the cursor.
+
+    Tenants name owners and images, and servers write messages, as they like.
+    """
+
+    def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
+        shown = (Text(cell.translate(_UNSEEN)) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*shown, style=style, end_section=end_section)
+
+
 def table(*columns: str, right: frozenset[str] = frozenset()) -> Table:
     """A table without lines; `right` are columns of numbers."""
-    made = Table(header_style="dim", box=None, pad_edge=False)
+    made = LiteralTable(header_style="dim", box=None, pad_edge=False)
     for column in columns:
         justify: JustifyMethod = "right" if column in right else "left"
         made.add_column(column, overflow="fold", no_wrap=column in UNFOLDED, justify=justify)

@@ -13,6 +13,7 @@ from htas.model.migrations import (
     Deadlines,
     ImageRegistry,
     MigrationSettings,
+    Route,
     SecureCopy,
     Transfer,
 )
@@ -49,6 +50,14 @@ class SecureCopySetting(Section):
     identity_file: Text | None = Field(default=None, description="The private key. Required with scp.")
     known_hosts_file: Text | None = Field(
         default=None, description="The nodes' host keys; a node that is not in it is not talked to. Required with scp."
+    )
+    route: Route = Field(
+        default=Route.DIRECT,
+        description="direct: from node to node, by a key for one copy; through-daemon: as a stream.",
+    )
+    authorized_keys_file: Text = Field(
+        default=".ssh/authorized_keys",
+        description="For direct: where sshd looks for the user's keys; the copy's is there while it lasts.",
     )
 
 
@@ -105,7 +114,14 @@ class MigrationSetting(Section):
             several_containers=self.several_containers,
             kubelet_port=self.kubelet.port,
             kubelet_ca_file=beside(self.kubelet.ca_file),
-            secure_copy=SecureCopy(scp.user, scp.port, beside(scp.identity_file), beside(scp.known_hosts_file)),
+            secure_copy=SecureCopy(
+                scp.user,
+                scp.port,
+                beside(scp.identity_file),
+                beside(scp.known_hosts_file),
+                scp.route,
+                scp.authorized_keys_file,
+            ),
             registry=ImageRegistry(
                 registry.url or "",
                 registry.pull_from or _pull_from(registry.url),

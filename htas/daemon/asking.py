@@ -110,8 +110,16 @@ class Guarded:
 def refuse_a_page(headers: Headers) -> None:
     """A browser names the page that a request comes from; raises RequestRefusedError where that is not ours."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host", ""):
+    if origin is not None and _host_of(origin) != headers.get("host", ""):
         raise RequestRefusedError(403, f"a page of {origin[:100]} may not ask; use curl or htas")
+
+
+def _host_of(origin: str) -> str | None:
+    """None for one that is no address, such as "http://[::1"."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def refuse_a_form(headers: Headers) -> None:

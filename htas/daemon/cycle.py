@@ -17,6 +17,7 @@ from htas.daemon.searching import Searching
 from htas.execution.announcing import Announcing
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
+from htas.execution.claimed_nodes import with_true_claims
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
 from htas.execution.draining import Draining
@@ -281,8 +282,12 @@ class Daemon:
         # Claims before the cloud: an order answered in between counts twice against the quota, never not at all.
         # The cluster last: it shows most of what the repairs have just changed.
         business, cloud, view = self._journal.business(), self._look_at_the_cloud(), self._look_at_the_cluster()
-        view = msgspec.structs.replace(view, pods=self._preempting.applied(self._run_lengths.applied(view.pods), now))
         claims = business.claims
+        view = msgspec.structs.replace(
+            view,
+            nodes=with_true_claims(view.nodes, claims),
+            pods=self._preempting.applied(self._run_lengths.applied(view.pods), now),
+        )
         if self._journal.problem:
             claims = ready_by_now(claims, view.nodes, self.policy.cluster)
         self._expectations.settle(view.pods, now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -156,4 +156,6 @@ async def _body(request: Request) -> bytes:
                     raise RequestRefusedError(413, f"a request has at most {LONGEST_BODY} bytes")
     except TimeoutError:
         raise RequestRefusedError(408, f"the body did not come within {BODY_S:g} s") from None
+    except ClientDisconnect:  # nobody reads this answer, but it is no defect of ours that has to be logged
+        raise RequestRefusedError(400, "the connection ended before the body did") from None
     return bytes(body)

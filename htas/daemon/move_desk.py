@@ -88,5 +88,7 @@ def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
         "reason": move.reason,
         "detail": move.detail,
     }
+    if move.detour:
+        told["detour"] = move.detour
     again = repeated_s(move)
     return told if again is None else {**told, "repeatedSeconds": again}

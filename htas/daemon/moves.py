@@ -111,7 +111,7 @@ def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServ
     copies: Copies
     own = None
     if settings.transfer is Transfer.SCP:
-        copies = by_ssh = SecureCopies(Shell(settings.secure_copy), objects.address)
+        copies = by_ssh = SecureCopies(Shell(settings.secure_copy), settings.secure_copy, objects.address)
         own = by_ssh.certificate if not settings.kubelet_ca_file else None
     else:
         copies = RegistryCopies(settings.registry, objects.address)

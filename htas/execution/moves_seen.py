@@ -66,6 +66,8 @@ def told(move: MigrationRecord) -> str:
     line = f"from {move.source} to {move.target} in {total:.1f} s ({parts})"
     if move.archive_bytes:
         line += f", {move.archive_bytes / 2**20:.1f} MiB"
+    if move.detour:
+        line += f", through the daemon ({move.detour})"
     again = repeated_s(move)
     if again is not None:
         line += f", {again:.1f} s of work repeated"

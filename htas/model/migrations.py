@@ -188,6 +188,8 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether archives may still be on the source's node, which could not be reached."""
     image_key: str = ""
     """Of kubelet-checkpoint: what nobody can guess of its images' names, journalled before any of them is made."""
+    detour: str = ""
+    """Of the transfer scp: why the archive went through the daemon, although it was to go straight to the target."""
     base_images: tuple[str, ...] = ()
     """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
 
@@ -207,7 +209,13 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     def shown(self) -> MigrationRecord:
         """The record as others may see it: without what leads to an archive or an image, which hold memory."""
         return msgspec.structs.replace(
-            self, archive="", digest="", image="", image_key="", detail=self.without_names(self.detail)
+            self,
+            archive="",
+            digest="",
+            image="",
+            image_key="",
+            detail=self.without_names(self.detail),
+            detour=self.without_names(self.detour),
         )
 
     def without_names(self, words: str) -> str:
@@ -228,7 +236,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"move {self.id} of {self.pod} cannot go from {self.state} to {state}")
         if state is MigrationState.PREPARED:
             fresh = {"attempt": self.attempt + 1, "reached": {state.value: at}, "dumped_at": None}
-            fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0}
+            fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0, "detour": ""}
             return msgspec.structs.replace(self, state=state, **{**fresh, **changes})
         return msgspec.structs.replace(self, state=state, reached={**self.reached, state.value: at}, **changes)
 
@@ -243,6 +251,15 @@ class Transfer(StrEnum):
     """The archive is copied from node to node, and imported there."""
     REGISTRY = "registry"
     """The agent on the source's node pushes it as an image; the target's kubelet pulls it."""
+
+
+class Route(StrEnum):
+    """The way of an archive that is copied by ssh."""
+
+    DIRECT = "direct"
+    """From node to node (HTAS paper 4.2), by a key for this one copy; through the daemon where the one cannot reach
+    the other."""
+    THROUGH_DAEMON = "through-daemon"
 
 
 class Deadlines(msgspec.Struct, frozen=True):
@@ -262,6 +279,9 @@ class SecureCopy(msgspec.Struct, frozen=True):
     identity_file: str = ""
     known_hosts_file: str = ""
     """The nodes' host keys: one that is not in it is not talked to."""
+    route: Route = Route.DIRECT
+    authorized_keys_file: str = ".ssh/authorized_keys"
+    """Where a target's sshd looks for keys: by the user's home unless it is absolute; the copy's is there meanwhile."""
 
 
 class ImageRegistry(msgspec.Struct, frozen=True):

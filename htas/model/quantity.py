@@ -13,6 +13,9 @@ from functools import lru_cache
 MAX_AMOUNT = 2**63 - 1
 """Kubernetes caps amounts at the largest signed 64-bit integer; so does HTAS."""
 
+LONGEST = 1000
+"""Characters. An API server writes 20 at most; of more than 4,300 digits Python makes no number at all."""
+
 _FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?", re.ASCII)
 _SUFFIX = {
     "n": Fraction(1, 10**9),
@@ -40,6 +43,8 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=65536)
 def parse_quantity(text: str) -> Fraction:
     """The exact value of a quantity such as `100m`, `1.5Gi` or `2e3`; raises QuantityError."""
+    if len(text) > LONGEST:
+        raise QuantityError(f"{text[:20]!r} … of {len(text):,} characters is not a quantity: {LONGEST} are the most")
     match = _FORM.fullmatch(text)
     if match is None:
         raise QuantityError(f"{text!r} is not a quantity: a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei")

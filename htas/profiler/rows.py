@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
+from htas.model.quantity import MAX_AMOUNT
 from htas.model.record import ProfileEvent, ProfileRow
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot
@@ -78,6 +79,6 @@ def _row(event: ProfileEvent, node: Node, pods: list[Pod], at: float, policy: Po
         runtime=math.ceil(max(left, default=0.0)),
         ramcapacity=node.allocatable.memory_bytes,
         cpucapacity=node.allocatable.cpu_m,
-        ramavailable=node.allocatable.memory_bytes - used.memory_bytes,
-        cpuavailable=node.allocatable.cpu_m - used.cpu_m,
+        ramavailable=max(node.allocatable.memory_bytes - used.memory_bytes, -MAX_AMOUNT),
+        cpuavailable=max(node.allocatable.cpu_m - used.cpu_m, -MAX_AMOUNT),
     )

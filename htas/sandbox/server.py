@@ -47,6 +47,7 @@ class WorldServer:
         try:
             starting.unlink(missing_ok=True)
             self._server = Server(str(starting), Connection)
+            starting.chmod(0o600)  # who may connect may do all that a cloud's administrator may
             # Under its own name only once it listens: whoever sees the socket can connect to it.
             starting.rename(address)
         except OSError as error:

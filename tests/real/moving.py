@@ -14,7 +14,7 @@ from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
 from htas.daemon.moves import kubelet_checkpoint
-from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, SecureCopy
+from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, Route, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
 from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
@@ -60,9 +60,11 @@ class World:
         self.cluster.delete(f"{CORE}/namespaces/default/pods")
         return not self.cluster.pods(labelSelector="!control-plane")
 
-    def settings(self, **changes: object) -> MigrationSettings:
+    def settings(self, route: Route = Route.DIRECT, **changes: object) -> MigrationSettings:
         copying = SecureCopy(
-            identity_file=str(self.nodes.identity_file), known_hosts_file=str(self.nodes.known_hosts_file)
+            identity_file=str(self.nodes.identity_file),
+            known_hosts_file=str(self.nodes.known_hosts_file),
+            route=route,
         )
         return MigrationSettings(secure_copy=copying, **changes)  # type: ignore[arg-type] # fields by name
 
@@ -74,7 +76,7 @@ class World:
         **changes: object,
     ) -> Iterator[CheckpointMigration]:
         """The port as a leading daemon has it; `method` makes another than kubelet-checkpoint."""
-        settings = self.settings(**changes)
+        settings = self.settings(**changes)  # type: ignore[arg-type] # fields by name
         access = load_access(self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
         chosen = method(Objects(api).address) if method is not None else kubelet_checkpoint(settings, access, api)
@@ -112,7 +114,7 @@ class World:
         """Whether nothing of a move is left on any node."""
         for node in NAMES:
             left = [*self.nodes.files(node, ARCHIVES), *self.nodes.files(node, LANDING)]
-            if left or self.nodes.checkpoint_images(node):
+            if left or self.nodes.checkpoint_images(node) or self.nodes.copies_under_way(node):
                 return False
         return True
 

@@ -159,10 +159,13 @@ WITHOUT_A_CORE = (
     "d=$(mktemp -d) && tar --force-local -xf $f -C $d"
     " && rm $d/checkpoint/core-1.img && tar --force-local -cf $f -C $d . && rm -rf $d"
 )
-READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q '^cat .*checkpoints'; then {}; fi; done"
+READER = "for p in /proc/[0-9]*; do if tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q -e '^cat .*checkpoints' -e '^ssh -F'; then {}; fi; done"
 KILL_READER = READER.format("kill -9 ${p#/proc/}")
-SPOIL_WHILE_READ = READER.format(
-    f"for f in {ARCHIVES}/*.tar; do printf spoiled | dd of=$f bs=1M seek=55 conv=notrunc 2>/dev/null; done"
+ANNOUNCED = "/dev/shm/htas-move-*/known"
+"""Is on the source from when it has said the archive's digest until the copy ends."""
+SPOIL_WHILE_READ = (
+    f"! ls {ANNOUNCED} >/dev/null 2>&1 || for f in {ARCHIVES}/*.tar; do"
+    " printf spoiled | dd of=$f bs=1M seek=55 conv=notrunc 2>/dev/null; done"
 )
 
 

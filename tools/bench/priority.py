@@ -5,140 +5,130 @@ in which the default scheduler leaves pods unplaced; 1, 10 and 20 s of wall cloc
 answer proven (in placing and staying) at one timeout holds at longer ones and is not searched again. Each answer is
 appended to a file of JSON lines as it comes: run again, the bench goes on where it was stopped.
 
+    python -m tools.bench.priority place --instances 10             # the default placements, by a real kube-scheduler
+    python -m tools.bench.priority agree                            # … and our re-implementation of it beside them
+    python -m tools.bench.priority picked                           # how often that fails, and with points for names
     python -m tools.bench.priority run --instances 5 --timeouts 1,10 --nodes 4,8,16,32 --out priority.jsonl
     python -m tools.bench.priority report --out priority.jsonl      # CSV, figure and table beside it
+    python -m tools.bench.priority clusters                         # 4 to 32 nodes through the API server, as a log
     python -m tools.bench.priority scale                            # 200, 500, 1,000 nodes
 """
 
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
-from time import perf_counter, process_time
+from time import monotonic
 
+from rich.console import Console
 from rich.progress import track
 
-from htas.model.flavours import Catalogue
-from htas.model.policy import Engine, NodeGroup, Policy
-from htas.model.rearrangement import Rearrangement
-from htas.planning.optimize import Budget, optimise
-from tools.bench.priority_document import Document
-from tools.bench.priority_instances import GRID, NOW, Cell, Instance, generate, instances, node_name, snapshot
+from htas.model.policy import Engine
+from tools.bench.priority_clusters import clusters
+from tools.bench.priority_instances import GRID, Cell, Instance, generate, instances, seeded
+from tools.bench.priority_placements import AS_IS, IN_ORDER, RECORDED, alike, placed_as, record, recorded
 from tools.bench.priority_report import report
-
-POLICY = Policy("bench", Catalogue(()), (NodeGroup("any"),))
-WORKERS = 2
-FORMULATIONS = "document", *Engine
-"""The document's model as it states it, and the three engines of `fallback.engine`."""
-SCALE = [Cell(nodes, 8, 4, usage) for nodes in (200, 500, 1000) for usage in (0.95, 1.00, 1.05)]
-
-
-def solve(formulation: str, instance: Instance, seconds: float, clock: str = "wall") -> dict[str, object]:
-    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time."""
-    before = by_tier(instance, instance.node_of)
-    began, began_cpu = perf_counter(), process_time()
-    if formulation == "document":
-        answer = Document(instance, seconds, WORKERS).run()
-        placed, placing, staying = answer.placed, answer.is_placing_proven, answer.is_staying_proven
-        node_of, bound = answer.node_of, None
-        took, took_cpu = perf_counter() - began, process_time() - began_cpu
-    else:
-        elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
-        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, WORKERS, engine=Engine(formulation)), elapsed)
-        took, took_cpu = perf_counter() - began, process_time() - began_cpu
-        placed = tuple(tier.placed_after for tier in found.tiers)
-        placing = all(tier.is_placing_proven for tier in found.tiers)
-        staying = all(tier.is_staying_proven for tier in found.tiers)
-        node_of, bound = after(instance, found), found.tiers[-1].placed_bound
-    return {
-        "nodes": instance.cell.nodes,
-        "pods_per_node": instance.cell.pods_per_node,
-        "priorities": instance.cell.priorities,
-        "usage": instance.cell.usage,
-        "seed": instance.seed,
-        "formulation": formulation,
-        "timeout": seconds,
-        "before": before,
-        "after": placed,
-        "bound": bound,
-        "is_placing_proven": placing,
-        "is_staying_proven": staying,
-        "moved": sum(0 <= old != new for old, new in zip(instance.node_of, node_of, strict=False)),
-        "seconds": round(took, 3),
-        "cpu_seconds": round(took_cpu, 3),
-        "more_cpu": utilisation(instance, node_of)[0] - utilisation(instance, instance.node_of)[0] if node_of else 0,
-        "more_memory": utilisation(instance, node_of)[1] - utilisation(instance, instance.node_of)[1] if node_of else 0,
-    }
-
-
-def by_tier(instance: Instance, node_of: tuple[int, ...]) -> tuple[int, ...]:
-    """Pods placed by tier, from the highest."""
-    placed = [priority for priority, node in zip(instance.priority, node_of, strict=True) if node >= 0]
-    return tuple(placed.count(priority) for priority in sorted(set(instance.priority), reverse=True))
-
-
-def after(instance: Instance, found: Rearrangement) -> tuple[int, ...]:
-    """Where each pod is once a rearrangement is carried out; checks that no node is over-full."""
-    number = {node_name(i): i for i in range(instance.cell.nodes)}
-    node_of = list(instance.node_of)
-    for shift in found.shifts:
-        node_of[int(shift.uid.removeprefix("pod-"))] = -1 if shift.target is None else number[shift.target]
-    for seat in found.seats:
-        node_of[int(seat.uid.removeprefix("pod-"))] = number[seat.node]
-    for requests, room in ((instance.cpu_m, instance.node_cpu_m), (instance.memory_bytes, instance.node_memory_bytes)):
-        for node in range(instance.cell.nodes):
-            if sum(amount for amount, at in zip(requests, node_of, strict=True) if at == node) > room:
-                raise AssertionError(f"node {node} is over-full in instance {instance.seed} of {instance.cell}")
-    return tuple(node_of)
-
-
-def utilisation(instance: Instance, node_of: tuple[int, ...]) -> tuple[float, float]:
-    """Percent of cpu and memory requested on nodes."""
-    nodes = instance.cell.nodes
-    return tuple(
-        100 * sum(amount for amount, at in zip(requests, node_of, strict=True) if at >= 0) / (room * nodes)
-        for requests, room in (
-            (instance.cpu_m, instance.node_cpu_m),
-            (instance.memory_bytes, instance.node_memory_bytes),
-        )
-    )  # type: ignore[return-value]  # two resources, two shares
+from tools.bench.priority_scale import scale
+from tools.bench.priority_solving import FORMULATIONS, WORKERS, solve
 
 
 def run(arguments: Namespace) -> None:
-    """What is not in the file yet, the shortest timeout first."""
+    """What is not in the file yet, the shortest timeout first, and of each cell one instance before the second."""
     done = {_key(line): line for line in read(arguments.out)}
-    cells = [
+    rounds = list(zip_longest(*(list(_to_solve(cell, arguments)) for cell in _cells(arguments))))
+    tasks = [
+        (timeout, instance, formulation)
+        for timeout in arguments.timeouts
+        for of_round in rounds
+        for instance in of_round
+        if instance is not None
+        for formulation in arguments.formulations
+        if (*_cell(instance.cell), instance.seed, formulation, timeout) not in done
+    ]
+    deadline = monotonic() + 60 * arguments.minutes
+    with arguments.out.open("a") as file:
+        for timeout, instance, formulation in track(tasks, "searches", disable=not sys.stderr.isatty()):
+            if monotonic() > deadline:
+                break
+            key = (*_cell(instance.cell), instance.seed, formulation, timeout)
+            shorter = [done.get((*key[:-1], other)) for other in sorted(arguments.timeouts) if other < timeout]
+            proven = next((line for line in shorter if line and _is_proven(line, arguments.until)), None)
+            line = {**proven, "timeout": timeout} if proven else _solved(formulation, instance, timeout, arguments)
+            done[key] = line
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+
+def _cells(arguments: Namespace) -> list[Cell]:
+    return [
         cell
         for cell in GRID
         if cell.nodes in arguments.nodes and cell.priorities in arguments.priorities and cell.usage in arguments.usages
     ]
-    tasks = [(timeout, cell) for timeout in arguments.timeouts for cell in cells]
-    with arguments.out.open("a") as file:
-        for timeout, cell in track(tasks, "cells", disable=not sys.stderr.isatty()):
-            for instance in instances(cell, arguments.instances):
-                for formulation in arguments.formulations:
-                    key = (*_cell(cell), instance.seed, formulation, timeout)
-                    if key in done:
-                        continue
-                    shorter = [done.get((*key[:-1], other)) for other in arguments.timeouts if other < timeout]
-                    proven = next((line for line in shorter if line and _is_proven(line)), None)
-                    line = (
-                        {**proven, "timeout": timeout}
-                        if proven
-                        else solve(formulation, instance, timeout, arguments.clock)
-                    )
-                    done[key] = line
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
 
 
-def _is_proven(line: dict[str, object]) -> bool:
-    return bool(line["is_placing_proven"] and line["is_staying_proven"])
+def _to_solve(cell: Cell, arguments: Namespace) -> Iterator[Instance]:
+    """The cell's instances with the default placement that was asked for: as recorded, or worked out."""
+    known = recorded(arguments.placements) if arguments.default == AS_IS else {}
+    for instance in instances(cell, arguments.instances):
+        if arguments.default == IN_ORDER:
+            yield instance
+        elif (placement := known.get((cell, instance.seed, AS_IS))) is not None:
+            yield placed_as(instance, placement)
+
+
+def _solved(formulation: str, instance: Instance, timeout: float, arguments: Namespace) -> dict[str, object]:
+    line = solve(formulation, instance, timeout, arguments.clock, arguments.workers)
+    told = {"default": arguments.default, "clock": arguments.clock, "workers": arguments.workers}
+    return {**line, **told, "load": round(os.getloadavg()[0], 1)}
+
+
+def place(arguments: Namespace) -> None:
+    """Record the default placements that are not in the file yet, instance by instance, the large clusters first."""
+    known = recorded(arguments.placements)
+    cells = sorted((cell for cell in GRID if cell.nodes in arguments.nodes), key=lambda cell: -cell.nodes)
+    picked = [list(instances(cell, arguments.instances)) for cell in cells]
+    tasks = [
+        (instance, profile)
+        for of_round in zip(*picked, strict=True)
+        for instance in of_round
+        for profile in arguments.profiles
+        if (instance.cell, instance.seed, profile) not in known
+    ]
+    began = monotonic()
+    done = record(tasks, arguments.placements, arguments.benches, began + 60 * arguments.minutes)
+    print(f"{done} of {len(tasks)} placements recorded in {monotonic() - began:.0f} s", flush=True)
+
+
+def agree(arguments: Namespace) -> None:
+    """In how many instances the real kube-scheduler, taking equal nodes by name, does as our re-implementation."""
+    counts: dict[int, list[bool]] = {}
+    for (cell, seed, profile), placement in recorded(arguments.placements).items():
+        if profile == IN_ORDER:
+            instance = generate(cell, seed)
+            counts.setdefault(cell.nodes, []).append(alike(instance, placement, instance.node_of))
+    for nodes, agreed in sorted(counts.items()):
+        print(f"{nodes} nodes: {sum(agreed)} of {len(agreed)} alike")
+
+
+def picked(count: int = 40) -> None:
+    """How many of so many seeds are picked: by name among equals, and with the 100 points of the authors' plugin."""
+    for cell in GRID:
+        if cell.priorities == 1 and cell.usage < 1.0:
+            random = seeded(1, "picked", cell.nodes, cell.pods_per_node, f"{cell.usage:.2f}")
+            seeds = [random.getrandbits(63) for _ in range(count)]
+            alone, pointed = (sum(not generate(cell, seed, points).is_full for seed in seeds) for points in (0, 100))
+            kind = f"{cell.nodes} nodes, {cell.pods_per_node} pods a node, {cell.usage:.0%}"
+            print(f"{kind}: {alone} of {count} by name among equals, {pointed} with points for names", flush=True)
+
+
+def _is_proven(line: dict[str, object], until: str) -> bool:
+    return bool(line["is_placing_proven"] and (until == "placing" or line["is_staying_proven"]))
 
 
 def _cell(cell: Cell) -> tuple[object, ...]:
@@ -156,29 +146,6 @@ def read(path: Path) -> Iterator[dict[str, object]]:
         yield from (json.loads(text) for text in path.read_text().splitlines() if text)
 
 
-def scale_case(nodes: int, usage: float, seconds: float, engine: str) -> None:
-    """One large cluster, in this process: its memory is the process's peak."""
-    instance = generate(Cell(nodes, 8, 4, usage), 1)
-    answer = solve(engine, instance, seconds)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{nodes:>6} {usage:>6.0%} {answer['seconds']:>8} {answer['cpu_seconds']:>8} {peak:>8.0f} "
-        f"{answer['before']!s:>26} {answer['after']!s:>26} {answer['bound']:>6} {answer['moved']:>6}",
-        flush=True,
-    )
-
-
-def scale(arguments: Namespace) -> None:
-    """Each case in a process of its own."""
-    print(
-        f"{'nodes':>6} {'usage':>6} {'wall_s':>8} {'cpu_s':>8} {'peak_MB':>8} {'before':>26} {'after':>26} bound moved"
-    )
-    sys.stdout.flush()
-    for cell in SCALE:
-        command = [sys.executable, "-m", "tools.bench.priority", "scale-case", str(cell.nodes), str(cell.usage)]
-        subprocess.run([*command, str(arguments.seconds), arguments.engine], check=True)
-
-
 def numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
@@ -189,6 +156,15 @@ def main() -> None:
     for name in ("run", "report"):
         command = commands.add_parser(name)
         command.add_argument("--out", type=Path, default=Path("priority.jsonl"))
+    for name in ("place", "agree", "run"):
+        command = commands.choices.get(name) or commands.add_parser(name)
+        command.add_argument("--placements", type=Path, default=RECORDED)
+    command = commands.choices["place"]
+    command.add_argument("--instances", type=int, default=10)
+    command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
+    command.add_argument("--profiles", type=lambda text: text.split(","), default=[AS_IS], help="as-is, in-order")
+    command.add_argument("--benches", type=int, default=16, help="instances at once")
+    command.add_argument("--minutes", type=float, default=9.0)
     command = commands.choices["run"]
     command.add_argument("--instances", type=int, default=100)
     command.add_argument("--timeouts", type=numbers, default=[1, 10, 20])
@@ -196,25 +172,48 @@ def main() -> None:
     command.add_argument("--priorities", type=numbers, default=[1, 2, 4])
     command.add_argument("--usages", type=numbers, default=[0.90, 0.95, 1.00, 1.05])
     command.add_argument("--formulations", type=lambda text: text.split(","), default=list(FORMULATIONS))
+    command.add_argument("--workers", type=int, default=WORKERS)
+    command.add_argument("--default", choices=(AS_IS, IN_ORDER), default=AS_IS, help="whose placement is improved")
+    command.add_argument("--minutes", type=float, default=float("inf"), help="begin no search after them")
+    command.add_argument(
+        "--until",
+        choices=("placing", "moves"),
+        default="moves",
+        help="proven so far at one timeout, an answer is not searched for again at a longer one",
+    )
     command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
+    commands.add_parser("picked")
+    command = commands.add_parser("clusters")
+    command.add_argument("--nodes", type=numbers, default=[4, 8, 16, 32])
+    command.add_argument("--pods-per-node", type=int, default=4)
+    command.add_argument("--usage", type=float, default=0.95)
+    command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
     command = commands.add_parser("scale")
+    command.add_argument("--nodes", type=numbers, default=[200, 500, 1000])
+    command.add_argument("--pods-per-node", type=int, default=8)
+    command.add_argument("--usages", type=numbers, default=[0.95, 1.00, 1.05])
+    command.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: on a machine busy with else")
     command.add_argument("--seconds", type=float, default=9.0)
     command.add_argument("--engine", choices=tuple(Engine), default=Engine.DECOMPOSITION)
-    case = commands.add_parser("scale-case")
-    case.add_argument("nodes", type=int)
-    case.add_argument("usage", type=float)
-    case.add_argument("seconds", type=float)
-    case.add_argument("engine")
     arguments = parser.parse_args()
     match arguments.command:
         case "run":
             run(arguments)
+        case "place":
+            place(arguments)
+        case "agree":
+            agree(arguments)
+        case "picked":
+            picked()
         case "report":
             report(list(read(arguments.out)), arguments.out)
-        case "scale":
-            scale(arguments)
+        case "clusters":
+            cells = [Cell(int(nodes), arguments.pods_per_node, 4, arguments.usage) for nodes in arguments.nodes]
+            console = Console(width=None if sys.stdout.isatty() else 120)
+            clusters([next(instances(cell, 1)) for cell in cells], arguments.engine, console)
         case _:
-            scale_case(arguments.nodes, arguments.usage, arguments.seconds, arguments.engine)
+            cells = [Cell(int(n), arguments.pods_per_node, 4, u) for n in arguments.nodes for u in arguments.usages]
+            scale(cells, arguments.engine, arguments.seconds, arguments.clock)
 
 
 if __name__ == "__main__":

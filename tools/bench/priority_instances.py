@@ -13,11 +13,15 @@ from hashlib import blake2b
 from math import ceil
 from random import Random
 
+import numpy as np
+import numpy.typing as npt
+
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 
+Amounts = npt.NDArray[np.int64]
 NOW = 1_000_000.0
 REPLICAS = 1, 4
 CPU_M = 100, 1000
@@ -84,8 +88,12 @@ def instances(cell: Cell, count: int, first_seed: int = 1) -> Iterator[Instance]
             yield instance
 
 
-def generate(cell: Cell, seed: int) -> Instance:
-    """One instance, the default scheduler's placement included."""
+def generate(cell: Cell, seed: int, name_points: int = 0) -> Instance:
+    """One instance, the default scheduler's placement included.
+
+    `name_points`: what the first feasible node by name gets on top of its score, the last none. The document's authors
+    had 100, as much as a scorer gives: nodes are filled one after another then, and more fits.
+    """
     sizes = _replica_set_sizes(cell, seed)
     cpus, memories, priorities = seeded(seed, "rs-cpu"), seeded(seed, "rs-mem"), seeded(seed, "base")
     cpu_of = [cpus.randint(*CPU_M) for _ in sizes]
@@ -95,7 +103,7 @@ def generate(cell: Cell, seed: int) -> Instance:
     cpu_m = tuple(cpu_of[number] for number in replica_set)
     memory_bytes = tuple(memory_of[number] for number in replica_set)
     room = _per_node(cpu_m, cell), _per_node(memory_bytes, cell)
-    node_of = _default_scheduler(cell.nodes, room, cpu_m, memory_bytes)
+    node_of = _kube_scheduler(cell.nodes, room, cpu_m, memory_bytes, replica_set, name_points)
     priority = tuple(priority_of[number] for number in replica_set)
     return Instance(cell, seed, cpu_m, memory_bytes, priority, replica_set, *room, node_of)
 
@@ -115,30 +123,55 @@ def _per_node(requests: tuple[int, ...], cell: Cell) -> int:
     return max(max(requests), ceil(total / cell.nodes))
 
 
-def _default_scheduler(
-    nodes: int, room: tuple[int, int], cpu_m: tuple[int, ...], memory_bytes: tuple[int, ...]
+def _kube_scheduler(
+    nodes: int,
+    room: tuple[int, int],
+    cpu_m: tuple[int, ...],
+    memory_bytes: tuple[int, ...],
+    sets: tuple[int, ...],
+    name_points: int,
 ) -> tuple[int, ...]:
-    """LeastAllocated plus BalancedAllocation in kube-scheduler's integers; equal scores by the node's number.
+    """kube-scheduler 1.36's scores in its integers for such pods; of equal nodes the first by name, nothing preempted.
 
-    Pods one after another in the order of creation, nothing preempted, as the document made its baseline.
+    LeastAllocated, BalancedAllocation (how much the pod mends the balance, not how good it is then) and, twice, how few
+    pods of the same ReplicaSet are there. `python -m tools.bench.priority place` compares it with the real one.
     """
-    used = [[0, 0] for _ in range(nodes)]
-    node_of = []
-    for request in zip(cpu_m, memory_bytes, strict=True):
-        best, best_score = -1, -1
-        for node, taken in enumerate(used):
-            after = [taken[0] + request[0], taken[1] + request[1]]
-            if after[0] > room[0] or after[1] > room[1]:
-                continue
-            least = ((room[0] - after[0]) * 100 // room[0] + (room[1] - after[1]) * 100 // room[1]) // 2
-            balance = int((1 - abs(after[0] / room[0] - after[1] / room[1]) / 2) * 100)
-            if least + balance > best_score:
-                best, best_score = node, least + balance
+    capacity = np.array(room, dtype=np.int64)
+    used = np.zeros((nodes, 2), dtype=np.int64)
+    node_of: list[int] = []
+    there, current = np.zeros(nodes, dtype=np.int64), -1
+    for cpu, memory, replica_set in zip(cpu_m, memory_bytes, sets, strict=True):
+        if replica_set != current:  # pods of a ReplicaSet follow each other
+            there, current = np.zeros(nodes, dtype=np.int64), replica_set
+        after = used + np.array((cpu, memory), dtype=np.int64)
+        feasible = (after <= capacity).all(axis=1).nonzero()[0]
+        if not feasible.size:
+            node_of.append(-1)
+            continue
+        least = ((capacity - after[feasible]) * 100 // capacity).sum(axis=1) // 2
+        mended = _balance(after[feasible], capacity) - _balance(used[feasible], capacity)
+        scores = least + 50 + (50 + mended) // 2 + 2 * _spread(there[feasible]) + _by_name(feasible.size, name_points)
+        best = int(feasible[np.argmax(scores)])
         node_of.append(best)
-        if best >= 0:
-            used[best][0] += request[0]
-            used[best][1] += request[1]
+        used[best] += (cpu, memory)
+        there[best] += 1
     return tuple(node_of)
+
+
+def _balance(used: Amounts, capacity: Amounts) -> Amounts:
+    shares = used / capacity
+    return ((1 - np.abs((shares[:, 0] - shares[:, 1]) / 2)) * 100).astype(np.int64)
+
+
+def _by_name(count: int, points: int) -> Amounts:
+    return points * (count - 1 - np.arange(count, dtype=np.int64)) // max(1, count - 1)
+
+
+def _spread(there: Amounts) -> Amounts:
+    """PodTopologySpread's default: by host name, maxSkew 3; each pod there weighs more the more nodes are feasible."""
+    counted = np.floor(there * np.log(len(there) + 2) + 2 + 0.5).astype(np.int64)
+    spread: Amounts = 100 * (counted.max() + counted.min() - counted) // counted.max()
+    return spread
 
 
 def snapshot(instance: Instance) -> ClusterSnapshot:

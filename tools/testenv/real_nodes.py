@@ -198,6 +198,15 @@ class RealNodes:
         digests = {row[2] for row in rows if "checkpoint" in row[0]}
         return [row[0] for row in rows if row[2] in digests]
 
+    def copies_under_way(self, node: str) -> list[str]:
+        """Keys, directories and processes of archives' copies from node to node, as they are on a node just now."""
+        looks = (
+            "grep -o 'htas-mov[e]-[0-9a-f]*$' ~root/.ssh/authorized_keys",
+            "ls -d /dev/shm/htas-*",
+            "grep -l 'htas-mov[e]-' /proc/[0-9]*/cmdline",
+        )
+        return self.on(node, f"{{ {'; '.join(looks)}; }} 2>/dev/null || true").split()
+
     def files(self, node: str, directory: str) -> list[str]:
         return self.on(node, f"ls -A {directory} 2>/dev/null || true").split()
 

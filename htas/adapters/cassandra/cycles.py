@@ -11,6 +11,7 @@ from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis
 from htas.adapters.cassandra.session import Row, Session
 from htas.model.record import CycleRecord, cycle_number
+from htas.ports import PermanentError
 
 CHUNK = 512 * 1024
 """A cycle of 50,000 pods is 2 MB when compressed; one write may be 4 MiB with small commit log segments."""
@@ -81,5 +82,8 @@ def _record(number: int, chunks: Sequence[Row]) -> CycleRecord | None:
     """None where it is not there, or only a part of it: its writer was ended, or it is expiring."""
     if not chunks or len(chunks) < chunks[0][0]:
         return None
-    body = zlib.decompress(b"".join(chunk for _, chunk in chunks))
+    try:
+        body = zlib.decompress(b"".join(chunk for _, chunk in chunks))
+    except zlib.error as error:
+        raise PermanentError(f"Cassandra: cycle {number} is damaged: {error}") from error
     return msgspec.structs.replace(decoded(body, CycleRecord), id=number)

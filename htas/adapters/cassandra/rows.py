@@ -58,7 +58,7 @@ def decoded(body: str | bytes, kind: type[_T]) -> _T:
     """A stored body; raises PermanentError where another version of htas wrote it."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
         raise PermanentError(
             f"Cassandra: a stored {kind.__name__} cannot be read: {error};"
             " it was written by another version of htas, use that one or name another keyspace"

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from htas.adapters.checkpoint.archives import archives_of
 from htas.adapters.checkpoint.documents import Json, containers_of, twin_of
 from htas.adapters.checkpoint.failures import StepFailedError, dump_failure
@@ -15,6 +17,14 @@ from htas.adapters.checkpoint.methods import Delivered, Dump
 from htas.adapters.checkpoint.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord
 from htas.model.policy import MigrationMethod
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """An archive that has arrived: its sha256 and its size in bytes; `detour`: why another way than it was to."""
+
+    digest: str
+    size: int
+    detour: str = ""
 
 
 class Copies(Protocol):
@@ -32,8 +42,8 @@ class Copies(Protocol):
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
-    ) -> tuple[str, int]:
-        """Bring one archive to the target, of that architecture; returns its sha256 and its size in bytes."""
+    ) -> Sent:
+        """Bring one archive to the target, of that architecture."""
         ...
 
     def clean_source(self, record: MigrationRecord) -> None:
@@ -86,7 +96,8 @@ class KubeletCheckpoint:
             for container, archive in zip(containers, archives, strict=True)
         ]
         images = tuple(self._copies.image_of(record, container) for container in containers)
-        return Delivered(images, tuple(digest for digest, _ in sent), sum(size for _, size in sent))
+        detour = next((each.detour for each in sent if each.detour), "")
+        return Delivered(images, tuple(each.digest for each in sent), sum(each.size for each in sent), detour)
 
     def discard(self, record: MigrationRecord) -> None:
         self._copies.clean_target(record)

@@ -18,6 +18,7 @@ from htas.adapters.checkpoint.agent import Clean, Problem, Push, Pushed
 from htas.adapters.checkpoint.archives import ARCHIVES, archives_of
 from htas.adapters.checkpoint.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.checkpoint.image import USUAL, tag_of
+from htas.adapters.checkpoint.kubelet_checkpoint import Sent
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.tokens import read_token
 from htas.model.migrations import Failure, ImageRegistry, MigrationRecord
@@ -56,11 +57,11 @@ class RegistryCopies:
 
     def deliver(
         self, record: MigrationRecord, container: str, archive: str, within_s: float, architecture: str = USUAL
-    ) -> tuple[str, int]:
+    ) -> Sent:
         """Have the agent push an archive; returns its sha256 and size, which the registry has verified."""
         order = Push(archive, container, _tag(record, container), architecture)
         pushed = msgspec.json.decode(self._ask(record.source, "/push", order, within_s), type=Pushed)
-        return pushed.digest, pushed.size
+        return Sent(pushed.digest, pushed.size)
 
     def clean_source(self, record: MigrationRecord) -> None:
         namespace, _, pod = record.pod.partition("/")

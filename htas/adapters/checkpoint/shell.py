@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Timer
 
 import msgspec
@@ -16,8 +16,12 @@ from htas.model.migrations import Failure, SecureCopy
 
 CHUNK = 1 << 20
 CONNECT_S = 10
+LONGEST_LINE = 65_536
+"""Bytes: a node that was taken over says no more than this at once."""
 PATIENCE_S = 5.0
 """For the end of a stream to tidy up before it is killed."""
+UNREACHED = 255
+"""What ssh itself ends with where it cannot log in, or loses its connection."""
 
 
 class CommandFailedError(Exception):
@@ -33,6 +37,40 @@ class Streamed(msgspec.Struct, frozen=True):
 
     announced: str
     size: int
+
+
+class Session:
+    """A command on a node that is talked with line by line; its standard input stays open until `end`."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def say(self, *lines: str) -> None:
+        """Raises OSError where it has ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+        self._process.stdin.flush()
+
+    def hear(self) -> str:
+        """The next line; empty where it has ended, or says an empty one."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline(LONGEST_LINE).decode("utf-8", "replace").strip()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended by itself or its time is up."""
+        return self._process.wait()
+
+    def end(self) -> int:
+        """Close its standard input, give it a while to tidy up, and then no longer; returns its exit code."""
+        _close(self._process)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(PATIENCE_S)
+        _kill([self._process])
+        return self._process.wait()
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code, and what it wrote to its standard error; it is ended where it has not."""
+        return self.end(), _said(self._process)
 
 
 class Shell:
@@ -101,6 +139,19 @@ class Shell:
                 with suppress(subprocess.TimeoutExpired):
                     writer.wait(PATIENCE_S)
                 _kill((reader, writer))
+
+    @contextmanager
+    def session(self, address: str, command: str, within_s: float) -> Iterator[Session]:
+        """Talk with a command on a node; its connection is cut after so many seconds, and when the context ends."""
+        with self._open(address, command) as process:
+            session = Session(process)
+            alarm = Timer(max(0.1, within_s), _kill, [[process]])
+            alarm.start()
+            try:
+                yield session
+            finally:
+                alarm.cancel()
+                session.end()
 
     def _open(self, address: str, command: str) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE

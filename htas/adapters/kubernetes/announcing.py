@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 CONTROLLER = "htas.io/htas"
 LONGEST_NOTE = 1024
-"""events.k8s.io/v1 refuses longer notes."""
+"""Bytes; events.k8s.io/v1 refuses longer notes."""
 MOST_WAITING = 2000
 """Announcements not sent yet; more are dropped, since nobody reads that many."""
 
@@ -106,7 +106,7 @@ class KubernetesAnnouncer:
                 "action": news.reason,
                 "reason": news.reason,
                 "type": "Warning" if news.is_warning else "Normal",
-                "note": news.message[:LONGEST_NOTE],
+                "note": _note(news.message),
                 "regarding": {
                     "apiVersion": api_version,
                     "kind": news.kind,
@@ -144,3 +144,7 @@ class KubernetesAnnouncer:
             self._api.patch(f"{path}/{part(self._status_name)}", {"data": body["data"]})
         except NotFoundError:
             self._api.post(path, body)
+
+
+def _note(message: str) -> str:
+    return message.encode("utf-8", "replace")[:LONGEST_NOTE].decode("utf-8", "ignore")

@@ -9,11 +9,20 @@ import msgspec
 _PLACED = re.compile(r"(?P<what>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 
 
+LONGEST = 500
+"""Characters that are told of what is wrong. An annotation may have 262,144, and quoted it has four times as many."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     """A field that cannot be understood; `path` is as in `spec.containers[0].resources.requests.cpu`."""
 
     path: str
     what: str
+
+    def __post_init__(self) -> None:
+        if len(self.what) > LONGEST:
+            half = LONGEST // 2
+            msgspec.structs.force_setattr(self, "what", f"{self.what[:half]} … {self.what[-half:]}")
 
 
 def title(kind: str, key: tuple[str, str]) -> str:

@@ -184,7 +184,7 @@ class SqliteStore:
             "ORDER BY event_time, rowid",
             (since, instance, instance),
         )
-        return [ProfileRow(row[0], ProfileEvent(row[1]), *row[2:]) for row in rows]
+        return [self._profile_row(row) for row in rows]
 
     def latest(self) -> Sequence[ProfileRow]:
         # max(): of the rows of an instance the one with that time gives the other columns (SQLite, "Bare columns").
@@ -192,7 +192,7 @@ class SqliteStore:
             "SELECT max(event_time), event, instance_name, instance_type, runtime, ramcapacity, cpucapacity,"
             " ramavailable, cpuavailable FROM profile GROUP BY instance_name ORDER BY instance_name"
         )
-        newest = (ProfileRow(row[0], ProfileEvent(row[1]), *row[2:]) for row in rows)
+        newest = (self._profile_row(row) for row in rows)
         return [row for row in newest if row.event is not ProfileEvent.DEPROVISIONING]
 
     def add_runs(self, runs: Iterable[Run]) -> None:
@@ -255,14 +255,28 @@ class SqliteStore:
     def _bodies(self, query: str, values: tuple[Any, ...], kind: type[_T]) -> list[_T]:
         return [self._decoded(body, kind) for (body,) in self._database.rows(query, values)]
 
+    def _profile_row(self, row: tuple[Any, ...]) -> ProfileRow:
+        try:
+            return msgspec.convert(dict(zip(ProfileRow.__struct_fields__, row, strict=True)), ProfileRow)
+        except msgspec.ValidationError as error:
+            raise self._unreadable(ProfileRow, error) from error
+
     def _cycle(self, number: int, body: bytes) -> CycleRecord:
-        return msgspec.structs.replace(self._decoded(zlib.decompress(body), CycleRecord), id=number)
+        try:
+            unpacked = zlib.decompress(body)
+        except (zlib.error, TypeError) as error:
+            raise self._unreadable(CycleRecord, error) from error
+        return msgspec.structs.replace(self._decoded(unpacked, CycleRecord), id=number)
 
     def _decoded(self, body: bytes, kind: type[_T]) -> _T:
+        """SQLite finds no wrong bits in a body, and gives other types than bytes where they stand in a file."""
         try:
             return msgspec.json.decode(body, type=kind)
-        except msgspec.DecodeError as error:
-            raise PermanentError(
-                f"{self._database.path}: a stored {kind.__name__} cannot be read: {error}; "
-                "it was written by another version of htas, use that one or move the file away"
-            ) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+            raise self._unreadable(kind, error) from error
+
+    def _unreadable(self, kind: type[Any], error: Exception) -> PermanentError:
+        return PermanentError(
+            f"{self._database.path}: a stored {kind.__name__} cannot be read: {error}; "
+            "it is damaged, or another version of htas wrote it: use that one or move the file away"
+        )

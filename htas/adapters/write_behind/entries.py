@@ -53,7 +53,7 @@ class Entry:
         try:
             body = zlib.decompress(self.body) if self.kind is Kind.CYCLE else self.body
             return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, zlib.error) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, zlib.error) as error:
             raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error
 
 

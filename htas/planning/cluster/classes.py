@@ -29,6 +29,10 @@ MOST_UNOFFERED = 8
 once filled the memory, since the optimiser weighs each two resources against each other."""
 UNOFFERED = "resources that no node or flavour offers"
 """The name of the one column for all of them, where there are more."""
+MOST = 2**47
+"""What a column counts of one pod or node at most: 140 TB, or 140 thousand million cores. A pod may ask for 2^63 - 1,
+and columns hold no more: two such pods on a node, whose sum turned negative, once gave it room that it did not have.
+"""
 
 
 class ResourceAxis:
@@ -54,13 +58,13 @@ class ResourceAxis:
         return len(self.names)
 
     def vector(self, resources: Resources) -> Ints:
-        """A resource vector as a column of this axis; names the axis does not know raise KeyError."""
+        """A resource vector as a column of this axis, up to MOST; names the axis does not know raise KeyError."""
         column = np.zeros(len(self.names), dtype=np.int64)
         column[:4] = (resources.cpu_m, resources.memory_bytes, resources.ephemeral_bytes, resources.pods)
         for name, amount in resources.extended:
             row = self.row(name)
             column[row] = max(column[row], amount)
-        return column
+        return np.minimum(column, MOST)
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import (
@@ -55,10 +56,26 @@ def machine_node(
     )
 
 
+LEAST_OFFERED, MOST_OFFERED = Fraction(1, 4), Fraction(5, 4)
+"""Shares of its flavour's size between which a node is believed for all that will be bought. A kubelet reserves some
+40 % of a GiB at most; a node that said it had 1,000 cores had 40 pods wait for one machine of four."""
+
+
 def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
-    """Whether a node shows every extended resource of its flavour: device plugins register after the node is Ready."""
+    """Whether what a node offers may be taken for what all of its flavour do.
+
+    It shows every extended resource: device plugins register after the node is Ready. Its cores and memory are those of
+    a machine of that size: what a node says of itself is no word on others.
+    """
     shown = {name for name, _ in allocatable.extended}
-    return all(name in shown for name, _ in flavour.allocatable.extended)
+    size = flavour.capacity
+    return all(name in shown for name, _ in flavour.allocatable.extended) and all(
+        LEAST_OFFERED * whole <= offered <= MOST_OFFERED * whole
+        for offered, whole in (
+            (allocatable.cpu_m, size.cpu_m),
+            (allocatable.memory_bytes, size.memory_bytes),
+        )
+    )
 
 
 def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:

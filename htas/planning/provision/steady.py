@@ -3,7 +3,8 @@
 The cheapest machine that holds one waiting job is often the dearest for its size: of the HTAS paper's Table 7, a
 t3.xsmall costs 15 % more a GiB than any other, and jobs of 0.3 GiB leave a tenth of it empty. Where one job comes alone
 that is right all the same. Where more come all the time, what a larger machine has left is soon in use, and it is
-judged as if it were full already.
+judged as if all that will run at one time were on it already: with as much work as that fills, and no more. Filled with
+any amount, of forty flavours the largest was bought for work that uses a fifth of it, at twice the price.
 
 What is known to come is not taken for more than it is: forty pods of one Deployment are one service that has come, and
 so is its next rollout. Of a dump and of a what-if nothing more comes (`expects_more`).
@@ -11,18 +12,19 @@ so is its next rollout. Of a dump and of a what-if nothing more comes (`expects_
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.planning.cluster.class_book import ClassBook
+from htas.planning.cluster.classes import PodClass
 from htas.planning.place.demand import Demand
 from htas.planning.provision.cost_efficiency import Unit, score
 from htas.planning.provision.look_ahead import is_new_batch, steady_part
 from htas.planning.provision.offers import Offer
 
-PLENTY = 1000
-"""So many more of each: any machine is full then."""
 SERVICES_WITHIN_S, SERVICES = 3600.0, 4
 """Services stay, so that they need not come often: four within the hour in which a machine is expected to be held."""
 APART_S = 60.0
@@ -35,7 +37,7 @@ Measured on the paper's patterns: with 0.9 the default configuration paid 2 to 4
 
 
 def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float) -> tuple[Demand, ...]:
-    """Plenty of each kind of work that has come steadily: batch work of late, services within the hour.
+    """So much of each kind of work that has come steadily as will run at one time: batch work of late, new services.
 
     Nothing without `lookAhead`: then machines are bought for the work that waits, as in the paper (Algorithm 3).
     """
@@ -49,8 +51,17 @@ def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float
     if steady_part(batch, within_s, now):
         found = [*batch, *found]
     classes = {id(cls): cls for cls in map(book.class_of, found)}
+    counts = Counter(id(book.class_of(pod)) for pod in found)
     ordered = sorted(classes.values(), key=lambda cls: (-cls.size[0], -cls.size[1], cls.example.key))
-    return tuple(Demand(cls, PLENTY) for cls in ordered)
+    return tuple(Demand(cls, _at_once(cls, counts[id(cls)], within_s)) for cls in ordered)
+
+
+def _at_once(cls: PodClass, came: int, within_s: float) -> int:
+    """How many pods of a class run at any time where so many come in a window, each for its run length (Little's law).
+
+    Twelve jobs of 400 s in 120 s: 40 of them. Services stay: as many come once more within the hour.
+    """
+    return came if cls.kind is WorkKind.SERVICE else max(1, math.ceil(came * cls.run_length_s / within_s))
 
 
 def _new_services(pods: Iterable[Pod], now: float) -> list[Pod]:
@@ -84,5 +95,5 @@ def _arrivals(services: Iterable[Pod]) -> int:
 
 
 def worth_when_full(offer: Offer, steady: Sequence[Demand], unit: Unit) -> float:
-    """The score of a machine once work that comes steadily has filled it; 0 where it takes none of that."""
+    """The score of a machine with the steady work that will run at one time; 0 where it takes none of that."""
     return score(offer, [demand for demand in steady if offer.could_hold(demand.cls)], unit) if steady else 0.0

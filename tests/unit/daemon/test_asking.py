@@ -119,6 +119,7 @@ def test_while_the_api_server_is_away_nobody_is_let_in(server: HttpServer, gate:
         pytest.param({"Content_Type": "text/plain"}, 415, id="what a form may call text"),
         pytest.param({"Origin": "https://elsewhere.example"}, 403, id="a page from elsewhere"),
         pytest.param({"Origin": "null"}, 403, id="a sandboxed page"),
+        pytest.param({"Origin": "http://[::1"}, 403, id="what is no address: it was answered with a traceback"),
     ],
 )
 def test_no_page_asks_with_the_token_of_its_visitor(

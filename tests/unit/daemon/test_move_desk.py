@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
-from htas.daemon.asking import Gate
+from htas.daemon.asking import Gate, RequestRefusedError
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
+from htas.daemon.http import LONGEST_BODY, Desks, HttpServer, _body
 from htas.daemon.metrics import Metrics
-from htas.daemon.move_desk import MoveDesk
+from htas.daemon.move_desk import MoveDesk, described
 from htas.daemon.search_desk import SearchDesk
+from htas.execution.requested_moves import MoveRequest
+from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.policy import Cycles
 
 TOKEN = "let-me"
@@ -64,6 +69,14 @@ def test_a_body_of_unknown_length_is_cut_off_where_it_is_too_long(port: int) -> 
     assert asked(port, TOKEN, "Transfer-Encoding: chunked", piece * 2)[0] == 413
 
 
+def test_a_connection_that_ends_within_a_body_is_no_defect_to_be_logged() -> None:
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(RequestRefusedError, match="ended before the body"):
+        asyncio.run(_body(Request({"type": "http", "headers": []}, gone)))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -82,3 +95,21 @@ def test_a_token_file_that_cannot_be_used_is_named_and_not_shown(
     status, said = asked(port, "a-secret", "Content-Length: 0")
     assert (status, f"http.tokenFile: {token_file}: " in said, words in said) == (500, True, True)
     assert "-secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("detour", "told"),
+    [
+        pytest.param("", None, id="straight to its target"),
+        pytest.param(
+            "a cannot send to b: :1-abc", "a cannot send to b: :1-…", id="through the daemon, and no image's name"
+        ),
+    ],
+)
+def test_an_answer_tells_which_way_an_archive_went(detour: str, told: str | None) -> None:
+    record = MigrationRecord(
+        "aaaaaaaaaaaa", "default/p", "u", "a", "b", "kubelet-checkpoint", MigrationState.TRANSFERRED, 1.0,
+        image_key="abc", detour=detour,
+    )  # fmt: skip
+    answer = described(MoveRequest("1a2b", "default/p", "b"), record.shown())
+    assert answer.get("detour") == told

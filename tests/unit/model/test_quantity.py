@@ -43,6 +43,13 @@ def test_parses(text: str, want: Fraction) -> None:
     assert parse_quantity(text) == want
 
 
+@pytest.mark.parametrize("text", ["9" * 1001, "9" * 5000, f"0.{'0' * 5000}1", f"1{' ' * 5000}"])
+def test_thousands_of_digits_are_no_quantity_and_are_not_told_in_full(text: str) -> None:
+    with pytest.raises(QuantityError) as told:
+        parse_quantity(text)
+    assert len(str(told.value)) < 200
+
+
 @pytest.mark.parametrize(
     "text",
     [

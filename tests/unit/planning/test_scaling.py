@@ -14,6 +14,7 @@ from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
 from htas.model.reasons import Unplaced
+from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import Backoff
 from htas.model.stages import Stage
@@ -36,6 +37,7 @@ from tests.builders import (
     make_pod,
     make_policy,
     make_snapshot,
+    no_schedule,
     opened,
     owned_node,
     running,
@@ -345,6 +347,26 @@ def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
     assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
 
 
+@pytest.mark.parametrize(
+    ("said", "want"),
+    [
+        pytest.param(amounts("1000", "2000Gi", 110), 20, id="far more than the flavour has"),
+        pytest.param(amounts("4", "2000Gi", 110), 20, id="more memory alone"),
+        pytest.param(amounts("10m", "10Mi", 110), 20, id="nearly nothing, so that larger ones would be bought"),
+        pytest.param(amounts("2", "3Gi", 110), 40, id="what a kubelet may well leave"),
+    ],
+)
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_a_node_that_lies_of_itself_says_nothing_of_its_flavour(
+    said: Resources, want: int, *, is_remembered: bool
+) -> None:
+    flavours = [make_flavour("medium", "4", "8Gi", "0.1"), make_flavour("huge", "64", "128Gi", "9")]
+    node = msgspec.structs.replace(owned_node("n"), allocatable=said, taints=(no_schedule("mine"),))
+    pods = [make_pod(f"p{i}", "2", "2Gi") for i in range(40)]
+    shown = {"learned": {"medium": said}} if is_remembered else {"nodes": [node]}
+    assert bought(planned(pods, make_policy(flavours=flavours), **shown)) == {"medium": want}
+
+
 def test_a_shortage_counts_nodes_not_reasons() -> None:
     """One node that is short of cpu and memory is one node."""
     result = planned([make_pod("huge", "64", "900Gi")], nodes=[make_node("n")])
@@ -634,6 +656,19 @@ def test_where_work_comes_steadily_none_is_bought_that_is_dear_for_its_size() ->
     """Of a t3.xsmall a GiB costs 15 % more, and a tenth of each m3.xsmall stays empty; the next jobs fill the rest."""
     steadily = come([100.0, 70.0, 40.0, 20.0])
     assert set(bought(planned(steadily, make_policy(look_ahead_s=120.0), nodes=[FULL]))) == {"m3.small"}
+
+
+def test_a_larger_machine_counts_with_as_much_steady_work_as_will_run_at_one_time() -> None:
+    """Twelve jobs of ten minutes in two: 60 at a time, of 2 GiB each. They fill eight of the smaller machines, and
+    little more than half of the larger one, which costs less a GiB only when it is full.
+    """
+    fitting, huge = make_flavour("fitting", "8", "16Gi", "0.40"), make_flavour("huge", "96", "210Gi", "4.0")
+    ages = [float(age) for age in range(5, 120, 10)]
+    there = [running(make_job(f"j{age}", 600, memory="2Gi", created_at=NOW - age), "full", age) for age in ages]
+    policy = make_policy(flavours=[fitting, huge], look_ahead_s=120.0)
+    waits = make_job("waits", 600, memory="2Gi")
+    result = planned([*there, waits], policy, nodes=[make_node("full", "8", "24Gi", pods=12)])
+    assert bought(result) == {"fitting": 1}
 
 
 def test_without_looking_ahead_nothing_is_steady_and_what_waits_is_bought_for() -> None:

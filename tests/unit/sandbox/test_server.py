@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +78,15 @@ def test_an_error_of_the_worlds_own_is_not_taken_for_a_bad_request() -> None:
     world.queue.after(1, lambda: {}["missing"])
     with pytest.raises(KeyError):
         answer(world, b'{"call": "world.advance_to", "args": [%f]}' % (world.clock.now() + 5))
+
+
+def test_only_its_owner_may_connect(tmp_path: Path) -> None:
+    before = os.umask(0)
+    server = WorldServer(World(), tmp_path / "world.sock", speed=None)
+    os.umask(before)
+    server.start()
+    assert stat.S_IMODE(server.address.stat().st_mode) == 0o600
+    server.stop()
 
 
 def test_one_of_several_clients_gets_the_pod(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ unset KUBECONFIG XDG_RUNTIME_DIR NOTIFY_SOCKET HTTP_PROXY HTTPS_PROXY http_proxy
 hostname "$name"
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/{containerd,lock,sshd,netns}
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm # where moves have their keys and pipes: each node its own
 for tree in /etc /var/lib /var/log; do # the machine's, with this node's changes on top
   mkdir -p "$dir/over$tree" "$dir/work$tree"
   mount -t overlay -o "lowerdir=$tree,upperdir=$dir/over$tree,workdir=$dir/work$tree" overlay "$tree"

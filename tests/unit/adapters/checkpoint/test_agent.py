@@ -22,7 +22,7 @@ from htas.adapters.checkpoint.agent import Agent, Clean, Push, Pushed
 from htas.adapters.checkpoint.agent_server import LONGEST_BODY, SHORTEST_TOKEN, AgentServer
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.kubelet import Kubelets
-from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint
+from htas.adapters.checkpoint.kubelet_checkpoint import KubeletCheckpoint, Sent
 from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.checkpoint.oci_registry import OciRegistry
 from htas.adapters.checkpoint.registry_copies import RegistryCopies
@@ -161,8 +161,8 @@ def copies(registry: Registry, agent: Agent, tmp_path: Path) -> Iterator[Registr
 def test_an_archive_is_pushed_as_an_image_of_one_layer(
     copies: RegistryCopies, registry: Registry, archives: Path
 ) -> None:
-    digest, size = copies.deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
-    assert (digest, size) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    sent = copies.deliver(a_record(), "main", str(archives / ARCHIVE), 20.0)
+    assert sent == Sent(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
     ((tag, raw),) = registry.manifests.items()
     assert copies.image_of(a_record(), "main") == f"registry.example/htas:{tag}"
     manifest: Any = json.loads(raw)

@@ -125,5 +125,5 @@ def kubelet_checkpoint() -> Iterator[KubeletCheckpoint]:
     with Cluster().served() as server:
         access = server.access()
         objects = Objects(ApiServer(access, RateLimit(1e9, 10**9), pause=lambda _: None))
-        copies = SecureCopies(Shell(SecureCopy()), objects.address)
+        copies = SecureCopies(Shell(SecureCopy()), SecureCopy(), objects.address)
         yield KubeletCheckpoint(objects, Kubelets(access, 10250, None, None), copies)

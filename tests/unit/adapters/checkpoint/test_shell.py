@@ -6,15 +6,17 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from htas.adapters.checkpoint import secure_copy
 from htas.adapters.checkpoint.failures import StepFailedError
 from htas.adapters.checkpoint.image import checkpoint_image, head, tail
+from htas.adapters.checkpoint.kubelet_checkpoint import Sent
 from htas.adapters.checkpoint.secure_copy import SecureCopies
 from htas.adapters.checkpoint.shell import CommandFailedError, Shell
-from htas.model.migrations import Failure, SecureCopy
+from htas.model.migrations import Failure, Route, SecureCopy
 from tests.unit.adapters.checkpoint.pods import a_record
 
 SSH = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\nfor last; do :; done\nexec sh -c "$last"\n'
@@ -27,6 +29,9 @@ esac
 """
 
 
+SETTING = SecureCopy("mover", 2222, "/keys/id", "/keys/known", Route.THROUGH_DAEMON)
+
+
 @pytest.fixture
 def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with an ssh and a ctr, first on PATH."""
@@ -34,12 +39,18 @@ def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def shell(bin_: Path) -> Shell:
-    return Shell(SecureCopy("mover", 2222, "/keys/id", "/keys/known"))
+    return Shell(SETTING)
+
+
+def copies_of(shell: Shell, directory: Path, **options: Any) -> SecureCopies:
+    """Copies through the daemon, whose nodes are this machine."""
+    return SecureCopies(shell, SETTING, lambda node: node, place=str(directory), **options)
 
 
 def streamed(shell: Shell, reading: str, writing: str, within_s: float = 20.0) -> int:
@@ -102,20 +113,20 @@ def test_a_stream_that_stands_still_is_given_up(shell: Shell) -> None:
 def test_an_archive_arrives_as_an_image(shell: Shell, bin_: Path, tmp_path: Path) -> None:
     archive = tmp_path / "checkpoint.tar"
     archive.write_bytes(b"memory" * 1000)
-    copies = SecureCopies(shell, lambda node: node)
-    digest, size = copies.deliver(a_record(), "main", str(archive), 20.0)
-    assert (digest, size) == (hashlib.sha256(archive.read_bytes()).hexdigest(), 6000)
-    image = checkpoint_image("main", digest, size)
+    copies = copies_of(shell, tmp_path)
+    sent = copies.deliver(a_record(), "main", str(archive), 20.0)
+    assert sent == Sent(hashlib.sha256(archive.read_bytes()).hexdigest(), 6000)
+    image = checkpoint_image("main", sent.digest, sent.size)
     name = copies.image_of(a_record(), "main")
     assert (bin_ / "imported").read_bytes() == head(image, name) + archive.read_bytes() + tail(image)
 
 
-def test_both_names_of_a_moves_images_are_removed_and_no_others(shell: Shell, bin_: Path) -> None:
+def test_both_names_of_a_moves_images_are_removed_and_no_others(shell: Shell, bin_: Path, tmp_path: Path) -> None:
     one, two = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
     ours = {f"localhost/htas-checkpoint/main:{one}-1": "sha256:a", "sha256:id-a": "sha256:a"}
     others = {f"localhost/htas-checkpoint/main:{two}-1": "sha256:b", "app:1": "sha256:c"}
     (bin_ / "images").write_text("".join(f"{name} type {digest}\n" for name, digest in (ours | others).items()))
-    copies = SecureCopies(shell, lambda node: node)
+    copies = copies_of(shell, tmp_path)
     copies.forget("b", one)
     assert set((bin_ / "removed").read_text().split()[4:]) == set(ours)
     (bin_ / "removed").unlink()
@@ -124,10 +135,10 @@ def test_both_names_of_a_moves_images_are_removed_and_no_others(shell: Shell, bi
 
 
 @pytest.mark.parametrize("forged", ["............", "x'; touch owned; '", "", "AAAAAAAAAAAA"])
-def test_what_is_no_id_is_no_part_of_a_command(forged: str, shell: Shell, bin_: Path) -> None:
+def test_what_is_no_id_is_no_part_of_a_command(forged: str, shell: Shell, bin_: Path, tmp_path: Path) -> None:
     image = "localhost/htas-checkpoint/main:bbbbbbbbbbbb-1"
     (bin_ / "images").write_text(f"{image} type sha256:b\n")
-    copies = SecureCopies(shell, lambda node: node)
+    copies = copies_of(shell, tmp_path)
     copies.forget("b", forged)
     assert not (bin_ / "removed").exists()
     copies.sweep("b", [forged])
@@ -153,7 +164,7 @@ def test_archives_of_a_moves_containers_are_removed_whatever_the_nodes_clock_say
     old = directory / NAMES[0].replace("10:00:00", "09:00:00")
     old.write_text("from before the move")
     os.utime(old, (time.time() - 600, time.time() - 600))
-    copies = SecureCopies(shell, lambda node: node, lambda: began + 60.0, str(directory))
+    copies = copies_of(shell, tmp_path, clock=lambda: began + 60.0, archives=str(directory))
     copies.clean_source(a_record(started_at=began))
     assert {path.name for path in directory.iterdir()} == {old.name, *NAMES[2:]}
 
@@ -166,7 +177,7 @@ def test_only_a_pods_own_archives_are_removed_by_their_paths(shell: Shell, tmp_p
         path.write_text("memory")
         os.utime(path, (500.0, 500.0))
     record = a_record(archive=f"{known} {other} {tmp_path}/{NAMES[0]} /etc/shadow", started_at=time.time())
-    SecureCopies(shell, lambda node: node, archives=str(directory)).clean_source(record)
+    copies_of(shell, tmp_path, archives=str(directory)).clean_source(record)
     assert list(directory.iterdir()) == [other]
 
 
@@ -175,7 +186,7 @@ def test_a_kubelet_that_has_signed_no_certificate_has_none_of_its_own(
 ) -> None:
     """With serverTLSBootstrap the cluster's CA signs it."""
     monkeypatch.setattr(secure_copy, "CERTIFICATE", str(tmp_path / "kubelet.crt"))
-    copies = SecureCopies(shell, lambda node: node)
+    copies = copies_of(shell, tmp_path)
     assert copies.certificate("a") == ""
     (tmp_path / "kubelet.crt").write_text("PEM")
     assert copies.certificate("a") == "PEM"

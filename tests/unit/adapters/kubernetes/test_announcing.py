@@ -48,6 +48,13 @@ def test_an_event_says_who_what_and_of_which_object() -> None:
     assert len(node.body["note"]) == 1024
 
 
+def test_a_note_is_cut_by_its_bytes() -> None:
+    with announcing() as (announcer, server, _):
+        announcer.tell([News("Pod", "team/web-1", "Waits", "\u673a" * 1000)])
+        until(lambda: len(server.requests) == 1)
+    assert server.requests[0].body["note"] == "\u673a" * 341, "three bytes each"
+
+
 def test_what_is_over_the_limit_is_dropped_and_counted() -> None:
     with announcing(burst=2) as (announcer, server, dropped):
         announcer.tell(News("Pod", f"default/p{i}", "Scheduled", "") for i in range(5))

@@ -8,7 +8,7 @@ import pytest
 
 from htas.adapters.kubernetes.pods import duration_s
 from htas.model.nodes import DO_NOT_DISRUPT
-from htas.model.pods import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
+from htas.model.pods import RUNTIME, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Owner, Phase, RunLengthSource, WorkKind
 from tests.unit.adapters.kubernetes.manifests import Manifest, manifest, pod, problems_of, read_pod, view_of
 
 
@@ -330,3 +330,57 @@ def test_pods_of_a_deployment_are_one_service_over_its_revisions() -> None:
     assert {read_pod(pod("a", meta)).service for meta in (old, new)} == {"shop/Deployment/web"}
     assert read_pod(pod("d", owned_by("DaemonSet"))).service is None
     assert read_pod(pod("alone")).service is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_one"),
+    [
+        pytest.param("Job", "train", True, id="a Job"),
+        pytest.param("PyTorchJob", "system:x.1", True, id="a kind that HTAS does not know, and a name with a colon"),
+        pytest.param("Job", "x" * 253, True, id="the longest name there can be"),
+        pytest.param("Job", "x" * 254, False, id="a longer one"),
+        pytest.param("Job", "x" * 1_000_000, False, id="a megabyte, which was kept with every run on record"),
+        pytest.param("K" * 64, "x", False, id="a kind that is too long"),
+        pytest.param("Job", "a\x1b[2Jb", False, id="a name that a terminal would obey"),
+        pytest.param("Job", "a b", False, id="a space"),
+        pytest.param("Job", "a\nb", False, id="a second line"),
+        pytest.param("", "x", False, id="no kind"),
+    ],
+)  # fmt: skip
+def test_an_owner_that_cannot_be_is_none(kind: str, name: str, is_one: bool) -> None:
+    found = read_pod(pod("a", owned_by(kind, name)))
+    assert found.owner == (Owner(kind, name, "u") if is_one else None)
+    assert (found.template == "Pod/a") is not is_one
+
+
+@pytest.mark.parametrize(
+    ("image", "is_kept"),
+    [
+        pytest.param("registry.example/team/app:1.2@sha256:" + 64 * "0", True, id="a reference"),
+        pytest.param("x" * 1024, True, id="the longest"),
+        pytest.param("x" * 1025, False, id="longer than any can be"),
+        pytest.param("a\x1bb", False, id="what a terminal would obey"),
+    ],
+)
+def test_an_image_that_cannot_be_is_not_kept(image: str, is_kept: bool) -> None:
+    assert read_pod(pod(containers=[{"name": "c", "image": image}])).image == (image if is_kept else "")
+
+
+def test_of_a_promise_no_more_is_kept_than_says_something() -> None:
+    found = read_pod(pod("a", {"annotations": {DO_NOT_DISRUPT: "x" * 262_144}}))
+    assert found.disruption == {DO_NOT_DISRUPT: "x" * 256}
+
+
+def test_of_an_annotation_that_makes_no_sense_no_more_is_told_than_can_be_read() -> None:
+    (told,) = problems_of(pod("a", {"annotations": {RUNTIME: "\x1b" * 262_144}}))
+    assert len(told) < 700
+    assert told.endswith("is not a duration above zero such as 90s, 5m or 1h30m")
+
+
+@pytest.mark.parametrize(("many", "kept"), [(500, 500), (501, 500), (10_000, 500)])
+def test_so_many_labels_count_and_no_more(many: int, kept: int) -> None:
+    written = pod("a", {"labels": {f"example.com/{i:05d}": "x" for i in range(many)}})
+    (found,) = view_of(written).pods
+    assert list(found.labels) == [f"example.com/{i:05d}" for i in range(kept)]
+    told = [f"dump.json: Pod default/a: metadata.labels: {many:,} labels, of which the first 500 count"]
+    assert problems_of(written) == (told if many > kept else [])
