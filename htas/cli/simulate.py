@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,7 +26,7 @@ from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, R
 from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
-from htas.planning.what_if.recognising import Recognised, recognise
+from htas.planning.what_if.recognising import Recognised, Unlike, nearest, recognise, size_text, unlike_their_flavour
 
 HOURS_A_MONTH = 730
 """As clouds count: 8,760 hours a year ÷ 12."""
@@ -42,6 +43,9 @@ class Simulated:
     the_rest: str
     """The command that gives what the dump lacks."""
     recognised: Sequence[Recognised]
+    unlike: Sequence[Unlike] = ()
+    sizes: Sequence[str] = ()
+    """Of nodes without a price: how large they are, and which flavour is nearest, in words."""
 
 
 def simulate(
@@ -56,9 +60,15 @@ def simulate(
     policy = policy_of(flavours, config)
     with err.status("reading", spinner="dots") as status:
         dump = read_cluster(path)
+        if types and not dump.view.nodes:
+            raise InputError(
+                f"{path}: has no nodes, so there is none that --type could name. {the_rest_told(dump, path)}"
+            )
         stated = _stated_types(types, dump.view.nodes, policy)
         nodes, recognised = recognise(dump.view.nodes, dump.machines, policy.catalogue, stated)
         view = msgspec.structs.replace(dump.view, nodes=nodes)
+        unlike = unlike_their_flavour(nodes, dump.machines, policy.catalogue)
+        sizes = _sizes(nodes, dump, policy)
         _refuse_without_pods(path, dump, nodes, policy)
         try:
             answer = what_if(
@@ -69,10 +79,23 @@ def simulate(
                 tell=lambda step: status.update(f"working out {step}"),
             )
         except NothingPricedError as error:
-            rest = "" if dump.view.nodes else f". {the_rest_told(dump, path)}"
+            rest = f". {'; '.join(sizes)}" if dump.view.nodes else f". {the_rest_told(dump, path)}"
             raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
-    return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised)
+    return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised, unlike, sizes)
+
+
+def _sizes(nodes: Sequence[Node], dump: Dump, policy: Policy) -> list[str]:
+    """How large the nodes without a price are, the most frequent size first, each with the nearest flavour."""
+    unpriced = [node for node in nodes if policy.price_of(node) is None]
+    sizes = Counter(dump.machines.get(node.name, node.allocatable) for node in unpriced)
+    told = []
+    for size, count in sizes.most_common(3):
+        flavour = nearest(size, policy.catalogue)
+        has = "has" if count == 1 else "have"
+        near = f"{flavour.name} ({size_text(flavour.capacity)})"
+        told.append(f"{counted(count, 'node')} {has} {size_text(size)}, nearest is {near}")
+    return told
 
 
 def _refuse_without_pods(path: Path, dump: Dump, nodes: Sequence[Node], policy: Policy) -> None:
@@ -151,9 +174,18 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "podsWaiting": answer.waiting,
         "servicesTakenToBeMovable": answer.opted_in,
         "nodesWithoutPrice": dict(answer.unpriced),
+        "nodesUnlikeTheirFlavour": [
+            {"node": each.node, "flavour": each.flavour, "has": each.has, "flavourHas": each.flavour_has}
+            for each in simulated.unlike
+        ],
+        "flavoursWithoutReserved": list(answer.whole),
         "nodesRecognised": [_recognised(each) for each in simulated.recognised],
         "assumed": [
             {"lacks": gap.lacks, "assumed": gap.assumed, "kubectlGet": list(gap.resources)} for gap in simulated.gaps
+        ],
+        "podGroups": dict(answer.gangs),
+        "comeWithTheirNode": [
+            {"namespace": each.namespace, "kind": each.kind, "pods": each.pods} for each in answer.agents
         ],
         "presumes": list(presumed(answer)),
         "rules": [_rule(rule) for rule in answer.rules],
@@ -219,6 +251,10 @@ def presumed(answer: Answer) -> Sequence[str]:
     if answer.opted_in:
         pods = "1 pod of a service is" if answer.opted_in == 1 else f"{answer.opted_in:,} pods of services are"
         told.append(f'{pods} annotated {MAY_MIGRATE}: "true"')
+    if answer.zoneless and _takes_consolidation(answer):
+        names = ", ".join(answer.zoneless[:3]) + (f" and {len(answer.zoneless) - 3} more" * (len(answer.zoneless) > 3))
+        zones = ", ".join(answer.zones)
+        told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
     if answer.foreign:
         nodes = "1 node is" if answer.foreign == 1 else f"{answer.foreign:,} nodes are"
         told.append(f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others")
@@ -241,6 +277,7 @@ def _held(held: HeldNode) -> dict[str, Any]:
         "pricePerHour": price_text(held.nanos_per_hour),
         "rule": held.rule,
         "pods": list(held.pods),
+        "podsPinned": list(held.pinned),
         "message": held.message,
     }
 

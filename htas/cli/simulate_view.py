@@ -14,8 +14,11 @@ from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
 from htas.cli.tables import LiteralTable
 from htas.documents.words import cents, counted, hourly, share, some
 from htas.model.plan_document import instant_text
+from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet
+from htas.planning.what_if.pinning import PINNED
+from htas.planning.what_if.recognising import Recognised
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
@@ -42,8 +45,8 @@ def simulation_view(simulated: Simulated, width: int) -> RenderableType:
 def _headline(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
     there = f"{counted(answer.now.nodes, 'node')}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
-    lines = [Text(there, style="bold"), *_answered(answer)]
-    if simulated.gaps:
+    lines = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
+    if any(not gap.may_be_none for gap in simulated.gaps):
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
         lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
         lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
@@ -68,6 +71,19 @@ def _answered(answer: Answer) -> Iterable[Text]:
     yield text.append(", provided that" if provided else "")
     yield from (Text(f"  · {each}") for each in provided)
     yield from _lifted(answer, lift) if lift is not None else ()
+
+
+def _pinned(answer: Answer) -> Iterable[Text]:
+    """Nodes that stay since pods on them name them; no machine would do instead, however cheap."""
+    tied = [held for held in answer.held if held.pinned]
+    if not tied:
+        return
+    alone = sum(held.rule == PINNED for held in tied)
+    others = "" if alone == len(tied) else f", {alone} of them by nothing else" if alone else ", beside other rules"
+    nodes = f"{counted(len(tied), 'node')} {'is' if len(tied) == 1 else 'are'}"
+    them = "it" if len(tied) == 1 else "them"
+    pods = some([pod for held in tied for pod in held.pinned], MANY)
+    yield Text(f"{nodes} held by pods pinned to {them} by hostname ({pods}){others}")
 
 
 def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
@@ -127,6 +143,10 @@ def _stages(answer: Answer, *, is_wide: bool) -> Table:
             row = [name, str(free.nodes), str(free.moves), *_priced(free.nanos_per_hour)]
             row += [cents(a_month(saved)), share(saved, now)]
             table.add_row(*row, *_bars(free.nanos_per_hour, now, is_wide), style="dim")
+    if answer.held:
+        bound = ["nothing held, lower bound", "", "", *_priced(answer.free_bound_nanos)]
+        bound += ["", share(now - answer.free_bound_nanos, now)]
+        table.add_row(*bound, *_bars(answer.free_bound_nanos, now, is_wide), style="dim")
     return table
 
 
@@ -219,7 +239,8 @@ def _held(answer: Answer) -> Table:
 def _held_row(held: HeldNode) -> tuple[str, ...]:
     first, *others = held.rule.split()
     price = hourly(held.nanos_per_hour) if held.nanos_per_hour else "-"
-    also = f"; also {', '.join(others)}" if others else ""
+    told = [f"{rule} ({some(held.pinned, 1)})" if rule == PINNED else rule for rule in others]
+    also = f"; also {', '.join(told)}" if told else ""
     return held.node, held.flavour or "-", price, str(len(held.pods) or "·"), f"{first}: {held.message}{also}"
 
 
@@ -236,7 +257,10 @@ def _worths(answer: Answer) -> Table:
     table = _titled(title, "flavour", *figures, "", right=figures, names=("flavour",))
     for worth in answer.worths:
         note = f"{worth.dominated_by} is as large for no more" if worth.dominated_by else ""
-        if worth.in_mix:
+        if worth.in_mix and not worth.worth_nanos:
+            row = str(worth.in_mix), hourly(worth.without_nanos), "no difference", "·"
+            table.add_row(worth.name, hourly(worth.nanos_per_hour), *row, note, style="dim")
+        elif worth.in_mix:
             prices = hourly(worth.without_nanos), hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
             table.add_row(worth.name, hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
         else:
@@ -273,7 +297,14 @@ def _stuck(nodes: int) -> str:
 
 def _notes(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
-    lines = [*_recognised(simulated), *_left_out(answer), *_taken(answer), *_budgets(answer)]
+    lines = [
+        *_perhaps_none(simulated),
+        *_recognised(simulated),
+        *_unlike(simulated),
+        *_left_out(simulated),
+        *_taken(answer),
+        *_budgets(answer),
+    ]
     if simulated.dated_by:
         lines.append(
             f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
@@ -285,6 +316,13 @@ def _notes(simulated: Simulated) -> RenderableType:
     return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
 
 
+def _perhaps_none(simulated: Simulated) -> Iterable[str]:
+    """What the cluster may simply have none of, where the dump has all the rest."""
+    if all(gap.may_be_none for gap in simulated.gaps):
+        for gap in simulated.gaps:
+            yield f"The dump has {gap.lacks}: {gap.assumed}. To be sure: {simulated.the_rest}"
+
+
 def _recognised(simulated: Simulated) -> Iterable[str]:
     """Which nodes were taken for which flavours, by flavour; a guess is called one."""
     guesses = [each for each in simulated.recognised if not each.is_stated]
@@ -293,19 +331,38 @@ def _recognised(simulated: Simulated) -> Iterable[str]:
         others = sorted({name for each in mine for name in each.others})
         or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
         yield (
-            f"A guess by size: {counted(len(mine), 'node')} without an instance type"
+            f"A guess by size: {counted(len(mine), 'node')} without an instance type{_labelled(mine)}"
             f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
             f" To say so: --type 'PATTERN={flavour}'."
         )
 
 
-def _left_out(answer: Answer) -> Iterable[str]:
+def _labelled(mine: Iterable[Recognised]) -> str:
+    """Labels that were passed over, since the price file has none of those that nodes bear."""
+    labels = sorted({each.labelled for each in mine if each.labelled})
+    return f" that the price file has (they are labelled {some(labels, MANY)})" if labels else ""
+
+
+def _unlike(simulated: Simulated) -> Iterable[str]:
+    """Nodes that do not look like their flavour."""
+    if simulated.unlike:
+        first, count = simulated.unlike[0], len(simulated.unlike)
+        yield (
+            f"{counted(count, 'node')} {'does' if count == 1 else 'do'} not look like"
+            f" {'its' if count == 1 else 'their'} flavour, whose price counts: {first.node} has {first.has},"
+            f" {first.flavour} has {first.flavour_has}."
+        )
+
+
+def _left_out(simulated: Simulated) -> Iterable[str]:
+    answer = simulated.answer
     if answer.unpriced:
         there = ", ".join(f"{name or '(no label)'} ({count})" for name, count in answer.unpriced.items())
         what = counted(sum(answer.unpriced.values()), "node")
         yield (
             f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
             " Name their types in the price file, or say of what type they are: --type 'PATTERN=FLAVOUR'."
+            f" {'; '.join(simulated.sizes)}."
         )
     if answer.waiting:
         yield f"{counted(answer.waiting, 'pod')} without a node: left out, nothing is bought for what waits."
@@ -317,6 +374,25 @@ def _left_out(answer: Answer) -> Iterable[str]:
 
 
 def _taken(answer: Answer) -> Iterable[str]:
+    for each in answer.agents:
+        yield (
+            f"{counted(each.pods, 'pod')} of {each.kind} in {each.namespace}, one on each of as many nodes, come with"
+            " their node and end with it, as a DaemonSet's: no budget is to be changed for them. The daemon takes them"
+            f' for that once they are annotated {DAEMONSET_POD}: "true"; what they store must be elsewhere, too.'
+        )
+    if answer.whole:
+        have = "has" if len(answer.whole) == 1 else "have"
+        yield (
+            f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
+            " shows what is left for pods: all cores and memory are taken to be free for them."
+        )
+    if answer.gangs:
+        pods = counted(sum(answer.gangs.values()), "pod")
+        yield (
+            f"{pods} of {counted(len(answer.gangs), 'group')} that {'is' if len(answer.gangs) == 1 else 'are each'}"
+            f" scheduled as one ({some(list(answer.gangs), MANY)}):"
+            " evicting one pod of a group commonly restarts all of it."
+        )
     if answer.opted_in:
         yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
     if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:

@@ -11,6 +11,8 @@ from htas.config.values import (
     ExtendedResource,
     Labels,
     LabelValue,
+    MachineCores,
+    MachineMemory,
     Millicores,
     Nanos,
     NodeKey,
@@ -60,8 +62,8 @@ class FlavourSetting(Section):
     """A machine type."""
 
     name: NodeName = Field(description="The cloud's name of it; nodes bear it as their instance type.")
-    cpu: Millicores = Field(gt=0, description="Cores.")
-    memory: Units = Field(gt=0, description="Bytes.")
+    cpu: MachineCores = Field(gt=0, description="Cores.")
+    memory: MachineMemory = Field(gt=0, description="Bytes.")
     pods: Count = Field(
         default=110, gt=0, le=100_000, description="Most pods on one node; 110 is the kubelet's own default."
     )

@@ -162,6 +162,30 @@ def _units(value: Any) -> int:
     return value if _is_default(value) else to_units(_quantity(value))
 
 
+def _machine_cores(value: Any) -> int:
+    milli = _milli(value)
+    if not _is_default(value) and 0 < _quantity(value) * 1000 < 1:
+        raise ValueError(f"{shown(value)} is less than a thousandth of a core; write cores, such as 4 or 1500m")
+    return milli
+
+
+SMALLEST_BYTES = 64 * 2**20
+"""A machine with less memory runs no kubelet: a number without its unit, which are bytes then."""
+_AMOUNT_ALONE = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def _machine_memory(value: Any) -> int:
+    units = _units(value)
+    if _is_default(value) or not 0 < units < SMALLEST_BYTES:
+        return units
+    number = _AMOUNT_ALONE.match(str(value))
+    meant = ""
+    if number is not None:
+        amount = Fraction(number[0])
+        meant = f"; did you mean {number[0]}{'Gi' if amount < 2048 else 'Mi' if amount < 2**22 else 'Ki'}?"
+    raise ValueError(f"{shown(value)} is {units} bytes, which is no machine's memory{meant}")
+
+
 def _whole_units(value: Any) -> int:
     amount = _quantity(value)
     if amount.denominator != 1:
@@ -204,6 +228,10 @@ Seconds = Annotated[float, BeforeValidator(seconds), _DURATION]
 WholeSeconds = Annotated[float, BeforeValidator(_whole_seconds), _DURATION]
 Millicores = Annotated[int, BeforeValidator(_milli), _AMOUNT]
 """Cores, written as a Kubernetes quantity: 2 or 1500m."""
+MachineCores = Annotated[int, BeforeValidator(_machine_cores), _AMOUNT]
+"""Cores of a machine: one of less than a milli-core is a mistake."""
+MachineMemory = Annotated[int, BeforeValidator(_machine_memory), _AMOUNT]
+"""Bytes of a machine: one of a few is a mistake, mostly for gibibytes."""
 Units = Annotated[int, BeforeValidator(_units), _AMOUNT]
 """Bytes, written as a Kubernetes quantity: 8Gi."""
 WholeUnits = Annotated[int, BeforeValidator(_whole_units), _AMOUNT]

@@ -12,6 +12,7 @@ from typing import Protocol
 from htas.daemon.agenda import Agenda
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.model.policy import EmptyRelease
+from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
 from htas.planning.cluster.services import served, services_starting
@@ -114,14 +115,15 @@ class VirtualDriver:
         self._settled_at = now if is_settled else None
 
     def _waits_for_a_bill(self, result: CycleResult) -> bool:
-        """Whether an empty node is to go just before it is paid for again, or when no work is expected any more.
+        """Whether a node is to go just before it is paid for again, or an empty one when no work is expected any more.
 
         Every cleaning cycle must look at it then.
         """
         policy = self.daemon.policy
         rules = [group.cleaning.empty_release for group in policy.groups]
         is_watched = EmptyRelease.BEFORE_BILLING in rules or policy.look_ahead_s > 0
-        return bool(result.plan.memory.empty_since) and is_watched
+        is_due = any(kept.reason is Kept.DRAINS_BEFORE_PERIOD_ENDS for kept in result.plan.kept)
+        return is_due or (bool(result.plan.memory.empty_since) and is_watched)
 
 
 def _settled_at(view: ClusterView, settle_s: float) -> list[float]:

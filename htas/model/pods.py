@@ -114,6 +114,8 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """The share of its service's pods, 0 to 1, that should run on the edge."""
     ready_since: float | None = None
     """Since when its users are sent to it (its condition Ready); None: they are not."""
+    gang: str = ""
+    """The group it is scheduled with, all or none: evicting one of it commonly restarts all. "": none."""
     passed_over: str = ""
     """Why it may be disturbed though it says otherwise: it is beyond what its namespace may pin. "": it is not."""
 

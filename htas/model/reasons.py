@@ -78,6 +78,8 @@ class Kept(StrEnum):
     QUEUE_NOT_EMPTY = "QueueNotEmpty"
     """Work that somebody may have room for waited within the last while: room is about to be needed."""
     PAID_UNTIL_PERIOD_ENDS = "PaidUntilBillingPeriodEnds"
+    DRAINS_BEFORE_PERIOD_ENDS = "DrainsBeforeBillingPeriodEnds"
+    """Under-used, but paid for longer than it takes to empty it: that would save nothing yet."""
     MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     TOO_YOUNG = "InCooldown"

@@ -55,7 +55,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """The cluster at an instant; prices in billionths an hour, cores asked for and offered in thousandths."""
+    """The cluster at an instant; prices in billionths an hour."""
 
     at: float
     nanos_per_hour: int
@@ -63,8 +63,6 @@ class Point(msgspec.Struct, frozen=True):
     nodes: int
     pods: int
     waiting: int
-    asked_m: int
-    offered_m: int
 
 
 class Chronicle:
@@ -168,6 +166,4 @@ def _point(snapshot: ClusterSnapshot, plan: Plan) -> Point:
         len(view.nodes),
         len(on_nodes),
         len(view.pods) - len(on_nodes),
-        sum(pod.requests.cpu_m for pod in on_nodes),
-        sum(node.allocatable.cpu_m for node in view.nodes),
     )

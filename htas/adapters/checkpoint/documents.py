@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from htas.adapters.controllers import kind_and_group
 from htas.adapters.twins import MOVE, MOVED, Origin, twin_name
 from htas.model.migrations import MIGRATION, MigrationRecord, MigrationState, is_checkpoint
 from htas.model.moves import MigrationMethod
@@ -241,9 +242,9 @@ def restored_image_labels(pod: Json) -> str | None:
 
 
 def owner_kind(pod: Json) -> str:
-    """Of the controller; empty: none has it."""
+    """Of the controller, with its group where that is not the built-in one's; empty: none has it."""
     owners = [owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")]
-    return str(owners[0]["kind"]) if owners else ""
+    return kind_and_group(str(owners[0]["kind"]), str(owners[0].get("apiVersion", ""))) if owners else ""
 
 
 def containers_of(pod: Json) -> list[str]:

@@ -9,8 +9,10 @@ import msgspec
 
 from htas.adapters.checkpoint.documents import Json, is_ready
 from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.controllers import kind_and_group
 from htas.adapters.twins import is_ending
 
+COUNTED = ("ReplicaSet", "ReplicationController")
 HASH = "pod-template-hash"
 """The label by which a Deployment tells its ReplicaSets' pods apart: it is in each one's selector."""
 
@@ -34,7 +36,7 @@ class Owners:
     def of(self, namespace: str, owners: Sequence[Json]) -> Owner | None:
         """The controller among `owners`; None: it is of another kind, or gone, or going."""
         for each in owners:
-            if not each.get("controller") or each["kind"] not in ("ReplicaSet", "ReplicationController"):
+            if not each.get("controller") or kind_and_group(each["kind"], each.get("apiVersion", "")) not in COUNTED:
                 continue
             found = self._objects.controller(namespace, each["kind"], each["name"])
             if found is not None and found["metadata"]["uid"] == each["uid"]:

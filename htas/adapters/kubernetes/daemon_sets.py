@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from htas.adapters.controllers import kind_and_group
 from htas.adapters.kubernetes import wire
 
 KIND = "DaemonSet"
@@ -36,12 +37,13 @@ _NETWORK = wire.Toleration(key="node.kubernetes.io/network-unavailable", operato
 
 
 def kind_of(reference: wire.OwnerReference, namespace: str, known: DaemonSets | None) -> str:
-    """The kind of a pod's controller; NONE_SUCH where it says DaemonSet and there is none.
+    """The kind of a pod's controller, with its group where that is not the built-in one's; NONE_SUCH where it says
+    DaemonSet and there is none.
 
     `known` None: nobody has said which DaemonSets there are, as in a dump without them; then the reference counts.
     """
     if reference.kind != KIND:
-        return reference.kind
+        return kind_and_group(reference.kind, reference.api_version)
     if reference.api_version and reference.api_version.partition("/")[0] != "apps":  # the API server takes none empty
         return NONE_SUCH
     is_there = known is None or known.get((namespace, reference.name)) == reference.uid

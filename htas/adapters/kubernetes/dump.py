@@ -59,7 +59,13 @@ def read_whole(text: bytes, name: str) -> Dump:
     for number, document in enumerate(documents, 1):
         builder.add(document, f"document {number}" if len(documents) > 1 else "")
     view = builder.view()
-    return Dump(view, builder.newest, gaps(view, builder.kinds), builder.capacities(), builder.other_kinds)
+    return Dump(
+        view,
+        builder.newest,
+        gaps(view, builder.kinds, has_empty_list=builder.has_empty_list),
+        builder.capacities(),
+        builder.other_kinds,
+    )
 
 
 def _utf_8(text: bytes, name: str) -> bytes:

@@ -26,6 +26,13 @@ _OTHERS = {
     b"\x89PNG": "an image",
     b"\x7fELF": "a program",
 }
+_KUBECTL_SAYS = (
+    "error: ",
+    "Error from server",
+    "Unable to connect",
+    "The connection to the server",
+    "No resources found",
+)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WORDS = (b"apiVersion", b"kind", b"items")
 """One of these stands near the beginning of every Kubernetes object."""
@@ -99,6 +106,11 @@ def refuse(head: bytes, name: str) -> None:
             raise DumpError(f"{name}: is {what}; a dump is JSON or YAML, or either by gzip: {COMMAND} > dump.json")
     if b"\0" in head and not head.startswith(_UTF_16):
         raise DumpError(f"{name}: is no text; a dump is JSON or YAML, or either by gzip: {COMMAND} > dump.json")
+    first = head.lstrip()[:300].split(b"\n", 1)[0].decode(errors="replace").strip()
+    if first.startswith(_KUBECTL_SAYS):
+        raise DumpError(
+            f"{name}: is no dump, but what kubectl said instead of one: {first[:160]!r}. Write it with: {COMMAND}"
+        )
     if head.startswith((b"NAME ", b"NAMESPACE ", b"NAME\t")):
         raise DumpError(f"{name}: is the table that kubectl prints for people; write it with -o json: {COMMAND}")
     if len(head) == _HEAD_BYTES and not head.startswith(_UTF_16) and not any(word in head for word in _WORDS):

@@ -53,6 +53,8 @@ class ViewBuilder:
         self.newest: Instant = NEVER
         self.kinds: set[str] = set()
         """Those that HTAS reads and the dump holds, be it as an empty list of that kind."""
+        self.has_empty_list = False
+        """Whether a List of no kind in particular has no items."""
         self._others: set[str] = set()
         self._source = source
         self._objects: dict[str, dict[tuple[str, str], Any]] = {kind: {} for kind in KINDS}
@@ -101,6 +103,7 @@ class ViewBuilder:
         except UNREADABLE as error:
             self._malformed.append(self._told(place, decoding_fault(error)))
             return
+        self.has_empty_list |= not kind and not listed
         for i, item in enumerate(listed):
             self.add(item, f"{place}[{i}]", kind)
 

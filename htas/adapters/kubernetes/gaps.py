@@ -22,11 +22,18 @@ class Gap(msgspec.Struct, frozen=True):
     lacks: str
     assumed: str
     is_grave: bool = False
+    may_be_none: bool = False
+    """Perhaps nothing is missing: the cluster may have none of it."""
 
 
-def gaps(view: ClusterView, kinds: Collection[str]) -> tuple[Gap, ...]:
-    """What is missing where the dump holds these kinds, the worst first."""
-    return tuple(_gaps(view, kinds))
+def gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool = False) -> tuple[Gap, ...]:
+    """What is missing where the dump holds these kinds, the worst first.
+
+    `has_empty_list`: some kind was asked for and there was none of it; kubectl prints a List then that does not say of
+    what. So what the cluster may have none of is not told as missing once more.
+    """
+    found = tuple(_gaps(view, kinds))
+    return tuple(gap for gap in found if not gap.may_be_none) if has_empty_list else found
 
 
 def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
@@ -38,8 +45,8 @@ def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
         return
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:
-        assumed = "the cluster has none; any that it has may hold more"
-        yield Gap(("pdb",), "no disruption budgets", assumed)
+        lacks = "no disruption budgets, or the cluster has none"
+        yield Gap(("pdb",), lacks, "there are none; any that there are may hold more", may_be_none=True)
     yield from _of_controllers(view, kinds)
     terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
     if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):

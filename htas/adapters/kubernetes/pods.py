@@ -36,6 +36,14 @@ from htas.model.pods import (
 )
 from htas.model.snapshot import Ended
 
+GANGS = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+)
+"""Annotations and labels by which Volcano and the coscheduling plugin know the pods of a group."""
 MIRROR = "kubernetes.io/config.mirror"
 PREEMPTS = "PreemptLowerPriority"
 _PHASES: Mapping[str, Phase] = {**{phase.value: phase for phase in Phase}, "": Phase.PENDING}
@@ -161,7 +169,13 @@ def translate(raw: wire.Pod, around: Surroundings, faults: Faults, doubts: Fault
         only_read=only_read(raw),
         qos=_target(labels, annotations, doubts),
         ready_since=_ready_since(raw),
+        gang=_gang(labels, annotations),
     )
+
+
+def _gang(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The group that it starts with and fails with, as its scheduler knows it; "": none."""
+    return next((said[key] for said in (annotations, labels) for key in GANGS if said.get(key)), "")
 
 
 def _counted(labels: Mapping[str, str], doubts: Faults) -> Mapping[str, str]:
@@ -228,8 +242,8 @@ def _owner(meta: wire.Metadata, around: Surroundings) -> Owner | None:
     reference = _controller(meta)
     if reference is None or not (_could_be(reference.kind, LONGEST_KIND) and _could_be(reference.name, LONGEST_NAME)):
         return None
-    wanted = around.replicas.get((reference.kind, namespace(meta), reference.name))
     kind = kind_of(reference, namespace(meta), around.daemon_sets)
+    wanted = around.replicas.get((kind, namespace(meta), reference.name))
     return Owner(kind, reference.name, reference.uid, wanted)
 
 

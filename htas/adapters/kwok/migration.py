@@ -23,6 +23,7 @@ import msgspec
 import structlog
 
 from htas.adapters import twins
+from htas.adapters.controllers import kind_and_group
 from htas.adapters.kubernetes.api import ApiServer, part
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kwok.twins import ending_as_meant, runs, twin_of, unmarking
@@ -236,7 +237,8 @@ def _check_movable(source: Json, key: str) -> None:
     meta, spec = source["metadata"], source["spec"]
     if meta.get("deletionTimestamp") or not spec.get("nodeName") or not runs(source):
         raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {key} does not run, or not for long")
-    if any(owner["kind"] == "StatefulSet" for owner in meta.get("ownerReferences") or ()):
+    owners = meta.get("ownerReferences") or ()
+    if any(kind_and_group(owner["kind"], owner.get("apiVersion", "")) == "StatefulSet" for owner in owners):
         raise MoveRefusedError(Refusal.KEEPS_ITS_NAME, f"pod {key} must keep its name, which a twin cannot have")
 
 

@@ -20,7 +20,7 @@ from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.reaching import out_of_reach
-from htas.planning.provision.refusing import refused_by_all
+from htas.planning.provision.refusing import refused_by_all, zones_missing
 from htas.planning.provision.rental import Rental
 from htas.planning.provision.trimming import Assignment, Machine, drop_superfluous, right_size
 
@@ -209,12 +209,14 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}; {here}",
+            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}"
+            f"{zones_missing(sim, policy, bought.offers, cls)}; {here}",
         )
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"a new {holding[0].flavour.name} would not let it in either: {refused}; {here}",
+            f"a new {holding[0].flavour.name} would not let it in either: {refused}"
+            f"{zones_missing(sim, policy, holding, cls)}; {here}",
         )
     bounds = [bought.allowance.bound(offer) for offer in holding]
     open_offers = [offer for offer, bound in zip(holding, bounds, strict=True) if bound.count > 0]

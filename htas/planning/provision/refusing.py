@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.provision.offers import Offer
 
 
@@ -19,3 +21,21 @@ def refused_by_all(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls
             return ""
         counts = sim.diagnose(cls, rows)
     return ", ".join(sorted(counts, key=lambda reason: (-counts[reason], reason)))
+
+
+def zones_missing(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
+    """What to do where a pod goes by zones, nodes have some, and a flavour names none; empty: that is not so.
+
+    The cheapest such flavour that is large enough is named. Nodes' zones are not simply taken for the flavour's: bought
+    without one, a machine may come up anywhere.
+    """
+    zones = zones_of(sim.table.nodes)
+    if not zones or not asks_for_zones(cls.constraints):
+        return ""
+    flavours = policy.catalogue.flavours
+    for offer in offers:
+        if offer.zone is None and fits(offer.free, cls):
+            key = f"flavours[{[each.name for each in flavours].index(offer.flavour.name)}].zones"
+            zones_told = ", ".join(zones)
+            return f"; flavour {offer.flavour.name} has no zones: give it `zones: [{zones_told}]` (price file: {key})"
+    return ""

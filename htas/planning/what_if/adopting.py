@@ -15,7 +15,9 @@ from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, offered_by, with_driver_labels
 
 ADOPTED = "(present)"
@@ -45,10 +47,15 @@ class Present:
     waiting: int
     opted_in: int
     """Services that were taken to be movable although nobody opted them in."""
-    foreign: int
+    foreign: frozenset[str]
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
     """By node, billionths an hour; None: not known."""
+    zoneless: tuple[str, ...] = ()
+    """Flavours that name no zones, where some work goes by them: they are taken to be sold in each of `zones`."""
+    zones: tuple[str, ...] = ()
+    agents: tuple[Agents, ...] = ()
+    """Pods that operators made one for each node: they count as a DaemonSet's."""
 
     @property
     def now(self) -> float:
@@ -78,7 +85,8 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     have opted in to being moved unless `as_annotated`.
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
-    pods = _static_as_daemons(_running(view), [node for node in view.nodes if not _is_control_plane(node)])
+    no_masters = [node for node in view.nodes if not _is_control_plane(node)]
+    pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
     workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
     movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
@@ -91,7 +99,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
             view,
             nodes=adopted,
             pods=tuple(msgspec.structs.replace(pod, scheduler=policy.scheduler_name) for pod in movable),
-            daemons=None if view.daemons is None else (*view.daemons, *_static_templates(pods)),
+            daemons=None if view.daemons is None else (*view.daemons, *_templates(pods)),
         ),
         claims=tuple(_claim(node, policy) for node in present),
         learned=offered_by(workers),
@@ -101,10 +109,26 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     )
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
-    foreign = sum(node.name not in fixed and not _is_owned(node, policy) for node in view.nodes)
+    foreign = frozenset(node.name for node in view.nodes if node.name not in fixed and not _is_owned(node, policy))
     return Present(
-        _adopting(policy, workers), snapshot, fixed, dict(sorted(unpriced.items())), waiting, opted_in, foreign, prices
+        _adopting(policy, workers),
+        snapshot,
+        fixed,
+        dict(sorted(unpriced.items())),
+        waiting,
+        opted_in,
+        foreign,
+        prices,
+        *_zoneless(policy, pods, zones_of(workers)),
+        agents,
     )
+
+
+def _zoneless(policy: Policy, pods: Iterable[Pod], zones: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The daemon buys no machine of such a flavour for work that goes by zones."""
+    if not zones or not any(asks_for_zones(pod.constraints) for pod in pods if not pod.is_daemon):
+        return (), ()
+    return tuple(flavour.name for flavour in policy.catalogue.flavours if not flavour.zones), zones
 
 
 def _is_owned(node: Node, policy: Policy) -> bool:
@@ -160,9 +184,11 @@ def _static_as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> list[Pod
     ]
 
 
-def _static_templates(pods: Iterable[Pod]) -> list[Pod]:
-    """Of each static pod that counts as a DaemonSet's, what a new machine would run."""
-    found = {pod.owner.name: pod for pod in pods if pod.owner is not None and pod.owner.name.startswith(STATIC)}
+def _templates(pods: Iterable[Pod]) -> list[Pod]:
+    """Of each static pod or agent that counts as a DaemonSet's, what a new machine would run: as the newest of them."""
+    made = (STATIC, PER_NODE)
+    by_age = sorted(pods, key=lambda pod: (pod.created_at, pod.key))
+    found = {pod.owner.name: pod for pod in by_age if pod.owner is not None and pod.owner.name.startswith(made)}
     return [msgspec.structs.replace(pod, node=None, phase=Phase.PENDING) for pod in found.values()]
 
 

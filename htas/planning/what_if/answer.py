@@ -18,10 +18,12 @@ from htas.planning.cluster.classes import Ints, ResourceAxis
 from htas.planning.cluster.feasibility.taints import untolerated
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
-from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned
+from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned, pins_of
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
+from htas.planning.what_if.pinning import PINNED, told
 
 
 class HeldNode(msgspec.Struct, frozen=True):
@@ -33,6 +35,8 @@ class HeldNode(msgspec.Struct, frozen=True):
     rule: str
     pods: tuple[str, ...]
     message: str
+    pinned: tuple[str, ...] = ()
+    """Of the pods, those that may run on no other node, as they name it."""
 
 
 class RuleCost(msgspec.Struct, frozen=True):
@@ -87,7 +91,7 @@ class Answer(msgspec.Struct, frozen=True):
     waiting: int
     opted_in: int
     foreign: int
-    """Nodes that could go and that HTAS has not bought."""
+    """Nodes that go by the best that was found, and that HTAS has not bought."""
     consolidates: bool
     """Whether the configuration has consolidation switched on, which buying anew takes."""
     unpriced: Mapping[str, int]
@@ -99,6 +103,17 @@ class Answer(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
     few: tuple[str, ...] = ()
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
+    free_bound_nanos: int = 0
+    """No arrangement costs less, were nothing held."""
+    whole: tuple[str, ...] = ()
+    """Flavours in some mix of which neither the price file nor a node says what is left for pods: all of it, then."""
+    gangs: Mapping[str, int] = {}
+    """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
+    zoneless: tuple[str, ...] = ()
+    """Flavours that name no zones, and were taken to be sold in all of `zones`, by which some of the work goes."""
+    zones: tuple[str, ...] = ()
+    agents: tuple[Agents, ...] = ()
+    """Pods of custom controllers, one on each node, that count as what comes with a node."""
 
     @property
     def consolidated(self) -> Arrangement:
@@ -157,7 +172,8 @@ def what_if(
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(packed(freed), after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
-    return Answer(
+    stays = {**pinned(freed, holding(freed)), **offering.best().kept}
+    answer = Answer(
         taken_at=now,
         currency=policy.catalogue.currency,
         now=start,
@@ -171,17 +187,49 @@ def what_if(
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=present.opted_in,
-        foreign=present.foreign,
+        foreign=0,
+        free_bound_nanos=min(_bound(freed, stays), free.nanos_per_hour),
+        whole=_whole(present, anew, free),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
         rules=rules,
         sets=sets,
         held=_held_nodes(present, held, anew),
         budgets=_budgets(present),
-        worths=worths,
+        worths=tuple(_in_use(worth, free) for worth in worths),
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
+        gangs=_gangs(present),
+        zoneless=present.zoneless,
+        zones=present.zones,
+        agents=present.agents,
     )
+    return msgspec.structs.replace(answer, foreign=len(present.foreign - _best(answer, lifting).kept.keys()))
+
+
+def _best(answer: Answer, lifting: Lifting) -> Arrangement:
+    """The arrangement that the first lines tell of: as the rules are, else with the best of them lifted."""
+    lift = answer.best_lift
+    if answer.saved_nanos or lift is None:
+        return answer.consolidated
+    rules = lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
+    found = lifting.known[frozenset(rules)]
+    return cheapest(found.packed, found.anew)
+
+
+def _whole(present: Present, *mixes: Arrangement) -> tuple[str, ...]:
+    """Flavours that nobody has seen and that keep nothing for the system: a machine will offer less to pods."""
+    used = {name for mix in mixes for name in mix.flavours}
+    return tuple(
+        flavour.name
+        for flavour in present.policy.catalogue.flavours
+        if flavour.name in used and flavour.name not in present.snapshot.learned and not flavour.reserved.memory_bytes
+    )
+
+
+def _in_use(worth: FlavourWorth, mix: Arrangement) -> FlavourWorth:
+    """A flavour that the mix that is told does not have is worth nothing."""
+    return worth if mix.flavours.get(worth.name) else msgspec.structs.replace(worth, worth_nanos=0)
 
 
 def _as_set(rule: RuleCost) -> RuleSet:
@@ -229,20 +277,42 @@ def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tu
     for each in held:
         holders.setdefault(each.node, []).append(each)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in anew.kept]
-    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name]) for node in nodes]
+    named = _naming_nodes(present)
+    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name], named) for node in nodes]
     return tuple(sorted(found, key=lambda each: (-each.nanos_per_hour, each.node)))
 
 
-def _held_node(present: Present, node: Node, held: Iterable[Held], stuck: str) -> HeldNode:
+def _naming_nodes(present: Present) -> dict[str, str]:
+    """Pods that may run on nodes of today alone, with why in words."""
+    pins = pins_of(present)
+    found = ((pod, pins.of(pod)) for pod in present.snapshot.cluster.pods)
+    return {pod.key: told(pod, pin) for pod, pin in found if pin is not None}
+
+
+def _held_node(
+    present: Present, node: Node, held: Iterable[Held], stuck: str, naming_nodes: Mapping[str, str]
+) -> HeldNode:
+    held = list(held)
     pods, first = tuple(dict.fromkeys(each.pod for each in held)), next(iter(held), None)
     flavour, price = node.flavour or "", present.price(node)
     if first is not None:
         rules = " ".join(dict.fromkeys(each.rule for each in held))
-        return HeldNode(node.name, flavour, price, rules, pods, first.message)
+        pinned_here = tuple(each.pod for each in held if each.rule == PINNED)
+        return HeldNode(node.name, flavour, price, rules, pods, first.message, pinned_here)
     if node.name in present.fixed:
         stays = present.fixed[node.name]
         return HeldNode(node.name, flavour, price, str(stays.rule), (), stays.message)
-    return HeldNode(node.name, flavour, price, "NoFlavourFits", (stuck.partition(":")[0],), stuck.partition("; 0/")[0])
+    pod = stuck.partition(":")[0]
+    if pod in naming_nodes:
+        return HeldNode(node.name, flavour, price, PINNED, (pod,), naming_nodes[pod], (pod,))
+    return HeldNode(node.name, flavour, price, "NoFlavourFits", (pod,), stuck.partition("; 0/")[0])
+
+
+def _gangs(present: Present) -> dict[str, int]:
+    """On nodes that could go."""
+    pods = (pod for pod in present.snapshot.cluster.pods if pod.gang and pod.node is not None)
+    counts = Counter(f"{pod.namespace}/{pod.gang}" for pod in pods if pod.node not in present.fixed)
+    return dict(sorted(counts.items()))
 
 
 def _budgets(present: Present) -> tuple[Budget, ...]:

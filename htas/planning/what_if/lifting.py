@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from htas.model.budgets import DisruptionBudget
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.candidates import percent
 from htas.planning.eligibility import drain_rules
@@ -18,6 +18,7 @@ from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.pinning import PINNED, Pins, told
 
 FREE = {MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}
 """What a pod says that may be moved by every rule that listens to pods."""
@@ -36,6 +37,8 @@ class Held:
     message: str
     owner: str
     """The kind of its controller; empty: it has none."""
+    is_ending: bool = False
+    """It ends by itself, and frees its node: batch work that has not run for long."""
 
 
 def holding(present: Present) -> list[Held]:
@@ -44,15 +47,49 @@ def holding(present: Present) -> list[Held]:
     volumes = VolumeBook.of(present.snapshot.cluster.volumes)
     ledger = BudgetLedger(present.snapshot.cluster.budgets)
     context = Context(present.rules, ledger, present.now, policy.migration, volumes)
+    pins = pins_of(present)
+    owners = {pod.key: pod.owner for pod in present.snapshot.cluster.pods if pod.owner is not None}
     held = []
     for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
         if pod.node is None or pod.node in present.fixed:
             continue
         owner = pod.owner.kind if pod.owner is not None else ""
+        ends = ends_by_itself(pod, present.now)
         for verdict in drain_rules.judge_all(pod, context):
             rule = verdict.blocked or Kept.BLOCKED_BY_ON_COMPLETION_POD
-            held.append(Held(pod.key, pod.node, str(rule), verdict.message, owner))
+            message = verdict.message + _beside(pod, rule, owners, ends=ends)
+            held.append(Held(pod.key, pod.node, str(rule), message, owner, ends))
+        pin = pins.of(pod)
+        if pin is not None and pin.nodes <= {pod.node}:
+            held.append(Held(pod.key, pod.node, PINNED, told(pod, pin), owner))
     return held
+
+
+SHORT_S = 86_400.0
+"""Work that has run for longer, though it says that it ends, may be somebody's shell that sleeps for ever."""
+
+
+def ends_by_itself(pod: Pod, now: float) -> bool:
+    """Whether a pod runs to an end (restartPolicy Never or OnFailure) and began within the last day."""
+    return pod.kind is WorkKind.BATCH and now - (pod.started_at or pod.created_at) < SHORT_S
+
+
+def _beside(pod: Pod, rule: str, owners: Mapping[str, Owner], *, ends: bool) -> str:
+    """What is known besides of a pod without a controller that starts it again: who it is of, and that it ends."""
+    if rule not in (Blocking.NOT_REPLICATED, Blocking.UNKNOWN_CONTROLLER):
+        return ""
+    whose = ""
+    if pod.owner is not None and pod.owner.kind == "Pod":
+        above = owners.get(f"{pod.namespace}/{pod.owner.name}")
+        of = f" of {above.kind} {above.name}" if above is not None else ""
+        whose = f"; it works for pod {pod.owner.name}{of}"
+    return whose + ("; it goes away by itself when its work is done, and frees the node" if ends else "")
+
+
+def pins_of(present: Present) -> Pins:
+    """Who names the nodes to run on; all nodes count, also those that stay in any case."""
+    view = present.snapshot.cluster
+    return Pins(view.nodes, view.volumes)
 
 
 def pinned(present: Present, held: Iterable[Held]) -> dict[str, str]:
@@ -93,18 +130,39 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.LOCAL_STORAGE_REQUESTED: f'where that may be lost, annotate them {SAFE_TO_EVICT}: "true", or '
     "cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "give them a disruption budget, or cleaning.skipSystemPods: false",
-    Blocking.NOT_REPLICATED: "run them under a controller, such as a Deployment or a Job, or delete them",
     Blocking.MIN_REPLICAS_REACHED: "more replicas, or lower cleaning.minReplicaCount",
     Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions, which often takes one replica more",
     Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
     Kept.BLOCKED_BY_ON_COMPLETION_POD: "wait for their end",
+    PINNED: "take the hostname out of their nodeSelector or affinity, and keep their data on volumes that every node "
+    "reaches; what stores data on its node (Ceph's OSDs) moves by its operator alone",
 }
 
 
 def _remedy(rule: str, held: Iterable[Held]) -> str:
+    mine = [each for each in held if each.rule == rule]
+    if rule == Blocking.NOT_REPLICATED:
+        return _ending(mine, "run them under a controller, such as a Deployment or a Job, or delete them")
     if rule != Blocking.UNKNOWN_CONTROLLER:
         return _REMEDIES.get(rule, "")
-    kinds = sorted({each.owner for each in held if each.rule == rule})
+    others = [each for each in mine if not each.is_ending]
+    return _ending(mine, _of_controllers(others))
+
+
+def _ending(held: Sequence[Held], otherwise: str) -> str:
+    """What to do about pods some of which go away by themselves."""
+    count = len({each.pod for each in held if each.is_ending})
+    if not count:
+        return otherwise
+    waiting = "1 pod ends by itself and then frees its node: wait"
+    if count > 1:
+        waiting = f"{count} pods end by themselves and then free their node: wait"
+    rest = count < len({each.pod for each in held})
+    return f"{waiting}; of the others: {otherwise}" if rest else waiting
+
+
+def _of_controllers(held: Iterable[Held]) -> str:
+    kinds = sorted({each.owner for each in held})
     told = ", ".join(kinds)
     one = len(kinds) == 1
     return (
@@ -116,7 +174,11 @@ def _remedy(rule: str, held: Iterable[Held]) -> str:
 
 def all_lifted(present: Present) -> Present:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
-    free = _with_pods(_without_budgets(present), lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pod))
+    pins = pins_of(present)
+    free = _with_pods(
+        _without_budgets(present),
+        lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pins.unpinned(pod)),
+    )
     return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
 
 
@@ -136,7 +198,7 @@ def _without(present: Present, rule: str, pods: Collection[str]) -> Present:
         return _with_budgets(present, _generous(present))
     if rule in _SETTINGS:
         return _with_rules(present, **_SETTINGS[rule])
-    change = _CHANGES[rule]
+    change = pins_of(present).unpinned if rule == PINNED else _CHANGES[rule]
     return _with_pods(present, lambda pod: change(pod) if pod.key in pods else pod)
 
 

@@ -19,6 +19,7 @@ from htas.model.nodes import (
 )
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
+from htas.planning.cluster.zones import zones_of
 
 GIVEN_TO_ALL = ("kubernetes.io/os", "kubernetes.io/arch", "topology.kubernetes.io/region")
 """Labels that every node gets from its kubelet and its cloud, and that are the same on all of a kind."""
@@ -50,7 +51,7 @@ def as_seen(catalogue: Catalogue, workers: Sequence[Node]) -> Catalogue:
     Zones: where no zone is stated, those of the cluster. Labels: what two or more nodes of a flavour (or of the whole
     cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears.
     """
-    zones = tuple(sorted({zone for node in workers if (zone := node.labels.get(ZONE_LABEL)) is not None}))
+    zones = zones_of(workers)
     everywhere = shared_labels(workers)
     flavours = tuple(
         _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name])

@@ -38,6 +38,14 @@ class Choice(msgspec.Struct, frozen=True):
     """Nodes of today that stay since none of these flavours would hold their pods."""
 
 
+def _beyond(nanos: int, error: int) -> int:
+    """A difference that is more than the search errs by: asked with all flavours, it found so much less than the best.
+
+    What is smaller says nothing of a flavour, but which way the search happened to go.
+    """
+    return nanos if nanos > max(0, error) else 0
+
+
 class Offering:
     """Buys the same work anew with different sets of flavours; each set is asked once."""
 
@@ -81,6 +89,7 @@ class Offering:
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
         best = self._settled()
+        error = self._with(self.names).nanos_per_hour - best.nanos_per_hour
         bought = self._bought(best)
         flavours = self._present.policy.catalogue.flavours
         worths = []
@@ -94,7 +103,7 @@ class Offering:
                     flavour.nanos_per_hour,
                     count,
                     without.nanos_per_hour,
-                    without.nanos_per_hour - best.nanos_per_hour,
+                    _beyond(without.nanos_per_hour - best.nanos_per_hour, error),
                     better.name if better is not None else None,
                 )
             )

@@ -176,6 +176,7 @@ def test_a_rule_costs_what_its_end_would_save(prices: Path) -> None:
             "pricePerHour": "0.40",
             "rule": "NotReplicated",
             "pods": ["default/bare"],
+            "podsPinned": [],
             "message": "default/bare has no controller",
         }
     ]

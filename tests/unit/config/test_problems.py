@@ -246,6 +246,24 @@ VALUES = [
         "htas.yaml:6 runLengths.halfLife: '0' is too small; write more than 0",
         id="runs that count for nothing at once",
     ),
+    *(
+        pytest.param(
+            GOOD.replace("memory: 1Gi", f"memory: {wrote}"),
+            f"{FLAVOUR}.memory: '{wrote}' is {size} bytes, which is no machine's memory; did you mean {meant}?",
+            id=why,
+        )
+        for wrote, size, meant, why in (
+            ("4", 4, "4Gi", "memory in gibibytes without the unit"),
+            ("16384", 16384, "16384Mi", "memory in mebibytes without the unit"),
+            ("16777216", 16777216, "16777216Ki", "memory in kibibytes without the unit"),
+            ("32Mi", 33554432, "32Gi", "memory with a unit too small for a machine"),
+        )
+    ),
+    pytest.param(
+        GOOD.replace("cpu: 1,", "cpu: 4u,"),
+        f"{FLAVOUR}.cpu: '4u' is less than a thousandth of a core; write cores, such as 4 or 1500m",
+        id="a machine without a whole milli-core",
+    ),
     pytest.param(
         flavour("reserved: {memory: 1GB}"),
         f"{FLAVOUR}.reserved.memory: '1GB' is not a quantity; write a number, alone or with "

@@ -169,3 +169,28 @@ def test_a_rollout_spreads_each_revision_by_itself(
     for item in made.launch:
         found[item.zone or ""] += len(item.pods)
     assert found == want
+
+
+@pytest.mark.parametrize(
+    ("constraints", "full_in", "told"),
+    [
+        pytest.param({"spread": (BY_ZONE,)}, ZONES, True, id="a hard spread over zones"),
+        pytest.param({"node_selector": ((ZONE_LABEL, "b"),)}, ZONES, True, id="a zone that is selected"),
+        pytest.param({"spread": (BY_ZONE,)}, (), False, id="no node has a zone: nothing to write is known"),
+        pytest.param({"node_selector": (("disk", "ssd"),)}, ZONES, False, id="another label"),
+    ],
+)
+def test_a_flavour_without_zones_is_told_what_to_be_given(
+    constraints: dict[str, Any], full_in: tuple[str, ...], told: bool
+) -> None:
+    """Bought without a zone, a machine may come up in any: none is bought, and what to do is said."""
+    spreads = constraints.get("spread", ())
+    wanted = Constraints(
+        **{**constraints, "spread": tuple(SpreadConstraint(selector=labels_are(app="web"), **each) for each in spreads)}
+    )
+    flavours = [make_flavour("tiny", "100m", "1Gi", "0.01"), make_flavour("four", "4", "16Gi", "0.2")]
+    made = bought_for([make_pod("web", "200m", labels={"app": "web"}, constraints=wanted)], full_in, flavours)
+    assert not made.launch
+    [waits] = made.unplaced
+    advice = "; flavour four has no zones: give it `zones: [a, b, c]` (price file: flavours[1].zones); "
+    assert (advice in waits.message) is told

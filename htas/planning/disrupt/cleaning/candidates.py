@@ -10,6 +10,7 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Billing
 from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.plan import KeptNode
+from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
@@ -57,6 +58,7 @@ class Question:
         self.cloud_problem = snapshot.cloud_problem
         self.between_s = _between_s(snapshot.memory.cleaned_at, policy.cycles.cleaning_s, now)
         self.release_s = snapshot.machine_times.release_s(policy.timeouts.release_s)
+        self.move_times = snapshot.move_times
         self.store_problem = snapshot.store_problem
         self.unread = snapshot.cluster.unread
         self.failed = {failed.node: failed for failed in snapshot.failed_moves if now < failed.until}
@@ -191,6 +193,12 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     if quiet < rules.queue_empty_for_s:
         message = f"{used}, but the queue has been empty for only {span(quiet)} of {span(rules.queue_empty_for_s)}"
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, message)
+    if is_paid_for_longer(candidate, question):
+        paid_s = paid_for_s(candidate.claim, question.policy.catalogue.billing, now)
+        message = (
+            f"{used}, but paid for until {instant_text(now + paid_s)}; emptied shortly before ({span(paid_s)} left)"
+        )
+        return KeptNode(name, Kept.DRAINS_BEFORE_PERIOD_ENDS, message)
     return None
 
 
@@ -216,6 +224,42 @@ def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | Non
         if left > _release_ahead_s(rules, question) + question.between_s:
             return KeptNode(name, Kept.PAID_UNTIL_PERIOD_ENDS, f"empty, but paid for {span(left)} more")
     return None
+
+
+DRAIN_MARGIN_S = 120.0
+"""What emptying a node may take beyond what is expected: an hour too late by a second is paid in full."""
+
+
+def is_paid_for_longer(candidate: Candidate, question: Question, before_s: float = 0.0) -> bool:
+    """Whether a node with work on it is paid for longer than it takes to empty it and to give it back.
+
+    Emptied 35 minutes before its hour was full, a node saved nothing by that, and its pods had been moved for a room
+    that was paid for. `before_s` is what has to come first, such as the start of what replaces it. Billed by the
+    minute this never holds: to empty a node takes longer.
+    """
+    rules, policy = candidate.group.cleaning, question.policy
+    if rules.empty_release is not EmptyRelease.BEFORE_BILLING:
+        return False
+    left = paid_for_s(candidate.claim, policy.catalogue.billing, question.now)
+    ahead = _release_ahead_s(rules, question) + question.between_s + _drain_s(candidate, question)
+    return left > before_s + ahead
+
+
+def _drain_s(candidate: Candidate, question: Question) -> float:
+    """What emptying a node may take: its pods one after another as budgets may have it, the longest grace, a margin.
+
+    A pod's move as measured of the group's method, else as configured; no longer in all than a drain may take.
+    """
+    rules, policy = candidate.group.cleaning, question.policy
+    work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
+    times = question.move_times.get(rules.migration.value)
+    is_known = times is not None and times.are_known and rules.migration.makes_twin
+    moves = (
+        times.expected_s(pod.requests.memory_bytes) if times is not None and is_known else rules.migration_seconds
+        for pod in work
+    )
+    grace = max((min(pod.grace_s, rules.max_grace_s) for pod in work), default=0.0)
+    return min(policy.timeouts.drain_s, grace + sum(moves)) + DRAIN_MARGIN_S
 
 
 def _release_ahead_s(rules: CleaningRules, question: Question) -> float:

@@ -18,7 +18,15 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import node_of
-from htas.planning.disrupt.cleaning.candidates import Candidate, Question, candidate_of, is_quiet, judge, percent
+from htas.planning.disrupt.cleaning.candidates import (
+    Candidate,
+    Question,
+    candidate_of,
+    is_paid_for_longer,
+    is_quiet,
+    judge,
+    percent,
+)
 from htas.planning.disrupt.cleaning.consolidation import (
     FULL_ENOUGH,
     Consolidator,
@@ -235,6 +243,8 @@ class _Round:
                 for node in snapshot.cluster.nodes
                 if node.name in stay and node.group == group.name and node.claim in claims
             ]
+            starts_s = snapshot.machine_times.start_s(group.startup_s)
+            candidates = [each for each in candidates if not is_paid_for_longer(each, question, starts_s)]
             if not candidates:
                 continue
             looked_at[group.name] = question.now

@@ -18,4 +18,6 @@ def judge(pod: Pod, context: Context) -> Verdict | None:
     if pod.owner.kind in KNOWN or not context.rules.skip_custom_controller_pods:
         return None
     message = f"{pod.key} is controlled by a {pod.owner.kind}, which HTAS does not know to start it again"
+    if pod.gang:
+        message += f"; it is of group {pod.gang}, and evicting one of a group commonly restarts all"
     return Verdict(Blocking.UNKNOWN_CONTROLLER, message=message)

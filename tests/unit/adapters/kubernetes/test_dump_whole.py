@@ -73,7 +73,7 @@ VOLUME = manifest("PersistentVolume", "v", spec={"csi": {"driver": "cinder.csi.o
         pytest.param([node("n"), pod("p"), BUDGET], [], id="nothing is missed"),
         pytest.param([node("n"), BUDGET], ["no pods"], id="nodes alone"),
         pytest.param([pod("p"), BUDGET], ["no nodes"], id="pods alone"),
-        pytest.param([node("n"), pod("p")], ["no disruption budgets"], id="budgets"),
+        pytest.param([node("n"), pod("p")], ["no disruption budgets, or the cluster has none"], id="budgets"),
         pytest.param([node("n"), using("c"), BUDGET], ["no volume claims of 1 pod with volumes"], id="claims"),
         pytest.param([node("n"), using("c"), BUDGET, CLAIM], ["no volumes for the claims of 1 pod"], id="volumes"),
         pytest.param([node("n"), using("c"), BUDGET, OPEN_CLAIM], ["no storage classes for the claims of 1 pod"], id="classes"),
@@ -92,6 +92,13 @@ def test_what_a_dump_lacks_is_told(objects: list[dict[str, Any]], lacks: list[st
 def test_an_empty_list_of_a_kind_is_all_there_is() -> None:
     documents = [{"kind": "List", "items": [node("n"), pod("p")]}, {"kind": "PodDisruptionBudgetList", "items": []}]
     assert read_whole("\n".join(map(json.dumps, documents)).encode(), "d").gaps == ()
+
+
+def test_a_list_without_items_answers_what_the_cluster_may_have_none_of() -> None:
+    """kubectl prints it for no budgets, without saying of what; what is used for certain is missing all the same."""
+    documents = [{"kind": "List", "items": [node("n"), using("c")]}, {"kind": "List", "items": []}]
+    found = read_whole("\n".join(map(json.dumps, documents)).encode(), "d").gaps
+    assert [gap.lacks for gap in found] == ["no volume claims of 1 pod with volumes"]
 
 
 TEXT = json.dumps({"kind": "List", "items": [node("n")]}).encode()

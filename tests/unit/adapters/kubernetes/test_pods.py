@@ -129,6 +129,45 @@ def test_owners_and_how_many_they_want(controller: Manifest, want: int | None) -
     assert read_pod(pod(meta=owned_by(kind)), controller).owner == Owner(kind, "o", "u", want)
 
 
+@pytest.mark.parametrize(
+    ("kind", "api_version", "told"),
+    [
+        pytest.param("Job", "batch/v1", "Job", id="Kubernetes' own Job"),
+        pytest.param("Job", "", "Job", id="a manifest by hand, which states no API version"),
+        pytest.param("Job", "batch.volcano.sh/v1alpha1", "Job.batch.volcano.sh", id="Volcano's Job"),
+        pytest.param("StatefulSet", "apps.kruise.io/v1beta1", "StatefulSet.apps.kruise.io", id="OpenKruise's StatefulSet"),
+        pytest.param("Deployment", "apps.example.com/v1", "Deployment.apps.example.com", id="somebody's Deployment"),
+        pytest.param("ReplicaSet", "v1", "ReplicaSet.core", id="a ReplicaSet of the core, which has none"),
+        pytest.param("ReplicationController", "v1", "ReplicationController", id="the core's ReplicationController"),
+        pytest.param("ReplicationController", "apps/v1", "ReplicationController.apps", id="one that apps does not have"),
+        pytest.param("Workflow", "argoproj.io/v1alpha1", "Workflow", id="a kind that Kubernetes does not have"),
+    ],
+)  # fmt: skip
+def test_a_controller_is_known_by_its_kind_and_its_group(kind: str, api_version: str, told: str) -> None:
+    """What is no built-in one has no replicas from a built-in one of its name either."""
+    wanted = {"ReplicationController": "", "Job": "batch/v1"}.get(kind, "apps/v1")
+    there = manifest(kind, "o", spec={"replicas": 3, "parallelism": 3}) | {"apiVersion": wanted or "v1"}
+    owner = read_pod(pod(meta=owned_by(kind, apiVersion=api_version)), there).owner
+    assert owner is not None
+    assert owner.kind == told
+    assert owner.replicas == (3 if told == kind and kind not in ("Workflow", "Deployment") else None)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        pytest.param({"annotations": {"scheduling.k8s.io/group-name": "mpi"}}, id="Volcano's annotation"),
+        pytest.param({"annotations": {"scheduling.volcano.sh/group-name": "mpi"}}, id="Volcano's newer one"),
+        pytest.param({"labels": {"scheduling.x-k8s.io/pod-group": "mpi"}}, id="coscheduling's label"),
+        pytest.param({"labels": {"pod-group.scheduling.sigs.k8s.io": "mpi"}}, id="coscheduling's older one"),
+        pytest.param({"labels": {"pod-group.scheduling.sigs.k8s.io/name": "mpi"}}, id="its oldest"),
+    ],
+)
+def test_a_pod_of_a_group_names_it(meta: Manifest) -> None:
+    assert read_pod(pod(meta=meta)).gang == "mpi"
+    assert read_pod(pod()).gang == ""
+
+
 def test_only_the_controller_owns() -> None:
     assert read_pod(pod(meta=owned_by("Node", controller=False))).owner is None
 

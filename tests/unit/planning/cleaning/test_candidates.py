@@ -255,6 +255,30 @@ def test_hours_are_counted_from_the_bills_own_start(
 
 
 @pytest.mark.parametrize(
+    ("pods", "rules", "held_s", "goes"),
+    [
+        # 20 s to decide, 10 s to release, 20 s to the next cycle, 30 s of grace, 120 s of margin; a pod's move is 10 s.
+        pytest.param(1, {}, 3600.0 - 220.0, False, id="a pod: 210 s before the hour is full is soon enough"),
+        pytest.param(1, {}, 3600.0 - 205.0, True, id="and then it goes"),
+        pytest.param(3, {}, 3600.0 - 220.0, True, id="three pods may go one after another"),
+        pytest.param(1, {}, 3600.0 + 5.0, False, id="the next hour is paid for"),
+        pytest.param(1, {"empty_release": EmptyRelease.AT_ONCE}, 60.0, True, id="at once, as stated"),
+        pytest.param(1, {"migration_seconds": 400.0}, 3600.0 - 590.0, True, id="moves that take long begin sooner"),
+    ],
+)
+def test_a_hardly_used_node_is_emptied_just_before_it_is_paid_for_again(
+    pods: int, rules: dict[str, Any], held_s: float, goes: bool
+) -> None:
+    node, room = owned_node("n1"), owned_node("room", annotations={SCALE_DOWN_DISABLED: "true"})
+    work = [job_on("n1", f"job-{i}", "300m", left_s=9000.0, ran_s=1.0) for i in range(pods)]
+    snapshot = quiet_snapshot([node, room], work, claims=(ready_claim(node, held_s), ready_claim(room)))
+    cleaning = cleaned(snapshot, policy_with(rules, catalogue=HOURLY))
+    assert (removed(cleaning) == ["n1"]) is goes
+    assert goes or kept(cleaning)["n1"] is Kept.DRAINS_BEFORE_PERIOD_ENDS
+    assert goes or "but paid for until " in message(cleaning, "n1")
+
+
+@pytest.mark.parametrize(
     ("cpu", "fields", "circumstances", "reason", "text"),
     [
         pytest.param("2100m", {}, {}, Kept.NOT_UNDERUTILIZED, "utilisation 52.5% > 50%", id="just above the threshold"),

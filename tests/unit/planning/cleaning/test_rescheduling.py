@@ -144,7 +144,7 @@ def test_a_node_that_could_not_be_emptied_takes_pods_of_others() -> None:
 )
 def test_a_node_about_to_be_given_back_is_no_target(rules: dict[str, Any]) -> None:
     nodes = [owned_node("empty"), owned_node("used")]
-    claims = (ready_claim(nodes[0], 1000.0), ready_claim(nodes[1], 1000.0))
+    claims = (ready_claim(nodes[0], 1000.0), ready_claim(nodes[1], 3500.0))
     cleaning = cleaned(
         quiet_snapshot(nodes, [job_on("used", "a", left_s=9000.0)], claims=claims), policy_with(rules, catalogue=HOURLY)
     )
@@ -344,7 +344,8 @@ def test_a_node_that_is_soon_empty_by_itself_is_left_alone(
         claims=(ready_claim(node, 600.0), ready_claim(room)),
     )
     catalogue = Catalogue((MEDIUM, LARGE), "USD", Billing(*billing))
-    cleaning = cleaned(snapshot, policy_with({"migration": MigrationMethod(method)}, catalogue=catalogue))
+    rules = {"migration": MigrationMethod(method), "empty_release": EmptyRelease.AT_ONCE}
+    cleaning = cleaned(snapshot, policy_with(rules, catalogue=catalogue))
     assert (removed(cleaning) == ["n1"]) is goes
     assert goes or kept(cleaning)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS
 

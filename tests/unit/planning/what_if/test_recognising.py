@@ -7,7 +7,7 @@ import pytest
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
 from htas.model.resources import Resources
-from htas.planning.what_if.recognising import OLD_LABEL, Recognised, recognise
+from htas.planning.what_if.recognising import OLD_LABEL, Recognised, nearest, recognise, size_text, unlike_their_flavour
 
 GIB = 2**30
 
@@ -42,7 +42,7 @@ CATALOGUE = Catalogue(
         pytest.param({}, None, size(1.9, 7.2), "small", id="only what it offers to pods is known"),
         pytest.param({}, None, size(1.2, 7.2), None, id="that is too little of a flavour"),
         pytest.param({INSTANCE_TYPE_LABEL: "k3s"}, size(2, 7.75), size(2, 7), "small", id="k3s writes its own name there"),
-        pytest.param({INSTANCE_TYPE_LABEL: "huge"}, size(2, 7.75), size(2, 7), "huge", id="what the label says stands"),
+        pytest.param({INSTANCE_TYPE_LABEL: "wide"}, size(2, 7.75), size(2, 7), "wide", id="what the label says stands"),
         pytest.param({OLD_LABEL: "wide"}, size(2, 7.75), size(2, 7), "wide", id="the label of old clusters, too"),
     ],
 )  # fmt: skip
@@ -65,3 +65,35 @@ def test_what_is_stated_goes_before_label_and_size() -> None:
     seen, told = recognise(nodes, {}, CATALOGUE, [("a-1", "large"), ("a-*", "wide")])
     assert [node.flavour for node in seen] == ["large", "wide", "small"]
     assert told == (Recognised("a-1", "large", is_stated=True), Recognised("a-2", "wide", is_stated=True))
+
+
+def test_types_that_the_price_file_has_for_no_node_are_passed_over() -> None:
+    """A distribution that labels all of its nodes alike; one label that means something, and all stand."""
+    odd = Node("odd", size(2, 7), labels={INSTANCE_TYPE_LABEL: "bare-metal"})
+    (seen,), told = recognise([odd], {"odd": size(2, 7.75)}, CATALOGUE)
+    assert seen.flavour == "small"
+    assert told == (Recognised("odd", "small", is_stated=False, labelled="bare-metal"),)
+    known = Node("known", size(4, 15), labels={INSTANCE_TYPE_LABEL: "large"})
+    (seen, _), told = recognise([odd, known], {}, CATALOGUE)
+    assert (seen.flavour, told) == ("bare-metal", ())
+
+
+@pytest.mark.parametrize(
+    ("machine", "is_told"),
+    [
+        pytest.param(size(4, 15.6), False, id="nearly all of its memory"),
+        pytest.param(size(4, 32 * 1024), True, id="a thousand times its memory"),
+        pytest.param(size(2, 15.6), True, id="half of its cores"),
+        pytest.param(size(4, 8), True, id="half of its memory"),
+    ],
+)
+def test_a_node_that_does_not_look_like_its_flavour_is_told(machine: Resources, is_told: bool) -> None:
+    node = Node("n", machine, labels={INSTANCE_TYPE_LABEL: "large"})
+    told = unlike_their_flavour([node], {"n": machine}, CATALOGUE)
+    assert [(each.has, each.flavour_has) for each in told] == [(size_text(machine), "4 cores and 16Gi")] * is_told
+
+
+def test_the_nearest_flavour_is_that_of_the_closest_size() -> None:
+    assert nearest(size(4, 32 * 1024), CATALOGUE).name in ("gpu", "large", "large-ssd")
+    assert nearest(size(3, 7.5), CATALOGUE).name == "wide"
+    assert size_text(size(8, 31 * 1024)) == "8 cores and 31Ti"

@@ -1,0 +1,27 @@
+"""Zones: who asks for some, and which flavours say in which they are sold.
+
+A machine that is bought without a zone may come up in any: a pod that spreads over zones is not planned onto it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from htas.model.constraints import Constraints
+from htas.model.nodes import ZONE_LABEL, Node
+
+
+def asks_for_zones(wanted: Constraints) -> bool:
+    """Whether a selector, an affinity or a hard spread goes by zones."""
+    terms = wanted.node_affinity or ()
+    return (
+        any(key == ZONE_LABEL for key, _ in wanted.node_selector)
+        or any(part.key == ZONE_LABEL for term in terms for part in term.expressions)
+        or any(spread.topology_key == ZONE_LABEL for spread in wanted.spread)
+        or any(term.topology_key == ZONE_LABEL for term in wanted.affinity)
+    )
+
+
+def zones_of(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The zones that nodes are in, by name."""
+    return tuple(sorted({zone for node in nodes if (zone := node.labels.get(ZONE_LABEL)) is not None}))
