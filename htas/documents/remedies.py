@@ -65,6 +65,10 @@ KEPT: Mapping[Kept, Meaning] = {
         "It is empty and paid for: it goes just before the next period would be charged.",
         "cleaning.emptyRelease: at-once",
     ),
+    Kept.DRAINS_BEFORE_PERIOD_ENDS: Meaning(
+        "It is hardly used, but paid for: it is emptied just before the next period would be charged.",
+        "cleaning.emptyRelease: at-once",
+    ),
     Kept.MIN_SIZE_REACHED: Meaning("Its group has no more nodes than it must have.", "A lower minNodes for its group."),
     Kept.CURRENTLY_BEING_DELETED: Meaning("It is on its way out already."),
     Kept.TOO_YOUNG: Meaning("It was bought a moment ago.", "A shorter cleaning.delayAfterLaunch, or time."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from htas.model.migrations import MigrationRecord, MigrationState
+from htas.model.moves import MigrationMethod
 
 Json = dict[str, Any]
 RUNNING: Json = {"running": {"startedAt": "2026-11-21T10:00:00Z"}}
@@ -56,7 +57,7 @@ def a_record(state: MigrationState = MigrationState.TRANSFERRED, **changes: Any)
         "uid": "u-1",
         "source": "a",
         "target": "b",
-        "method": "kubelet-checkpoint",
+        "method": MigrationMethod.KUBELET_CHECKPOINT,
         "state": state,
         "started_at": 1000.0,
         "reached": {state.value: 1000.0},

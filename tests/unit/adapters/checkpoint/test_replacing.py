@@ -81,7 +81,7 @@ def test_a_copy_takes_the_place_of_a_pod_that_then_ends_with_its_own_grace() -> 
 
 def test_the_copy_is_the_pods_own_manifest_and_nobodys_until_it_takes_over() -> None:
     source = a_pod(owner="ReplicaSet", initContainers=[{"name": "once"}], ephemeralContainers=[{"name": "debug"}])
-    twin = copy_of(source, a_record(MigrationState.PREPARED, method="replace"))
+    twin = copy_of(source, a_record(MigrationState.PREPARED, method=MigrationMethod.REPLACE))
     kept = {key: value for key, value in source["spec"].items() if key != "ephemeralContainers"}
     assert twin["spec"] == {**kept, "nodeName": "b"}
     assert "ownerReferences" not in twin["metadata"]
@@ -110,7 +110,7 @@ def test_a_copys_variables_have_the_labels_that_it_gets_only_later(asked: Json, 
     each = {"name": "main", "env": [asked]}
     source = a_pod(owner="ReplicaSet", containers=[each], initContainers=[{**each, "name": "once"}])
     source["metadata"]["labels"]["topology.kubernetes.io/zone"] = "a"
-    spec = copy_of(source, a_record(MigrationState.PREPARED, method="replace"))["spec"]
+    spec = copy_of(source, a_record(MigrationState.PREPARED, method=MigrationMethod.REPLACE))["spec"]
     assert [spec[part][0]["env"] for part in ("containers", "initContainers")] == [[given or asked]] * 2
     assert source["spec"]["containers"][0]["env"] == [asked], "the source is as it was"
 
@@ -174,7 +174,7 @@ def test_a_target_that_takes_no_pods_any_more_gets_no_copy() -> None:
 )
 def test_a_copy_is_up_once_it_says_that_it_is_ready(state: Json, ready: bool, expected: bool) -> None:
     """Also where its source is not: a pod that serves nobody is no reason to send requests to another one."""
-    record = a_record(MigrationState.PREPARED, method="replace")
+    record = a_record(MigrationState.PREPARED, method=MigrationMethod.REPLACE)
     assert has_come_up(record, a_pod(state, ready=ready), a_pod(ready=False)) is expected
 
 
@@ -183,4 +183,4 @@ def test_a_copy_that_has_ended_is_not_waited_for(phase: str) -> None:
     ended: dict[str, Any] = a_pod(None, ready=False)
     ended["status"] |= {"phase": phase, "reason": "NodePorts", "message": "no free ports"}
     with pytest.raises(Exception, match=f"RestoreFailed: it ended as {phase} \\(NodePorts: no free ports\\)"):
-        has_come_up(a_record(MigrationState.PREPARED, method="replace"), ended, a_pod())
+        has_come_up(a_record(MigrationState.PREPARED, method=MigrationMethod.REPLACE), ended, a_pod())
