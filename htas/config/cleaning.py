@@ -12,7 +12,11 @@ from htas.model.policy import CleaningRules, Consolidation, EmptyRelease, Worklo
 class ConsolidationSetting(Section):
     """When a set of nodes is replaced by a cheaper one: machines are bought, and nodes emptied once they are Ready."""
 
-    enabled: Switch = Field(default=False, description="true: sets of nodes are replaced by cheaper sets.")
+    enabled: Switch | None = Field(
+        default=None,
+        description="true: sets of nodes are replaced by cheaper sets. null: where batch groups' moves keep progress, "
+        "a node by a smaller machine for what is left on it, once that pays for itself. false: neither.",
+    )
     ratio: Real = Field(
         default=0.5,
         gt=0,
@@ -30,8 +34,11 @@ class ConsolidationSetting(Section):
         description="How long replacements that are Ready wait for pods; 10m, then they go if empty.",
     )
 
-    def model(self) -> Consolidation:
-        return Consolidation(self.enabled, self.ratio, self.min_saving, self.after, self.cool_down, self.within)
+    def model(self, *, may_shrink: bool) -> Consolidation:
+        """The rules for a group; `may_shrink`: its pods keep their progress when they are moved."""
+        times = self.after, self.cool_down, self.within
+        shrinks = may_shrink and self.enabled is not False
+        return Consolidation(bool(self.enabled), self.ratio, self.min_saving, *times, shrinks)
 
 
 class CleaningSetting(Section):
@@ -149,7 +156,7 @@ class CleaningSetting(Section):
             skip_local_storage=self.skip_local_storage,
             skip_system_pods=self.skip_system_pods,
             skip_custom_controller_pods=self.skip_custom_controller_pods,
-            consolidation=self.consolidation.model(),
+            consolidation=self.consolidation.model(may_shrink=rules.consolidation.shrinks),
         )
 
 

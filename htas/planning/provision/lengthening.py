@@ -78,7 +78,7 @@ class Lengthening:
         self._billing = policy.catalogue.billing
         self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
         self._allowance = Allowance(policy, snapshot)
-        self._price, self._since = _rentals(sim.table.nodes, snapshot, policy, running)
+        self._price, self._since = rentals(sim.table.nodes, snapshot, policy, running)
         self._offered: dict[object, _Offered] = {}
         self._rows_of = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         self._own: dict[int, tuple[PodClass, Ints | None]] = {}
@@ -219,7 +219,7 @@ def in_words(bargain: Bargain, policy: Policy) -> str:
     )
 
 
-def _rentals(
+def rentals(
     nodes: Sequence[Node], snapshot: ClusterSnapshot, policy: Policy, running: Mapping[int, Sequence[Pod]]
 ) -> tuple[Floats, Floats]:
     """(price an hour in billionths, start of the rental) of each row; price 0: work there adds nothing to a bill."""

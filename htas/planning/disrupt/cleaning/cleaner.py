@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,7 +12,7 @@ from htas.model.claims import NodeClaim
 from htas.model.moves import MigrationMethod, Move
 from htas.model.plan import KeptNode, Launch, Removing
 from htas.model.pods import Pod
-from htas.model.policy import Policy
+from htas.model.policy import NodeGroup, Policy
 from htas.model.reasons import Kept, Removal
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
@@ -35,7 +35,9 @@ from htas.planning.disrupt.cleaning.consolidation import (
     launches_of,
     may_look_at,
 )
+from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
+from htas.planning.disrupt.cleaning.shrinking import Shrinker
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
@@ -94,7 +96,10 @@ def clean(
         else:
             candidates.append(judged)
     ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
-    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, snapshot.move_times, volumes)
+    running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
+    rentals = LongerRentals(sim, snapshot, policy, running)
+    placer = Placer(policy, placer.pools, rentals)
+    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, rentals, snapshot.move_times, volumes)
     launch: tuple[Launch, ...] = ()
     with sim.closed(_no_targets(sim, snapshot, round_.kept)):
         if replaced:
@@ -105,7 +110,10 @@ def clean(
             round_.take(candidate, rescheduler)
         if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
             consolidator = Consolidator(rescheduler, snapshot, pods_on)
-            launch, memory = round_.consolidate(consolidator, question, snapshot, pods_on, claims)
+            stay = round_.staying(question, snapshot, pods_on, claims)
+            launch, memory = round_.consolidate(consolidator, question, snapshot, stay)
+            if not launch:
+                launch = round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
     return ScaleDown(
         tuple(round_.migrate),
         tuple(sorted(round_.remove, key=lambda removing: removing.node)),
@@ -227,34 +235,57 @@ class _Round:
         consolidator: Consolidator,
         question: Question,
         snapshot: ClusterSnapshot,
-        pods_on: dict[str, list[Pod]],
-        claims: dict[str, NodeClaim],
+        stay: Mapping[str, Sequence[Candidate]],
     ) -> tuple[tuple[Launch, ...], Memory]:
         """Replacements for the first group that has some worth buying; each look is remembered."""
         policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
-        stay = {keeping.node for keeping in self.kept if keeping.reason in FULL_ENOUGH} - self.targets
         for group in policy.groups:
             if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
                 question, group.cleaning
             ):
                 continue
-            candidates = [
-                candidate_of(node, pods_on.get(node.name, ()), group, claims[node.claim], question)
-                for node in snapshot.cluster.nodes
-                if node.name in stay and node.group == group.name and node.claim in claims
-            ]
             starts_s = snapshot.machine_times.start_s(group.startup_s)
-            candidates = [each for each in candidates if not is_paid_for_longer(each, question, starts_s)]
+            candidates = [each for each in stay[group.name] if not is_paid_for_longer(each, question, starts_s)]
             if not candidates:
                 continue
             looked_at[group.name] = question.now
-            at_once = group.cleaning.max_nodes_at_once - self.under_way[group.name]
-            at_once = min(at_once, self.sizes[group.name])
-            replacing = consolidator.best(group, candidates, at_once)
+            replacing = consolidator.best(group, candidates, self._at_once(group))
             if replacing is not None:
-                launches = launches_of(replacing, snapshot, policy)
+                launches = launches_of([replacing], snapshot, policy)
                 return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
         return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+
+    def shrink(
+        self, shrinker: Shrinker, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
+    ) -> tuple[Launch, ...]:
+        """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
+        for group in question.policy.groups:
+            if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
+                found = shrinker.best(group, stay[group.name], self._at_once(group))
+                if found:
+                    return tuple(launches_of(found, snapshot, question.policy))
+        return ()
+
+    def staying(
+        self,
+        question: Question,
+        snapshot: ClusterSnapshot,
+        pods_on: Mapping[str, Sequence[Pod]],
+        claims: Mapping[str, NodeClaim],
+    ) -> dict[str, list[Candidate]]:
+        """By group the nodes that stay since nothing that is there could take their pods, or not for less."""
+        stay = {keeping.node for keeping in self.kept if keeping.reason in FULL_ENOUGH} - self.targets
+        groups = {group.name: group for group in question.policy.groups}
+        found: dict[str, list[Candidate]] = {name: [] for name in groups}
+        for node in snapshot.cluster.nodes:
+            group, claim = groups.get(node.group or ""), claims.get(node.claim or "")
+            if node.name in stay and group is not None and claim is not None:
+                found[group.name].append(candidate_of(node, pods_on.get(node.name, ()), group, claim, question))
+        return found
+
+    def _at_once(self, group: NodeGroup) -> int:
+        """How many nodes of a group may be replaced now."""
+        return min(group.cleaning.max_nodes_at_once - self.under_way[group.name], self.sizes[group.name])
 
     def _round_keeps(self, candidate: Candidate) -> KeptNode | None:
         """Reasons in what this round has decided already."""

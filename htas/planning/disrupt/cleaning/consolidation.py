@@ -37,7 +37,7 @@ from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.purchase import Attempt, attempt
 from htas.planning.provision.rental import Rental
 
-FULL_ENOUGH = frozenset({Kept.NOT_UNDERUTILIZED, Kept.NO_PLACE_TO_MOVE_PODS})
+FULL_ENOUGH = frozenset({Kept.NOT_UNDERUTILIZED, Kept.NO_PLACE_TO_MOVE_PODS, Kept.EMPTY_BEFORE_MIGRATION_PAYS})
 """Nodes that stay because nothing that is there could take their pods: something cheaper might."""
 SOON_S = 3600.0
 """Batch work that ends within an hour is left to end: its machine goes by itself before a new one would have paid."""
@@ -160,7 +160,7 @@ class Consolidator:
         if saving < least:
             return None
         offers = tuple(machine.offer for machine in bought.machines)
-        moved = self._rehearsed(nodes, offers)
+        moved = self.rehearsed(nodes, offers)
         if moved is None or not self._is_worth(group, saving, moved):
             return None
         return Replacing(group, tuple(candidate.node.name for candidate in nodes), offers, saving)
@@ -204,14 +204,14 @@ class Consolidator:
                     cls = rescheduler.moved(pod, group.cleaning.migration)
                     demands.setdefault(id(cls), Demand(cls, 0)).count += 1
             for demand in demands.values():
-                demand.count -= rescheduler.placer.place(sim, demand.cls, demand.count)
+                demand.count -= rescheduler.placer.anywhere().place(sim, demand.cls, demand.count)
             left = [demand for demand in demands.values() if demand.count]
             offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
             rental = Rental(policy, [demand.cls for demand in left])
-            found = attempt(sim, policy, self._snapshot, left, rescheduler.placer, offers, (), rental)
+            found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, (), rental)
         return None if any(demand.count for demand in found.left) else found
 
-    def _rehearsed(self, nodes: Sequence[Candidate], offers: Sequence[Offer]) -> int | None:
+    def rehearsed(self, nodes: Sequence[Candidate], offers: Sequence[Offer]) -> int | None:
         """How many pods move when the replacements are there, each node emptied as it will be; None: it fails."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         with sim.fork():
@@ -241,10 +241,9 @@ class Consolidator:
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
 
 
-def launches_of(replacing: Replacing, snapshot: ClusterSnapshot, policy: Policy) -> list[Launch]:
-    """The purchases that a replacement begins with."""
-    names = ", ".join(replacing.nodes)
-    why = f"replaces {names}, saves {price_text(replacing.saving)} {policy.catalogue.currency} an hour"
+def launches_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, policy: Policy) -> list[Launch]:
+    """The purchases that replacements begin with."""
+    wanted, currency = [(each, offer) for each in replacing for offer in each.offers], policy.catalogue.currency
     return [
         Launch(
             claim=claim_id(policy, snapshot, offer.group.name, i),
@@ -253,10 +252,10 @@ def launches_of(replacing: Replacing, snapshot: ClusterSnapshot, policy: Policy)
             zone=offer.zone,
             nanos_per_hour=offer.price,
             pods=(),
-            why=why,
-            replaces=replacing.nodes,
+            why=f"replaces {', '.join(each.nodes)}, saves {price_text(each.saving)} {currency} an hour",
+            replaces=each.nodes,
         )
-        for i, offer in enumerate(replacing.offers)
+        for i, (each, offer) in enumerate(wanted)
     ]
 
 

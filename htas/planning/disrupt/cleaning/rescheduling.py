@@ -6,8 +6,9 @@ never count the same free room; budgets are spent in one ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import msgspec
 
@@ -22,12 +23,38 @@ from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import Candidate, span
+from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.no_place import obstacles
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.eligibility.movability import VolumeBook, method_for, source_refusal, target_refusal
 from htas.planning.place.placing import Placer
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What emptying a node would save: so many billed seconds of it, less what its jobs would do again."""
+
+    candidate: Candidate
+    left_s: float
+    saved_s: int
+    repeated_s: float
+
+    def exceeds(self, added: int) -> bool:
+        """Whether more is saved than repeated, and added to other rentals (billionths an hour × seconds)."""
+        if self.saved_s <= self.repeated_s:
+            return False
+        return not added or self.candidate.price * (self.saved_s - Fraction(self.repeated_s)) > added
+
+    def kept(self, added: int) -> KeptNode:
+        message = f"its work ends in {span(self.left_s)}; moving it would save {span(max(self.saved_s, 0))} of rental"
+        if self.repeated_s:
+            message += f" and repeat {span(self.repeated_s)} of work"
+        if added and self.candidate.price:
+            longer = span(added / self.candidate.price)
+            message += f", and have others rented longer for as much as {longer} of it"
+        return KeptNode(self.candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +67,7 @@ class Rescheduler:
     policy: Policy
     ledger: BudgetLedger
     now: float
+    rentals: LongerRentals
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
 
@@ -51,16 +79,16 @@ class Rescheduler:
         movable = self.movable(candidate)
         if isinstance(movable, KeptNode):
             return movable
-        kept = self._not_worth_moving(candidate, movable)
-        if kept is not None:
-            return kept
+        saving = self._saving(candidate, movable)
+        if saving is not None and not saving.exceeds(0):
+            return saving.kept(0)
         refusal = self.ledger.try_spend(movable)
         if refusal is not None:
             message = f"NotEnoughPdb: {refusal} (all {len(movable)} pods of the node have to move)"
             return KeptNode(candidate.node.name, Kept.BLOCKED_BY_POD, message)
         with self.sim.fork() as branch:
             self.sim.also_undo(lambda: self.ledger.refund(movable))
-            moves = self._rehouse(candidate, movable)
+            moves = self._rehouse(candidate, movable, saving)
             if not isinstance(moves, KeptNode):
                 branch.commit()
         return moves
@@ -85,13 +113,13 @@ class Rescheduler:
                 movable.append(pod)
         return movable
 
-    def _not_worth_moving(self, candidate: Candidate, pods: list[Pod]) -> KeptNode | None:
-        """A node whose work ends before moving it would pay.
+    def _saving(self, candidate: Candidate, pods: list[Pod]) -> Saving | None:
+        """What emptying a node saves, beside what that adds elsewhere. None: services have no end, always worth it.
 
-        Left alone, the machine is rented until its longest job ends; moved, until the moves are done (`_moves_s`). Both
+        Left alone, the machine is rented until its longest job ends; moved, until the moves are done (`moves_s`). Both
         are rounded up as they are billed, and the difference is saved. A job that is evicted starts again from the
         beginning and may hold its target longer by what it had run, so the saving has to exceed the longest run
-        repeated; a checkpoint repeats but seconds. Services have no end: always worth it.
+        repeated; a checkpoint repeats but seconds.
 
         Billed by the minute, held for 600 s, 90 s of work left, T = 10 s: 720 s against 660 s, so 60 s are saved. That
         pays by checkpoint, and by eviction if no job has run for 60 s. Billed by the hour nothing is saved.
@@ -101,18 +129,13 @@ class Rescheduler:
         rules, billing = candidate.group.cleaning, self.policy.catalogue.billing
         held = self.now - candidate.claim.rented_since
         left = max(remaining_s(pod, self.policy, self.now) for pod in pods)
-        saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self._moves_s(rules, pods))
+        saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self.moves_s(rules, pods))
         repeated = 0.0
         if not rules.migration.keeps_progress:
             repeated = max(self.now - (self.now if pod.started_at is None else pod.started_at) for pod in pods)
-        if saved > repeated:
-            return None
-        message = f"its work ends in {span(left)}; moving it would save {span(max(saved, 0))} of rental"
-        if repeated:
-            message += f" and repeat {span(repeated)} of work"
-        return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
+        return Saving(candidate, left, saved, repeated)
 
-    def _moves_s(self, rules: CleaningRules, pods: list[Pod]) -> float:
+    def moves_s(self, rules: CleaningRules, pods: Sequence[Pod]) -> float:
         """How long moving these pods takes: as long as the longest (paper 5.3), so often as they go in turns.
 
         As measured of the method (T = C ÷ B + K), else as configured.
@@ -123,11 +146,15 @@ class Rescheduler:
         longest = max(times.expected_s(pod.requests.memory_bytes) for pod in pods)
         return longest * -(-len(pods) // self.policy.migration.at_once)
 
-    def _rehouse(self, candidate: Candidate, pods: list[Pod]) -> list[Move] | KeptNode:
-        """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first."""
+    def _rehouse(self, candidate: Candidate, pods: list[Pod], saving: Saving | None) -> list[Move] | KeptNode:
+        """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first.
+
+        Nothing is moved where the targets are then rented longer for more than is saved.
+        """
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
         moves: list[Move] = []
+        ends = self.rentals.ends()
         with sim.closed(self._unable(method)):
             sim.vacate(row)
             for pod in pods:
@@ -142,6 +169,10 @@ class Rescheduler:
                     what += f": {obstacles(sim, cls)}"
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
                 moves.append(Move(pod.key, pod.uid, source, target, method_for(pod, method), MoveReason.NODE_DRAINED))
+            targets = {sim.table.row_of[move.target] for move in moves if move.target is not None}
+            added = self.rentals.added(ends, targets)
+            if saving is not None and not saving.exceeds(added):
+                return saving.kept(added)
         return moves
 
     def _unable(self, method: MigrationMethod) -> list[int]:

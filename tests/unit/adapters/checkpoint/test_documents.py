@@ -68,7 +68,10 @@ def test_what_admission_fills_in_is_left_to_it() -> None:
     """A PriorityClass that was written anew has another number by now, and the API server refuses the old one."""
     filled = {"priority": 7, "preemptionPolicy": "Never", "overhead": {"cpu": "1"}}
     source = a_pod(owner="ReplicaSet", priorityClassName="high", runtimeClassName="kata", **filled)
-    for twin in (twin_of(source, a_record(), ["ck:1"], "Never"), copy_of(source, a_record(method=MigrationMethod.REPLACE))):
+    for twin in (
+        twin_of(source, a_record(), ["ck:1"], "Never"),
+        copy_of(source, a_record(method=MigrationMethod.REPLACE)),
+    ):
         assert not filled.keys() & twin["spec"].keys()
         assert (twin["spec"]["priorityClassName"], twin["spec"]["runtimeClassName"]) == ("high", "kata")
 

@@ -1,0 +1,130 @@
+"""Shrinking: what is left on a node goes to a smaller machine, once that pays for itself.
+
+A job of seven hours had a machine of 0.0686 an hour to itself when the short jobs beside it had ended; one of 0.0198
+holds it. That machine comes in two minutes and for as long both are paid: for 0.0007 it saves 0.36.
+
+Two conditions, both in price × billed seconds. What is saved until the work ends must exceed what both cost side by
+side at least twice, for work may end sooner than it is expected to. And what was wasted so far, while the node
+was under-used, must have come to as much: whoever rents on until then, and only then changes, pays no more than twice
+what foresight would have (ski rental). Room that is in use again soon wastes little, and no machine is
+changed for it. There is no constant in it: a machine a third as dear is taken after 65 s, one a tenth cheaper after
+twenty minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from htas.model.plan import KeptNode
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import NodeGroup
+from htas.model.resources import NOTHING
+from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.feasibility.resources import how_many
+from htas.planning.cluster.run_length import remaining_s
+from htas.planning.disrupt.cleaning.candidates import Candidate
+from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
+from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
+from htas.planning.provision.limits import Allowance
+from htas.planning.provision.offers import Offer, offers_of
+
+Contents = Sequence[tuple[PodClass, int]]
+
+
+class Shrinker:
+    """Looks for nodes that a smaller machine would replace, one by one."""
+
+    def __init__(
+        self, rescheduler: Rescheduler, consolidator: Consolidator, snapshot: ClusterSnapshot, memory: Memory
+    ) -> None:
+        self._rescheduler = rescheduler
+        self._consolidator = consolidator
+        self._snapshot = snapshot
+        self._memory = memory
+        policy = rescheduler.policy
+        self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
+
+    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
+        """The nodes to replace, with their machines, the least used first; one look is at so many nodes at most."""
+        policy, sim = self._rescheduler.policy, self._rescheduler.sim
+        ripe = sorted((each for each in candidates if self._could_pay(group, each)), key=lambda each: each.rank)
+        leaving = [(each, contents) for each in ripe if (contents := self._leaving(group, each))][: max(at_once, 0)]
+        if not leaving:
+            return []
+        allowance = Allowance(policy, self._snapshot)
+        offers = offers_of(sim, policy, self._snapshot, [cls for _, contents in leaving for cls, _ in contents])
+        found: list[Replacing] = []
+        for candidate, contents in leaving:
+            offer = self._smaller(group, candidate, contents, offers, allowance)
+            if offer is not None:
+                allowance.take(offer, 1)
+                found.append(Replacing(group, (candidate.node.name,), (offer,), candidate.price - offer.price))
+        return found
+
+    def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
+        """Whether the cheapest flavour that is large enough would pay: told without judging any."""
+        asked = sum((pod.requests for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror), NOTHING)
+        prices = [
+            flavour.nanos_per_hour
+            for flavour in self._rescheduler.policy.flavours_of(group)
+            if asked.fits_in(flavour.allocatable)
+        ]
+        return bool(prices) and self._pays(candidate, min(prices))
+
+    def _leaving(self, group: NodeGroup, candidate: Candidate) -> Contents:
+        """What has to move; nothing, where somebody may not."""
+        pods = self._rescheduler.movable(candidate)
+        return () if isinstance(pods, KeptNode) else self._contents(group, pods)
+
+    def _smaller(
+        self,
+        group: NodeGroup,
+        candidate: Candidate,
+        contents: Contents,
+        offers: Sequence[Offer],
+        allowance: Allowance,
+    ) -> Offer | None:
+        """The cheapest machine that holds all that has to move, if it pays and they can be moved to it."""
+        for offer in offers:  # cheapest first
+            if offer.group.name != group.name or not _holds(offer, contents) or allowance.bound(offer).count <= 0:
+                continue
+            if self._pays(candidate, offer.price) and self._consolidator.rehearsed([candidate], [offer]) is not None:
+                return offer
+            return None
+        return None
+
+    def _contents(self, group: NodeGroup, pods: Iterable[Pod]) -> list[tuple[PodClass, int]]:
+        counts: dict[int, tuple[PodClass, int]] = {}
+        for pod in pods:
+            cls = self._rescheduler.moved(pod, group.cleaning.migration)
+            counts[id(cls)] = cls, counts.get(id(cls), (cls, 0))[1] + 1
+        return list(counts.values())
+
+    def _pays(self, candidate: Candidate, price: int) -> bool:
+        """The two conditions above, for a machine of a price an hour."""
+        work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
+        if price >= candidate.price or not work or any(pod.kind is not WorkKind.BATCH for pod in work):
+            return False
+        policy, now, rules = self._rescheduler.policy, self._rescheduler.now, candidate.group.cleaning
+        billing, held = policy.catalogue.billing, now - candidate.claim.rented_since
+        left = max(remaining_s(pod, policy, now) for pod in work)
+        change_s = self._start_s + self._rescheduler.moves_s(rules, work)
+        kept = billing.billed_seconds(held + left) - billing.billed_seconds(held + change_s)
+        saved = candidate.price * kept - price * billing.billed_seconds(max(left, change_s))
+        twice = price * billing.billed_seconds(change_s)
+        wasted_s = now - self._memory.underutilized_since.get(candidate.node.name, now)
+        wasted = (candidate.price - price) * int(wasted_s)
+        return saved > twice and wasted >= twice
+
+
+def _holds(offer: Offer, contents: Contents) -> bool:
+    """Whether a new machine holds all of it, other pods' wishes aside."""
+    used: Ints = np.zeros(len(offer.free), dtype=np.int64)
+    for cls, count in contents:
+        used += cls.requests * count
+    return bool((used <= offer.free).all()) and all(
+        offer.could_hold(cls) and int(how_many(offer.free[:, None], cls)[0]) >= count for cls, count in contents
+    )
