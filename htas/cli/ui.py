@@ -54,37 +54,40 @@ STEP_S = 20.0
 
 @dataclass(slots=True)
 class OneSecret:
-    """A gate with one secret, made at the start and known to nobody else."""
+    """A gate with one secret, made at the start, printed nowhere and shown by sessions of the entrance alone."""
 
     secret: str
 
     def check(self, authorization: str, method: str, path: str) -> None:
         """Raises RequestRefusedError."""
         if not hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self.secret}".encode()):
-            raise RequestRefusedError(401, "open the link that htas ui printed, or show what stands in it after once=")
+            raise RequestRefusedError(401, "open the link that htas ui printed; was it used, start htas ui again")
 
 
 class Entrance:
-    """Turns the link that was printed into a session, once."""
+    """Turns the link that was printed into a session, once. The link's secret is no other's, and is forgotten then:
+    a browser's history and the terminal keep it for long.
+    """
 
     def __init__(self, gate: OneSecret, sessions: Sessions) -> None:
         self._gate = gate
         self._sessions = sessions
         self._lock = threading.Lock()
-        self._is_used = False
+        self.secret: str | None = token_urlsafe(24)
 
     def enter(self, request: Request) -> Response:
-        shown = request.query_params.get("once", "")
-        try:
-            self._gate.check(f"Bearer {shown}", "GET", "/")
-        except RequestRefusedError as refused:
-            return refused.response()
+        """Only by GET: what shows previews of links asks with HEAD, and would use it up."""
+        if request.method != "GET":
+            return PlainTextResponse("open the link\n", 405, {"Allow": "GET"})
+        shown = request.query_params.get("once", "").encode("utf-8", "replace")
         with self._lock:
-            if self._is_used:
+            if self.secret is None:
                 return PlainTextResponse("this link was used already; start htas ui again for another\n", 403)
-            self._is_used = True
-        answer = RedirectResponse("/", 303)
-        set_cookie(answer, request, self._sessions.begin(f"Bearer {shown}"))
+            if not hmac.compare_digest(shown, self.secret.encode()):
+                return PlainTextResponse("open the link as htas ui printed it\n", 401)
+            self.secret = None
+        answer = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
+        set_cookie(answer, request, self._sessions.begin(f"Bearer {self._gate.secret}"))
         return answer
 
 
@@ -99,7 +102,7 @@ def serve(seat: Seat, port: int) -> tuple[Listener, str]:
         *api_routes(seat),
     ]
     listener = Listener((LOOPBACK, port), Guarded(Starlette(routes=routes), gate, sessions), "ui", key="--port")
-    return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={gate.secret}"
+    return listener, f"http://{LOOPBACK}:{listener.port}{ENTER}?once={entrance.secret}"
 
 
 def run(seat: Seat, port: int, played: threading.Thread | None = None) -> None:
