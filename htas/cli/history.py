@@ -101,13 +101,19 @@ class Asked:
         self._server = server
 
     def history(self, verb: str | None, limit: int, since: float) -> HistoryReport:
-        return self._server.get("/history", HistoryReport, verb=verb, limit=min(limit, MOST_CYCLES), since=since)
+        return self._server.get("/history", HistoryReport, verb=verb, limit=_at_most(limit), since=since)
 
     def cycles(self, limit: int, since: float) -> Sequence[CycleLine]:
-        return self._server.get("/cycles", Cycles, limit=min(limit, MOST_CYCLES), since=since).items
+        return self._server.get("/cycles", Cycles, limit=_at_most(limit), since=since).items
 
     def replay(self, number: int) -> Replayed:
         return self._server.get(f"/cycles/{number}/replay", Replayed)
+
+
+def _at_most(limit: int) -> int:
+    if limit > MOST_CYCLES:
+        err.print(f"a daemon tells of the newest {MOST_CYCLES:,} cycles at most", style="dim")
+    return min(limit, MOST_CYCLES)
 
 
 def replay_view(found: Replayed) -> str:

@@ -16,8 +16,8 @@ from htas.ports import GivenError, StorePort
 from htas.profiler.compare import differences
 from htas.profiler.history import Entry
 
-MOST_CYCLES = 20_000
-"""As many as a SQLite store keeps."""
+MOST_CYCLES = 1_000
+"""That a daemon tells of in one answer: each is read with its snapshot. A store keeps 20,000."""
 
 
 class CycleLine(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from htas.ports import GivenError, HTASError, NotFoundError, TransientError
-from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint
+from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
 from htas.web.shelf import Body, Shelf, body_of
+from htas.web.turns import Turns
 
 LONGEST_BODY = 262_144
 STREAM_S = 45.0
@@ -32,19 +34,23 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 def api_routes(seat: Seat) -> list[BaseRoute]:
     """Every endpoint, the OpenAPI document, and the events; who may ask has been asked before."""
     shelf = Shelf()
+    turns = {
+        Work.PLANNING: Turns("planning again", share=0.25, saved_s=10.0),
+        Work.READING: Turns("reading what is on record", share=0.5, saved_s=30.0, line=3),
+    }
     described = body_of(_encode(openapi()))
 
     def document(request: Request) -> Response:
         return _respond(request, described)
 
     return [
-        *(_route(seat, shelf, each) for each in ENDPOINTS),
+        *(_route(seat, shelf, turns[each.turns] if each.turns is not None else None, each) for each in ENDPOINTS),
         Route(f"{PREFIX}/openapi.json", document),
         Route(f"{PREFIX}/events", Events(seat).stream),
     ]
 
 
-def _route(seat: Seat, shelf: Shelf, endpoint: Endpoint) -> Route:
+def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) -> Route:
     def answer(request: Request, body: Any = None) -> Response:
         try:
             query = msgspec.convert(dict(request.query_params), endpoint.query, strict=False)
@@ -52,8 +58,11 @@ def _route(seat: Seat, shelf: Shelf, endpoint: Endpoint) -> Route:
             picture = seat.picture()
 
             def made() -> bytes:
-                return _encode(endpoint.answer(seat, picture, asked))
+                with turns.one() if turns is not None else nullcontext():
+                    return _encode(endpoint.answer(seat, picture, asked))
 
+            if not endpoint.is_kept:
+                return _respond(request, body_of(made()))
             key = f"{request.url.path}?{_encode(query).decode()}{_encode(body).decode()}"
             return _respond(request, shelf.get(key, picture.version, made))
         except (HTASError, msgspec.ValidationError) as error:
@@ -80,7 +89,7 @@ def refused(error: Exception) -> Response:
     elif isinstance(error, GivenError | msgspec.ValidationError):
         status = 400
     elif isinstance(error, TransientError):
-        status, headers = 503, {"Retry-After": "5"}
+        status, headers = 503, {"Retry-After": f"{error.retry_after_s or 5:.0f}"}
     else:
         status = 503
     return PlainTextResponse(f"{error}\n", status, headers)

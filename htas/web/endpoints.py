@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
@@ -50,9 +51,18 @@ class Asked:
 Answer = Callable[[Seat, Picture, Asked], Any]
 
 
+class Work(Enum):
+    """What takes long."""
+
+    PLANNING = auto()
+    READING = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`returns` is the struct of its answer, or dict for the documented plan; `body` that of what is sent."""
+    """`returns` is the struct of its answer, or dict for the documented plan; `body` that of what is sent. What takes
+    long is made in `turns`; what is not `kept` is made for each that asks: any instant may be in its query.
+    """
 
     path: str
     summary: str
@@ -61,6 +71,8 @@ class Endpoint:
     query: type[msgspec.Struct] = queries.Nothing
     method: str = "GET"
     body: type[msgspec.Struct] | None = None
+    turns: Work | None = None
+    is_kept: bool = True
 
 
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
@@ -113,6 +125,8 @@ def _replay(seat: Seat, picture: Picture, asked: Asked) -> Replayed:
 
 def _costs(seat: Seat, picture: Picture, asked: Asked) -> CostReport:
     query = asked.query
+    if query.until is not None and query.until < query.since:
+        raise GivenError(f"until={query.until:g} is before since={query.since:g}; exchange them")
     window = Window(query.since, query.until if query.until is not None else math.inf)
     books = books_of(seat.store(), picture.policy, window, seat.present())
     return cost_report(books, query.by, query.against or None)
@@ -159,14 +173,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/plan", "The plan, with reasons, as htas plan -o json has it", _plan, dict, queries.OfPlan),
     Endpoint("/explain/pod", "Why a pod is where it is, or waits", _explain_pod, Explained, queries.OfExplain),
     Endpoint("/explain/node", "Why a node stays or goes", _explain_node, Explained, queries.OfExplain),
-    Endpoint("/history", "What was done and why, of the newest cycles on record", _history, HistoryReport, queries.OfHistory),
-    Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfHistory),
-    Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed),
-    Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts),
+    Endpoint("/history", "What was done and why, of the newest cycles on record", _history, HistoryReport, queries.OfHistory, turns=Work.READING, is_kept=False),
+    Endpoint("/cycles", "The newest cycles on record, a line each", _cycles, Cycles, queries.OfHistory, turns=Work.READING, is_kept=False),
+    Endpoint("/cycles/{cycle}/replay", "Plan a recorded cycle again, by today's policy", _replay, Replayed, turns=Work.PLANNING),
+    Endpoint("/costs", "What was spent, by a key; against another way", _costs, CostReport, queries.OfCosts, turns=Work.READING, is_kept=False),
     Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
     Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
     Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
-    Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change),
+    Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change, turns=Work.PLANNING),
 )
 # fmt: on

@@ -8,8 +8,11 @@ from typing import Annotated
 import msgspec
 
 from htas.documents.forms import CostBy, Sorted
+from htas.documents.history import MOST_CYCLES
 
 Text = Annotated[str, msgspec.Meta(max_length=253)]
+Instant = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
+"""Seconds since 1970, to the year 5138: neither infinite nor no number."""
 Offset = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
@@ -55,15 +58,15 @@ class OfExplain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class OfHistory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verb: Text = ""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 100
-    since: float = 0.0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_CYCLES)] = 100
+    since: Instant = 0.0
 
 
 class OfCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: CostBy = CostBy.GROUP
     against: Text = ""
-    since: float = 0.0
-    until: float | None = None
+    since: Instant = 0.0
+    until: Instant | None = None
 
 
 class OfMoney(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,6 +12,8 @@ from threading import Lock
 
 MOST = 128
 """Documents at once; 5,000 nodes at a glance are some 300 kB, and 60 kB compressed."""
+MOST_BYTES = 32 * 2**20
+"""Of all of them, with their compressed forms: 128 long ones were 500 MB. The one asked for longest ago goes first."""
 LEAST_ZIPPED = 1_000
 DUTY = 10.0
 """A document that took 1 s is shown for 10 s: pages never take more than a tenth of a core from the daemon."""
@@ -24,6 +26,10 @@ class Body:
     plain: bytes
     zipped: bytes | None
     etag: str
+
+    @property
+    def size(self) -> int:
+        return len(self.plain) + len(self.zipped or b"")
 
 
 def body_of(plain: bytes) -> Body:
@@ -46,18 +52,37 @@ class Shelf:
     def __init__(self) -> None:
         self._lock = Lock()
         self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return self._bytes
 
     def get(self, key: str, version: int, make: Callable[[], bytes]) -> Body:
         """The document of a key for a version of the cluster; an older one for a while where it took long to make."""
         with self._lock:
             place = self._places.setdefault(key, _Place())
             self._places.move_to_end(key)
-            while len(self._places) > MOST:
-                self._places.popitem(last=False)
+            self._make_room()
         with place.lock:
             began = time.monotonic()
             if place.body is None or (place.version != version and began >= place.until):
-                place.body = body_of(make())
+                made = body_of(make())
+                self._put(key, place, made)
                 place.version = version
                 place.until = time.monotonic() + DUTY * (time.monotonic() - began)
+                return made
             return place.body
+
+    def _put(self, key: str, place: _Place, made: Body) -> None:
+        with self._lock:
+            if self._places.get(key) is place:  # else it went while this was made, and is not counted
+                self._bytes += made.size - (place.body.size if place.body is not None else 0)
+            place.body = made
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while len(self._places) > MOST or self._bytes > MOST_BYTES:
+            _, gone = self._places.popitem(last=False)
+            self._bytes -= gone.body.size if gone.body is not None else 0

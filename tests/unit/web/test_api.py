@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import urllib3
 from typer.testing import CliRunner
 
 from htas.cli.main import app
+from htas.ports import GivenError
+from htas.web import endpoints
 from htas.web.endpoints import ENDPOINTS, PREFIX
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
@@ -85,6 +89,13 @@ def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
         pytest.param("/nodes?colour=red", 400, "colour", id="an unknown query"),
         pytest.param("/cycles/99/replay", 400, "not in the store", id="no such cycle"),
         pytest.param("/cycles/x/replay", 400, "is no number", id="no number"),
+        pytest.param("/costs?since=nan", 400, "since", id="no number of seconds"),
+        pytest.param("/costs?since=-inf", 400, "since", id="since ever"),
+        pytest.param("/costs?until=inf", 400, "until", id="for ever"),
+        pytest.param("/history?since=nan", 400, "since", id="history since no number"),
+        pytest.param("/money?hours=nan", 400, "hours", id="a window of no number"),
+        pytest.param("/costs?since=5&until=1", 400, "is before since", id="a window that ends before it begins"),
+        pytest.param("/history?limit=20000", 400, "limit", id="more cycles than one answer tells of"),
         pytest.param("/costs?against=5+nothing", 400, "there is no flavour", id="no such flavour"),
     ],
 )
@@ -115,6 +126,25 @@ def test_what_has_not_changed_is_not_sent_again(url: str) -> None:
 )  # fmt: skip
 def test_what_if(change: dict[str, Any], check: Any, url: str) -> None:
     assert check(document(url, "/simulate", method="POST", body=change))
+
+
+@pytest.mark.usefixtures("saw")
+def test_what_ifs_at_once_are_refused_but_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, may_end = Event(), Event()
+
+    def slow(*_: object) -> None:
+        entered.set()
+        assert may_end.wait(20.0)
+        raise GivenError("over")
+
+    monkeypatch.setattr(endpoints, "simulated", slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, url, "/simulate", "POST", {"prices": {"small": "0.50"}})
+        assert entered.wait(20.0)
+        others = [ask(url, "/simulate", "POST", {"prices": {"small": f"0.{n}"}}) for n in range(1, 4)]
+        may_end.set()
+    assert [(each.status, each.headers["Retry-After"]) for each in others] == [(503, "1")] * 3
+    assert first.result().data == b"over\n"
 
 
 @pytest.mark.usefixtures("saw")
