@@ -25,7 +25,7 @@ from htas.cli.simulate import policy_of
 from htas.config.loader import Loaded, load_configuration
 from htas.config.places import config_file
 from htas.config.sandbox import SandboxSetting
-from htas.daemon.asking import Guarded, RequestRefusedError
+from htas.daemon.asking import Guarded
 from htas.daemon.cycle import Daemon
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes, set_cookie
@@ -44,6 +44,7 @@ from htas.sandbox.world import World
 from htas.web.api import api_routes
 from htas.web.pages import page_routes
 from htas.web.seat import Seat, Seen
+from htas.web.sent import RequestRefusedError
 
 LOOPBACK = "127.0.0.1"
 ENTER = "/assets/enter"

@@ -16,31 +16,19 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
-from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
 from htas.daemon.sessions import COOKIE, Sessions
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS
+from htas.web.sent import RequestRefusedError
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
 """What anybody may ask for who reaches the port; and the files under ASSETS."""
 SESSION = "/session"
 """Where a browser begins a session and ends it. Anybody may try: the token is in what is sent."""
 READING = frozenset({"GET", "HEAD"})
-
-
-class RequestRefusedError(Exception):
-    """A request that is not taken: an HTTP status, and why in words."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-    def response(self) -> Response:
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
-        return PlainTextResponse(f"{self}\n", self.status, headers)
 
 
 class Gatekeeper(Protocol):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from htas.daemon.asking import Gate, Gatekeeper, Guarded, RequestRefusedError
+from htas.daemon.asking import Gate, Gatekeeper, Guarded
 from htas.daemon.health import Health
 from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.logging_in import session_routes
@@ -24,10 +23,9 @@ from htas.model.plan_document import plan_document
 from htas.web.api import api_routes
 from htas.web.pages import page_routes
 from htas.web.seat import Seat
+from htas.web.sent import RequestRefusedError, sent_body
 
 LONGEST_BODY = 65_536
-BODY_S = 10.0
-"""For the whole body of a request."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -109,7 +107,7 @@ def application(desks: Desks, gate: Gatekeeper, sessions: Sessions) -> Starlette
 
     async def ask(request: Request) -> Response:
         try:
-            body = await _body(request)
+            body = await sent_body(request, LONGEST_BODY)
         except RequestRefusedError as refused:
             return refused.response()
         return _answered(202, lambda: moves.ask(body))
@@ -139,19 +137,3 @@ def _answered(status: int, act: Callable[[], dict[str, object]]) -> Response:
         return Response(msgspec.json.encode(act()), status, media_type="application/json")
     except RequestRefusedError as refused:
         return refused.response()
-
-
-async def _body(request: Request) -> bytes:
-    """What was sent, as far as a request for a move can be long; raises RequestRefusedError."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > LONGEST_BODY:
-                    raise RequestRefusedError(413, f"a request has at most {LONGEST_BODY} bytes")
-    except TimeoutError:
-        raise RequestRefusedError(408, f"the body did not come within {BODY_S:g} s") from None
-    except ClientDisconnect:  # nobody reads this answer, but it is no defect of ours that has to be logged
-        raise RequestRefusedError(400, "the connection ended before the body did") from None
-    return bytes(body)

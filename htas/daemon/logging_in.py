@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.asking import SESSION, Gatekeeper, RequestRefusedError
+from htas.daemon.asking import SESSION, Gatekeeper
 from htas.daemon.sessions import COOKIE, LASTS_S, Sessions
 from htas.web.endpoints import PREFIX
+from htas.web.sent import RequestRefusedError, as_json, sent_body
 
 LONGEST = 16_384
 """A token of a service account has about a kilobyte."""
-BODY_S = 10.0
 FIRST_PAGE = f"{PREFIX}/cluster"
 """Who may see this may log in."""
 
@@ -30,13 +28,12 @@ def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
 
     async def begin(request: Request) -> Response:
         try:
-            login = msgspec.json.decode(await _body(request), type=Login)
+            login = as_json(await sent_body(request, LONGEST), Login)
             shown = f"Bearer {login.token.strip()}"
             await run_in_threadpool(gate.check, shown, "GET", FIRST_PAGE)
-        except msgspec.DecodeError:
-            return PlainTextResponse('send {"token": "…"}\n', 400)
         except RequestRefusedError as refused:
             return refused.response()
+        sessions.end(request.cookies.get(COOKIE, ""))  # else it would live on, and nobody could end it
         answer = Response(status_code=204)
         set_cookie(answer, request, sessions.begin(shown))
         return answer
@@ -56,17 +53,3 @@ def set_cookie(answer: Response, request: Request, secret: str) -> None:
     answer.set_cookie(
         COOKIE, secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
     )
-
-
-async def _body(request: Request) -> bytes:
-    """Raises RequestRefusedError where it is too long, or does not come."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > LONGEST:
-                    raise RequestRefusedError(413, f"a login has at most {LONGEST} bytes")
-    except TimeoutError:
-        raise RequestRefusedError(408, f"the body did not come within {BODY_S:g} s") from None
-    return bytes(body)

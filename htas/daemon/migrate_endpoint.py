@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from htas.daemon.asking import RequestRefusedError
 from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
 from htas.model.moves import MigrationMethod
+from htas.web.sent import RequestRefusedError
 
 Json = dict[str, Any]
 

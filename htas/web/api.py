@@ -13,11 +13,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from htas.ports import GivenError, HTASError, NotFoundError, TransientError
 from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
+from htas.web.sent import RequestRefusedError, as_json, sent_body
 from htas.web.shelf import Body, Shelf, body_of
 from htas.web.turns import Turns
 
@@ -73,9 +75,9 @@ def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) ->
 
     async def sent(request: Request) -> Response:
         try:
-            body = await _read(request, endpoint.body or dict)
-        except HTASError as error:
-            return refused(error)
+            body = as_json(await sent_body(request, LONGEST_BODY), endpoint.body or dict)
+        except RequestRefusedError as refusal:
+            return refusal.response()
         return await run_in_threadpool(answer, request, body)
 
     return Route(f"{PREFIX}{endpoint.path}", sent, methods=[endpoint.method])
@@ -93,19 +95,6 @@ def refused(error: Exception) -> Response:
     else:
         status = 503
     return PlainTextResponse(f"{error}\n", status, headers)
-
-
-async def _read(request: Request, kind: type) -> Any:
-    """The body, decoded; raises GivenError. How long it may take is the listener's concern."""
-    sent = bytearray()
-    async for piece in request.stream():
-        sent += piece
-        if len(sent) > LONGEST_BODY:
-            raise GivenError(f"a request has at most {LONGEST_BODY} bytes")
-    try:
-        return msgspec.json.decode(bytes(sent), type=kind)
-    except msgspec.DecodeError as error:
-        raise GivenError(str(error)) from None
 
 
 def _respond(request: Request, body: Body) -> Response:
@@ -129,23 +118,40 @@ class Events:
         self._clock = clock
         self._open = 0
 
-    async def stream(self, _: Request) -> Response:
+    async def stream(self, request: Request) -> Response:
+        """A place is taken here, not with the first line: of many that come at once all would find one."""
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":
+            return Response(headers=headers, media_type="text/event-stream")
         if self._open >= MOST_STREAMS:
             return PlainTextResponse("too many pages follow already; ask again\n", 503, {"Retry-After": "15"})
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(self.lines(), media_type="text/event-stream", headers=headers)
+        self._open += 1
+        return _Stream(self.lines(), self._left, headers)
+
+    def _left(self) -> None:
+        self._open -= 1
 
     async def lines(self) -> AsyncIterator[str]:
         """Until STREAM_S have passed."""
-        self._open += 1
+        told, until = -1, self._clock() + STREAM_S
+        yield f"retry: {RETRY_MS}\n\n"
+        while self._clock() < until:
+            version = self._seat.version
+            if version != told:
+                told = version
+                yield f"id: {version}\nevent: cycle\ndata: {version}\n\n"
+            await asyncio.sleep(LOOK_S)
+
+
+class _Stream(StreamingResponse):
+    """Tells when it is over, also where nobody took a line."""
+
+    def __init__(self, lines: AsyncIterator[str], over: Callable[[], None], headers: dict[str, str]) -> None:
+        super().__init__(lines, headers=headers, media_type="text/event-stream")
+        self._over = over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            told, until = -1, self._clock() + STREAM_S
-            yield f"retry: {RETRY_MS}\n\n"
-            while self._clock() < until:
-                version = self._seat.version
-                if version != told:
-                    told = version
-                    yield f"id: {version}\nevent: cycle\ndata: {version}\n\n"
-                await asyncio.sleep(LOOK_S)
+            await super().__call__(scope, receive, send)
         finally:
-            self._open -= 1
+            self._over()

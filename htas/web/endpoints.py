@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -17,7 +18,7 @@ from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, c
 from htas.documents.nodes import Present, present_of
 from htas.documents.what_if import Change, Levers, Simulated, levers, simulated
 from htas.model.plan_document import plan_document
-from htas.ports import GivenError
+from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
 from htas.web import queries
@@ -75,6 +76,15 @@ class Endpoint:
     is_kept: bool = True
 
 
+@contextmanager
+def _missing() -> Iterator[None]:
+    """A name in the request that nothing has is no mistake in it: 404, as of pods and nodes."""
+    try:
+        yield
+    except GivenError as error:
+        raise NotFoundError(str(error)) from error
+
+
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
     return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming())
 
@@ -97,11 +107,13 @@ def _plan(_: Seat, picture: Picture, asked: Asked) -> Any:
 
 
 def _explain_pod(_: Seat, picture: Picture, asked: Asked) -> Explained:
-    return Explained(explain_pod(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+    with _missing():
+        return Explained(explain_pod(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
 def _explain_node(_: Seat, picture: Picture, asked: Asked) -> Explained:
-    return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
+    with _missing():
+        return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
 def _history(seat: Seat, picture: Picture, asked: Asked) -> HistoryReport:
@@ -119,7 +131,7 @@ def _replay(seat: Seat, picture: Picture, asked: Asked) -> Replayed:
     number = asked.path["cycle"]
     if not number.isdecimal() or len(number) > 15:
         raise GivenError(f"cycle {number[:50]!r}: is no number")
-    with seat.store()() as store:
+    with seat.store()() as store, _missing():
         return replayed(store, picture.policy, int(number))
 
 

@@ -12,9 +12,9 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from htas.daemon.asking import Gate, RequestRefusedError
+from htas.daemon.asking import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Desks, HttpServer, _body
+from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint, described
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -23,6 +23,7 @@ from htas.model.migrations import MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
+from htas.web.sent import RequestRefusedError, sent_body
 from tests.builders import make_policy
 
 TOKEN = "let-me"
@@ -79,7 +80,7 @@ def test_a_connection_that_ends_within_a_body_is_no_defect_to_be_logged() -> Non
         return {"type": "http.disconnect"}
 
     with pytest.raises(RequestRefusedError, match="ended before the body"):
-        asyncio.run(_body(Request({"type": "http", "headers": []}, gone)))
+        asyncio.run(sent_body(Request({"type": "http", "headers": []}, gone), LONGEST_BODY))
 
 
 @pytest.mark.parametrize(

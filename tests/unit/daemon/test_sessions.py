@@ -125,6 +125,12 @@ def test_it_ends_with_a_log_out_and_with_its_token(url: str, token_file: Path) -
     assert status(url, **second) == 401
 
 
+def test_logging_in_again_ends_the_session_before(url: str) -> None:
+    first = cookie_of(log_in(url))
+    second = cookie_of(log_in(url, **first))
+    assert (status(url, **first), status(url, **second)) == (401, 503)
+
+
 def test_a_cookie_that_was_made_up_opens_nothing(url: str) -> None:
     assert status(url, Cookie=f"{COOKIE}=guess") == 401
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -11,11 +13,13 @@ from typing import Any
 
 import pytest
 import urllib3
+from starlette.requests import ClientDisconnect, Request
 from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.ports import GivenError
 from htas.web import endpoints
+from htas.web.api import MOST_STREAMS, Events
 from htas.web.endpoints import ENDPOINTS, PREFIX
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
@@ -85,9 +89,11 @@ def test_a_pod_that_waits_is_told_which_flavours_refused_it(url: str) -> None:
     [
         pytest.param("/nodes/none", 404, "there is none now", id="no such node"),
         pytest.param("/pods/default/none", 404, "there is none now", id="no such pod"),
+        pytest.param("/explain/pod?name=default/none", 404, "there is none", id="why, of no such pod"),
+        pytest.param("/explain/node?name=none", 404, "none", id="why, of no such node"),
         pytest.param("/nodes?limit=0", 400, "limit", id="a page of nothing"),
         pytest.param("/nodes?colour=red", 400, "colour", id="an unknown query"),
-        pytest.param("/cycles/99/replay", 400, "not in the store", id="no such cycle"),
+        pytest.param("/cycles/99/replay", 404, "not in the store", id="no such cycle"),
         pytest.param("/cycles/x/replay", 400, "is no number", id="no number"),
         pytest.param("/costs?since=nan", 400, "since", id="no number of seconds"),
         pytest.param("/costs?since=-inf", 400, "since", id="since ever"),
@@ -162,6 +168,56 @@ def test_what_ifs_at_once_are_refused_but_one(url: str, monkeypatch: pytest.Monk
 def test_a_change_that_makes_no_sense(change: dict[str, Any], words: str, url: str) -> None:
     answer = ask(url, "/simulate", method="POST", body=change)
     assert (answer.status, words in answer.data.decode()) == (400, True), answer.data
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"\xff", id="no UTF-8"),
+        pytest.param(b'{"lift": ["\xff"]}', id="no UTF-8 in a word"),
+        pytest.param(b'{"token": "\xff", "lift": 1}', id="no UTF-8 in a token"),
+        pytest.param(b'{"x": ' + b"[" * 16_000, id="lists without end"),
+        pytest.param(b"{", id="half of it"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/session", f"{PREFIX}/simulate"])
+def test_a_body_that_cannot_be_read_is_a_bad_request(path: str, body: bytes, url: str) -> None:
+    sent = {**BEARER, "Connection": "close", "Content-Type": "application/json"}
+    answer = urllib3.request("POST", f"{url}{path}", headers=sent, body=body, timeout=20.0, retries=False)
+    assert answer.status == 400, answer.data
+
+
+@pytest.mark.parametrize("path", ["/session", f"{PREFIX}/simulate"])
+def test_a_body_that_is_cut_off_leaves_no_traceback(path: str, url: str, caplog: pytest.LogCaptureFixture) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port)), timeout=10.0) as connection:
+            head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 99"
+            connection.sendall(f"{head}\r\n\r\n{{".encode())
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
+    assert ask(url, "/nodes").status == 503, "it goes on"
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def test_streams_that_come_at_once_have_places_and_a_look_at_the_head_has_none(seat: Seat) -> None:
+    asyncio.run(_streams(Events(seat)))
+
+
+async def _streams(events: Events) -> None:
+    get, head = (Request({"type": "http", "method": method, "headers": []}) for method in ("GET", "HEAD"))
+    assert [(await events.stream(head)).status_code for _ in range(2 * MOST_STREAMS)] == [200] * 2 * MOST_STREAMS
+    streams = [await events.stream(get) for _ in range(MOST_STREAMS)]
+    assert (await events.stream(get)).status_code == 503
+
+    async def gone(*_: object) -> Any:
+        raise OSError("the client has gone")
+
+    with pytest.raises((OSError, ClientDisconnect)):
+        await streams[0]({"type": "http", "asgi": {"spec_version": "2.4"}}, gone, gone)
+    assert (await events.stream(get)).status_code == 200
 
 
 def test_every_endpoint_is_described_and_every_reference_is_there() -> None:
