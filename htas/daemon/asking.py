@@ -14,14 +14,14 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
-from htas.daemon.sessions import COOKIE, Sessions
+from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
-from htas.web.pages import ASSETS
+from htas.web.pages import ASSETS, HEADERS
 from htas.web.sent import RequestRefusedError
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
@@ -97,9 +97,11 @@ class Guarded:
         self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        send = _with_headers(send)
         if scope["type"] == "http" and not _is_open(scope):
             headers = Headers(scope=scope)
             try:
+                refuse_a_neighbour(headers)
                 if scope["method"] not in READING:
                     refuse_a_page(headers)
                     refuse_a_form(headers)
@@ -115,12 +117,35 @@ class Guarded:
         shown = headers.get("authorization", "")
         if shown or self._sessions is None:
             return shown
-        return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
+        name = cookie_name(headers.get("host", ""))
+        return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(name, ""))
 
 
 def _is_open(scope: Scope) -> bool:
     path = scope["path"]
     return (path in OPEN or path.startswith(ASSETS)) and scope["method"] in READING
+
+
+def _with_headers(send: Send) -> Send:
+    """What keeps pages of others from framing, loading or guessing at an answer: on each that states nothing else."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sent
+
+
+def refuse_a_neighbour(headers: Headers) -> None:
+    """The cookie goes to every port of a host, and comes from pages of every port: browsers say which (Fetch Metadata,
+    W3C). Raises RequestRefusedError for what is neither of our pages nor an address typed in.
+    """
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("same-origin", "none"):
+        raise RequestRefusedError(403, f"a page of elsewhere ({site[:20]}) may not ask; use curl or htas")
 
 
 def refuse_a_page(headers: Headers) -> None:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from htas.daemon.asking import SESSION, Gatekeeper
-from htas.daemon.sessions import COOKIE, LASTS_S, Sessions
+from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
 from htas.web.endpoints import PREFIX
 from htas.web.sent import RequestRefusedError, as_json, sent_body
 
@@ -33,15 +33,15 @@ def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
             await run_in_threadpool(gate.check, shown, "GET", FIRST_PAGE)
         except RequestRefusedError as refused:
             return refused.response()
-        sessions.end(request.cookies.get(COOKIE, ""))  # else it would live on, and nobody could end it
+        sessions.end(request.cookies.get(_name(request), ""))  # else it would live on, and nobody could end it
         answer = Response(status_code=204)
         set_cookie(answer, request, sessions.begin(shown))
         return answer
 
     async def end(request: Request) -> Response:
-        sessions.end(request.cookies.get(COOKIE, ""))
+        sessions.end(request.cookies.get(_name(request), ""))
         answer = Response(status_code=204)
-        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        answer.delete_cookie(_name(request), path="/", httponly=True, samesite="strict")
         return answer
 
     return [Route(SESSION, begin, methods=["POST"]), Route(SESSION, end, methods=["DELETE"])]
@@ -51,5 +51,9 @@ def set_cookie(answer: Response, request: Request, secret: str) -> None:
     """No script reads it, and no page of another origin sends it; over TLS it is never sent in the clear."""
     is_secure = request.url.scheme == "https"
     answer.set_cookie(
-        COOKIE, secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
+        _name(request), secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
     )
+
+
+def _name(request: Request) -> str:
+    return cookie_name(request.headers.get("host", ""))

@@ -1,6 +1,6 @@
 """Sessions of browsers: a token shown once, kept here, and a cookie in its place that no script can read.
 
-The cookie is HttpOnly and SameSite=Strict, so pages of other origins neither read nor send it; a session asks the gate
+The cookie is HttpOnly and SameSite=Strict, so pages of other sites neither read nor send it; a session asks the gate
 anew at each request with the token it began with, so a right that is taken away or a Secret that is replaced ends it.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from threading import Lock
+from urllib.parse import urlsplit
 
 COOKIE = "htas-session"
 LASTS_S = 12 * 3600.0
@@ -61,6 +62,17 @@ class Sessions:
     def end(self, secret: str) -> None:
         with self._lock:
             self._known.pop(_hashed(secret), None)
+
+
+def cookie_name(host: str) -> str:
+    """Of the Host header. Cookies know no ports: under one name two daemons behind forwarded ports of a machine would
+    take each other's session away.
+    """
+    try:
+        port = urlsplit(f"//{host}").port
+    except ValueError:
+        port = None
+    return f"{COOKIE}-{port}" if port is not None else COOKIE
 
 
 def _hashed(secret: str) -> bytes:

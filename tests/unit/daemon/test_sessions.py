@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import urllib3
@@ -14,7 +15,7 @@ from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
-from htas.daemon.sessions import COOKIE, IDLE_S, LASTS_S, MOST, Sessions
+from htas.daemon.sessions import IDLE_S, LASTS_S, MOST, Sessions, cookie_name
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
 from tests.builders import make_policy
@@ -92,7 +93,7 @@ def test_the_cookie_is_for_this_origin_and_for_no_script(url: str) -> None:
     assert answer.status == 204
     attributes = {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/"} <= attributes
-    assert answer.headers["Set-Cookie"].startswith(f"{COOKIE}=")
+    assert answer.headers["Set-Cookie"].startswith(f"{cookie_name(urlsplit(url).netloc)}=")
     assert status(url, **cookie_of(answer)) == 503  # let in; there is no cycle yet
 
 
@@ -132,12 +133,50 @@ def test_logging_in_again_ends_the_session_before(url: str) -> None:
 
 
 def test_a_cookie_that_was_made_up_opens_nothing(url: str) -> None:
-    assert status(url, Cookie=f"{COOKIE}=guess") == 401
+    assert status(url, Cookie=f"{cookie_name(urlsplit(url).netloc)}=guess") == 401
 
 
 def test_what_a_page_of_another_origin_sends_with_the_cookie_is_refused(url: str) -> None:
     shown = cookie_of(log_in(url))
     assert status(url, "/api/optimize", "POST", Origin="https://elsewhere.example", **shown) == 403
+
+
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        pytest.param("same-origin", 503, id="our page"),
+        pytest.param("none", 503, id="an address typed in"),
+        pytest.param("same-site", 403, id="a page of another port of the host, whose requests bear the cookie"),
+        pytest.param("cross-site", 403, id="a page from elsewhere"),
+    ],
+)
+def test_the_cookie_is_taken_from_our_pages_alone(site: str, expected: int, url: str) -> None:
+    shown = cookie_of(log_in(url))
+    assert status(url, **{"Sec-Fetch-Site": site}, **shown) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1:8080", "htas-session-8080"),
+        ("[::1]:9090", "htas-session-9090"),
+        ("htas.example", "htas-session"),
+        ("[::1", "htas-session"),
+        ("x:99999", "htas-session"),
+    ],
+)
+def test_daemons_on_two_ports_have_a_cookie_each(host: str, name: str) -> None:
+    assert cookie_name(host) == name
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/cluster", "/api/v1/none", "/none", "/planz"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["with a session", "without"])
+def test_no_answer_may_be_framed_or_taken_for_something_else(path: str, is_known: bool, url: str) -> None:
+    headers = CLOSE | (cookie_of(log_in(url)) if is_known else {})
+    answer = urllib3.request("GET", f"{url}{path}", headers=headers, timeout=10.0, retries=False)
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
 def test_pages_are_open_and_allow_nothing_from_elsewhere(url: str) -> None:
