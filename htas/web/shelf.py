@@ -54,11 +54,6 @@ class Shelf:
         self._places: OrderedDict[str, _Place] = OrderedDict()
         self._bytes = 0
 
-    @property
-    def size(self) -> int:
-        """Bytes that are kept."""
-        return self._bytes
-
     def get(self, key: str, version: int, make: Callable[[], bytes]) -> Body:
         """The document of a key for a version of the cluster; an older one for a while where it took long to make."""
         with self._lock:

@@ -61,11 +61,11 @@ def test_documents_are_kept_up_to_a_number_of_bytes(number: int, length: int) ->
     shelf, plain = Shelf(), bytes(length)
     for key in range(number):
         assert shelf.get(str(key), 1, lambda: plain).plain == plain
-    assert shelf.size <= MOST_BYTES
+    assert shelf._bytes <= MOST_BYTES
 
 
 def test_a_document_that_is_made_anew_is_counted_once() -> None:
     shelf = Shelf()
     for version in range(5):
         shelf.get("a", version, lambda: bytes(500))
-    assert shelf.size <= 500
+    assert shelf._bytes <= 500
