@@ -57,9 +57,7 @@ def _operation(each: Endpoint, components: dict[str, Any]) -> dict[str, Any]:
             "304": {"description": "It is as If-None-Match has it."},
             "400": {"description": "The request makes no sense; the text says what to write instead."},
             "404": {"description": "There is none of that name now."},
-            "503": {
-                "description": "There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."
-            },
+            "503": {"description": "There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."},
         },
     }
     if each.body is not None:
