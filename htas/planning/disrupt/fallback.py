@@ -66,7 +66,9 @@ class Fallback:
         self._policy = context.policy
         self._there = rows_there(context.simulated, context.snapshot)
         self._result = Preemptions()
-        self._told: dict[str, UnplacedPod] = {}
+        self._told: dict[str, str] = {}
+        """What is said beside why nothing is bought, by pod."""
+        self._nominated: dict[str, UnplacedPod] = {}
         self._hopeless = _Hopeless()
 
     @cached_property
@@ -114,13 +116,21 @@ class Fallback:
 
     def result(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """What all of it came to; `unplaced` is what the other stages left."""
-        result, told = self._result, dict(self._told)
+        result, certain = self._result, dict(self._nominated)
         for nominee in self._preemptor.displaced if "_preemptor" in self.__dict__ else ():
             key, node = nominee.pod.key, self._opening.sim.table.nodes[nominee.row].name
-            told[key] = UnplacedPod(key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
-        result.unplaced = [told.pop(item.pod, item) for item in unplaced]
-        result.unplaced += told.values()
+            certain[key] = UnplacedPod(key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
+        result.unplaced = [certain.pop(item.pod, None) or self._with_what_is_told(item) for item in unplaced]
+        result.unplaced += certain.values()
         return result
+
+    def _with_what_is_told(self, item: UnplacedPod) -> UnplacedPod:
+        """Why nothing is bought in the end, and what was found for the pod; that says nothing of other reasons.
+
+        Where each priority has its turn, company that comes in a later one may still let a pod be bought for.
+        """
+        told = self._told.get(item.pod) if item.reason in NOTHING_TO_BUY | PASSING else None
+        return item if told is None else _also(item, told)
 
     def suggestion_given_up(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """While a suggestion is under way nothing of that is done yet: first it is given up."""
@@ -159,12 +169,12 @@ class Fallback:
     def _preempt(self, pod: Pod, item: UnplacedPod, classes_left: set[int]) -> None:
         cls, result = self._opening.book.class_of(pod), self._result
         if len(result.nominated) == MOST_AT_ONCE or self._preemptor.looks_left <= 0:
-            self._told[pod.key] = _also(item, "others are preempted for first")
+            self._told[pod.key] = "others are preempted for first"
             return
         found = self._hopeless.why(cls) or self._preemptor.preempt(pod, len(classes_left))
         classes_left.discard(id(cls))
         if isinstance(found, str):
-            self._told[pod.key] = _also(item, found)
+            self._told[pod.key] = found
             if pod.preempts:
                 self._hopeless.note(cls, found)
             return
@@ -172,7 +182,7 @@ class Fallback:
         result.nominated[pod.key] = found.node
         result.leaving += found.victims
         message = f"nominated to {found.node}: {_who(found)}"
-        self._told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
+        self._nominated[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
 
 
 def _by_class(pods: Iterable[Pod], book: ClassBook) -> Iterable[tuple[PodClass, list[Pod]]]:
@@ -188,12 +198,12 @@ def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
 
 
 def _ask_optimiser(
-    result: Preemptions, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
+    result: Preemptions, told: dict[str, str], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
 ) -> _Waiting:
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
     if search.is_under_way and not _is_suggestion(snapshot):
-        told |= {pod.key: _also(item, _under_way(snapshot, policy)) for pod, item in waiting}
+        told |= {pod.key: _under_way(snapshot, policy) for pod, _ in waiting}
         return []
     is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
     left = search.left if search.ended_at is not None else {}
@@ -203,14 +213,14 @@ def _ask_optimiser(
     # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
     if asked and paused_s <= 0 and search.ended_at != now:
         result.optimize = tuple(pod.key for pod, _ in asked)
-        told |= {pod.key: _also(item, "a better placement of what runs is searched for") for pod, item in asked}
+        told |= {pod.key: "a better placement of what runs is searched for" for pod, _ in asked}
         return []
-    for pod, item in waiting:
+    for pod, _ in waiting:
         if is_same and left.get(pod.uid, False):
-            told[pod.key] = _also(item, "proven: no other placement of what runs would take it in")
+            told[pod.key] = "proven: no other placement of what runs would take it in"
         elif paused_s > 0:
-            told[pod.key] = _also(
-                item, f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
+            told[pod.key] = (
+                f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
             )
     return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
 
