@@ -153,7 +153,8 @@ def test_who_is_told_that_nothing_is_done_has_neither_a_node_nor_a_machine(
 ) -> None:
     made = plan(snapshot, make_policy(limits=limits, fallback=Fallback(mode=FallbackMode.PREEMPT)), NOW)
     unplaced = {item.pod for item in made.unplaced}
-    served = {item.pod for item in (*made.bind, *made.nominate)} | {key for item in made.launch for key in item.pods}
+    served = {item.pod for item in made.bind} | {item.pod for item in made.nominate}
+    served |= {key for item in made.launch for key in item.pods}
     assert not unplaced & served
     assert not served & {item.beneficiary for item in made.preempt}
     assert unplaced | served == {pod.key for pod in snapshot.cluster.pods if pod.node is None}
