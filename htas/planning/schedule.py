@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from htas.model.plan import UnplacedPod
 from htas.planning.cluster.simulation import Simulation, pods_by_row
 from htas.planning.disrupt.fallback import Fallback, Preemptions
+from htas.planning.disrupt.outlook import Outlook
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
@@ -37,7 +38,8 @@ class Scheduled:
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
     """Place, buy and preempt for the pods that wait."""
     scheduling = _Scheduling(context, SchedulingQueue(context), lengthening, is_buying_due)
-    return scheduling.all_at_once() or scheduling.in_turn()
+    made = scheduling.all_at_once()
+    return scheduling.in_turn(made) if isinstance(made, Outlook) else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,17 @@ class _Scheduling:
     def sim(self) -> Simulation:
         return self.context.simulated.sim
 
-    def all_at_once(self) -> Scheduled | None:
-        """Everybody is placed, then bought for, then preempted for; None: first less important work has to give way."""
-        fallback = Fallback(self.context, self._shortage)
+    def all_at_once(self) -> Scheduled | Outlook:
+        """Everybody is placed, then bought for, then preempted for; or what to expect where less important work has to
+        give way first."""
+        fallback = Fallback(self.context)
         with self.sim.fork() as branch:
-            made = self._bought(self.queue.place())
+            demands = self.queue.place()
+            copies = _copies(demands)
+            made = self._bought(demands)
             waiting = fallback.waiting(made.scale_up.unplaced)
             if fallback.is_outranked(waiting):
-                return None
+                return Outlook(waiting, copies, made.scale_up.unplaced, self._shortage)
             branch.commit()
         with self.sim.fork() as branch:
             fallback.preempt(waiting)
@@ -67,9 +72,9 @@ class _Scheduling:
             branch.commit()
         return replace(made, preemptions=fallback.result(made.scale_up.unplaced))
 
-    def in_turn(self) -> Scheduled:
+    def in_turn(self, outlook: Outlook) -> Scheduled:
         """Each priority is placed and preempted for before the next one; then all are bought for."""
-        fallback = Fallback(self.context, self._shortage)
+        fallback = Fallback(self.context, outlook)
         with self.sim.fork() as branch:
             made = self._bought(self.queue.place_in_turn(fallback.preempt_in_turn))
             if not fallback.acts_against_a_suggestion:
@@ -88,5 +93,8 @@ class _Scheduling:
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
-            copies = [Demand(demand.cls, demand.count) for demand in demands]
-            return buy(self.context, copies, self.lengthening, is_due=self.is_buying_due).unplaced
+            return buy(self.context, _copies(demands), self.lengthening, is_due=self.is_buying_due).unplaced
+
+
+def _copies(demands: Sequence[Demand]) -> list[Demand]:
+    return [Demand(demand.cls, demand.count) for demand in demands]

@@ -10,16 +10,27 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.constraints import UNCONSTRAINED
-from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.constraints import UNCONSTRAINED, PodAffinityTerm
+from htas.model.nodes import DO_NOT_DISRUPT, HOSTNAME_LABEL
 from htas.model.plan import Plan
-from htas.model.pods import MAY_MIGRATE, Pod
+from htas.model.pods import MAY_MIGRATE, Pod, WorkKind
 from htas.model.policy import Fallback, FallbackMode, Limits, Policy, Promises
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.planner import plan
-from tests.builders import NOW, budget, make_job, make_node, make_pod, make_policy, make_snapshot, running
+from tests.builders import (
+    NOW,
+    budget,
+    constrained,
+    labels_are,
+    make_job,
+    make_node,
+    make_pod,
+    make_policy,
+    make_snapshot,
+    running,
+)
 from tests.laws.strategies import CONSTRAINTS, ZONE
 
 Law = settings(max_examples=120, deadline=None, derandomize=True)
@@ -110,6 +121,43 @@ def test_every_waiting_pod_is_placed_once_or_told_why_not(snapshot: ClusterSnaps
     told.update(item.pod for item in made.unplaced)
     told.update(key for item in made.launch for key in item.pods)
     assert told == Counter(pod.key for pod in snapshot.cluster.pods if pod.node is None)
+
+
+@st.composite
+def companions(draw: Any) -> ClusterSnapshot:
+    """Work of three priorities that finds room by its company alone, which may come in a later turn."""
+    node = make_node("n", "4")
+    there = [running(make_pod("keeper", "1", "1Mi", priority=2000, labels={"app": "k"}), "n")]
+    there.append(make_pod("top", "4", "1Mi", priority=1000))
+    guest = constrained(affinity=(PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="a")),))
+    waits: dict[str, Any] = {"kind": WorkKind.BATCH, "created_at": NOW - 1000}
+    there.append(make_pod("guest", "1", "1Mi", priority=draw(st.sampled_from((10, 20))), constraints=guest, **waits))
+    there.append(make_pod("company", "1", "1Mi", labels={"app": "a"}))
+    for i in range(draw(st.integers(0, 3))):
+        near = (PodAffinityTerm(HOSTNAME_LABEL, labels_are(app=draw(st.sampled_from("ab")))),)
+        fields: dict[str, Any] = {
+            "priority": draw(st.sampled_from((0, 10, 20))),
+            "labels": {"app": draw(st.sampled_from("ab"))},
+            "constraints": draw(st.sampled_from((UNCONSTRAINED, constrained(affinity=near)))),
+            "created_at": NOW - draw(st.sampled_from((5, 1000))),
+            "kind": draw(st.sampled_from((WorkKind.BATCH, WorkKind.BATCH, WorkKind.SERVICE))),
+        }
+        there.append(make_pod(f"w{i}", str(draw(st.sampled_from((1, 1, 1, 2, 4)))), "1Mi", **fields))
+    return make_snapshot([node], there)
+
+
+@Law
+@given(companions(), st.sampled_from((Limits(max_nodes=0), Limits(max_nodes=1), Limits(max_cpu_m=4000))))
+def test_who_is_told_that_nothing_is_done_has_neither_a_node_nor_a_machine(
+    snapshot: ClusterSnapshot, limits: Limits
+) -> None:
+    made = plan(snapshot, make_policy(limits=limits, fallback=Fallback(mode=FallbackMode.PREEMPT)), NOW)
+    unplaced = {item.pod for item in made.unplaced}
+    served = {item.pod for item in made.bind} | {item.pod for item in made.nominate}
+    served |= {key for item in made.launch for key in item.pods}
+    assert not unplaced & served
+    assert not served & {item.beneficiary for item in made.preempt}
+    assert unplaced | served == {pod.key for pod in snapshot.cluster.pods if pod.node is None}
 
 
 def after(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -17,7 +17,8 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.disrupt.preemption.preemptor import Preempted, Preemptor, rows_there
+from htas.planning.disrupt.outlook import Outlook, Waiting
+from htas.planning.disrupt.preemption.preemptor import LEAST_LOOKS, Preempted, Preemptor, rows_there
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 
@@ -50,30 +51,35 @@ class Preemptions:
         return bool(self.optimize or self.preempt)
 
 
-Shortage = Callable[[Sequence[Demand]], Sequence[UnplacedPod]]
-"""Which pods of some demands nothing would be bought for, and why."""
-_Waiting = list[tuple[Pod, UnplacedPod]]
 _MADE_WAY = "moves for the edge's sake are given up for it"
 
 
 class Fallback:
     """Preempts for pods that nothing can be bought for, or asks for the optimiser, as the policy says."""
 
-    def __init__(self, context: PlanContext, shortage: Shortage) -> None:
-        self._shortage = shortage
+    def __init__(self, context: PlanContext, outlook: Outlook | None = None) -> None:
+        self._outlook = outlook
         self._opening = context.simulated
         self._snapshot = context.snapshot
         self._policy = context.policy
         self._there = rows_there(context.simulated, context.snapshot)
         self._result = Preemptions()
-        self._told: dict[str, UnplacedPod] = {}
+        self._told: dict[str, str] = {}
+        """What is said beside why nothing is bought, by pod."""
+        self._nominated: dict[str, UnplacedPod] = {}
         self._hopeless = _Hopeless()
+        expected = [] if outlook is None else outlook.waiting
+        self._untried = {id(self._opening.book.class_of(pod)): pod.priority for pod, _ in expected}
+        """Classes that share the looks left, and their priority; those whose turn comes later, too."""
+        self._drawn: frozenset[int] | None = None
+        self._others_follow = False
+        """Whether less important work is expected to have its turn after that at hand."""
 
     @cached_property
     def _preemptor(self) -> Preemptor:
         return Preemptor(self._opening, self._snapshot, self._policy, self._snapshot.taken_at)
 
-    def waiting(self, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+    def waiting(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Whom to preempt for, the most important first; a search for others is asked for where one is due."""
         snapshot, fallback = self._snapshot, self._policy.fallback
         found = self._without_machine(unplaced) if fallback.mode is not FallbackMode.OFF else []
@@ -83,7 +89,7 @@ class Fallback:
             return _ask_optimiser(self._result, self._told, snapshot, self._policy, found)
         return found
 
-    def is_outranked(self, waiting: _Waiting) -> bool:
+    def is_outranked(self, waiting: Waiting) -> bool:
         """Whether the plan has given less important work room on a node that is there: it is that work's turn later."""
         most = max((pod.priority for pod, _ in waiting if pod.preempts), default=None)
         return most is not None and any(
@@ -91,18 +97,22 @@ class Fallback:
             for cls, row, _ in self._opening.sim.assignments()
         )
 
-    def preempt(self, waiting: _Waiting) -> None:
+    def preempt(self, waiting: Waiting) -> None:
         """Preempt for one after another."""
         if not waiting:
             return
+        book, first = self._opening.book, waiting[0][0].priority
+        now = {id(book.class_of(pod)): pod.priority for pod, _ in waiting}
+        self._untried = now | {each: at for each, at in self._untried.items() if at < first and each not in now}
+        self._others_follow = len(self._untried) > len(now)
         with self._preemptor.victims_gone():
-            classes_left = {id(self._opening.book.class_of(pod)) for pod, _ in waiting}
             for pod, item in _in_turn(waiting, self._preemptor):
-                self._preempt(pod, item, classes_left)
+                self._preempt(pod, item)
 
     def preempt_in_turn(self, demands: Sequence[Demand], priority: int) -> None:
         """Preempt for pods of a priority, whose turn it is, as far as nothing would be bought for them."""
-        waiting = [each for each in self._without_machine(self._shortage(demands)) if each[0].priority == priority]
+        unplaced = () if self._outlook is None else self._outlook.unplaced(demands, priority)
+        waiting = self._without_machine(unplaced)
         if self._policy.fallback.mode is FallbackMode.OPTIMIZE and not self._snapshot.store_problem:
             left = self._snapshot.search.left
             waiting = [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
@@ -114,13 +124,21 @@ class Fallback:
 
     def result(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """What all of it came to; `unplaced` is what the other stages left."""
-        result, told = self._result, dict(self._told)
+        result, certain = self._result, dict(self._nominated)
         for nominee in self._preemptor.displaced if "_preemptor" in self.__dict__ else ():
             key, node = nominee.pod.key, self._opening.sim.table.nodes[nominee.row].name
-            told[key] = UnplacedPod(key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
-        result.unplaced = [told.pop(item.pod, item) for item in unplaced]
-        result.unplaced += told.values()
+            certain[key] = UnplacedPod(key, Unplaced.GIVES_WAY, f"its room on {node} goes to work of higher priority")
+        result.unplaced = [certain.pop(item.pod, self._with_what_is_told(item)) for item in unplaced]
+        result.unplaced += certain.values()
         return result
+
+    def _with_what_is_told(self, item: UnplacedPod) -> UnplacedPod:
+        """Why nothing is bought in the end, and what was found for the pod; that says nothing of other reasons.
+
+        Where each priority has its turn, company that comes in a later one may still let a pod be bought for.
+        """
+        told = self._told.get(item.pod) if item.reason in NOTHING_TO_BUY | PASSING else None
+        return item if told is None else _also(item, told)
 
     def suggestion_given_up(self, unplaced: Sequence[UnplacedPod]) -> Preemptions:
         """While a suggestion is under way nothing of that is done yet: first it is given up."""
@@ -133,7 +151,7 @@ class Fallback:
         """Whether room is made for somebody while moves for the edge's sake are under way."""
         return self._result.acts and _is_suggestion(self._snapshot)
 
-    def _without_machine(self, unplaced: Iterable[UnplacedPod]) -> _Waiting:
+    def _without_machine(self, unplaced: Iterable[UnplacedPod]) -> Waiting:
         """Pods of ours that nothing can be bought for, the most important first and of these the oldest.
 
         Those that no node could hold, were it empty, are left out: neither preemption nor the optimiser can help them.
@@ -156,15 +174,30 @@ class Fallback:
         ours = [each for each in ours if hopes[id(simulated.book.class_of(each[0]))]]
         return sorted(ours, key=lambda each: (-each[0].priority, each[0].created_at, each[0].key))
 
-    def _preempt(self, pod: Pod, item: UnplacedPod, classes_left: set[int]) -> None:
-        cls, result = self._opening.book.class_of(pod), self._result
-        if len(result.nominated) == MOST_AT_ONCE or self._preemptor.looks_left <= 0:
-            self._told[pod.key] = _also(item, "others are preempted for first")
+    def _sharing(self) -> Set[int]:
+        """Untried classes that share the looks left.
+
+        Once half of them are spent while less important work follows, these are as many as the rest suffices for,
+        others in each plan: no turn takes what all later ones need.
+        """
+        untried = self._untried.keys()
+        if self._preemptor.has_much_left or not self._others_follow:
+            return untried
+        if self._drawn is None:
+            many = max(1, self._preemptor.looks_left // (5 * LEAST_LOOKS))
+            self._drawn = frozenset(self._preemptor.turned(list(untried))[:many])
+        return untried & self._drawn
+
+    def _preempt(self, pod: Pod, item: UnplacedPod) -> None:
+        cls, result, sharing = self._opening.book.class_of(pod), self._result, self._sharing()
+        must_wait = id(cls) in self._untried and id(cls) not in sharing
+        if len(result.nominated) == MOST_AT_ONCE or self._preemptor.looks_left <= 0 or must_wait:
+            self._told[pod.key] = "others are preempted for first"
             return
-        found = self._hopeless.why(cls) or self._preemptor.preempt(pod, len(classes_left))
-        classes_left.discard(id(cls))
+        found = self._hopeless.why(cls) or self._preemptor.preempt(pod, len(sharing))
+        self._untried.pop(id(cls), None)
         if isinstance(found, str):
-            self._told[pod.key] = _also(item, found)
+            self._told[pod.key] = found
             if pod.preempts:
                 self._hopeless.note(cls, found)
             return
@@ -172,7 +205,7 @@ class Fallback:
         result.nominated[pod.key] = found.node
         result.leaving += found.victims
         message = f"nominated to {found.node}: {_who(found)}"
-        self._told[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
+        self._nominated[pod.key] = UnplacedPod(pod.key, Unplaced.NOMINATED, message, item.nodes)
 
 
 def _by_class(pods: Iterable[Pod], book: ClassBook) -> Iterable[tuple[PodClass, list[Pod]]]:
@@ -188,12 +221,12 @@ def _is_suggestion(snapshot: ClusterSnapshot) -> bool:
 
 
 def _ask_optimiser(
-    result: Preemptions, told: dict[str, UnplacedPod], snapshot: ClusterSnapshot, policy: Policy, waiting: _Waiting
-) -> _Waiting:
+    result: Preemptions, told: dict[str, str], snapshot: ClusterSnapshot, policy: Policy, waiting: Waiting
+) -> Waiting:
     """Ask for a search where one is due; returns those whom the last search left though nothing was proven of them."""
     search, fallback, now = snapshot.search, policy.fallback, snapshot.taken_at
     if search.is_under_way and not _is_suggestion(snapshot):
-        told |= {pod.key: _also(item, _under_way(snapshot, policy)) for pod, item in waiting}
+        told |= {pod.key: _under_way(snapshot, policy) for pod, _ in waiting}
         return []
     is_same = search.ended_at is not None and search.circumstances == circumstances(snapshot)
     left = search.left if search.ended_at is not None else {}
@@ -203,14 +236,14 @@ def _ask_optimiser(
     # The plan that comes with an answer asks for no other one: it preempts for what was left, even without a pause.
     if asked and paused_s <= 0 and search.ended_at != now:
         result.optimize = tuple(pod.key for pod, _ in asked)
-        told |= {pod.key: _also(item, "a better placement of what runs is searched for") for pod, item in asked}
+        told |= {pod.key: "a better placement of what runs is searched for" for pod, _ in asked}
         return []
-    for pod, item in waiting:
+    for pod, _ in waiting:
         if is_same and left.get(pod.uid, False):
-            told[pod.key] = _also(item, "proven: no other placement of what runs would take it in")
+            told[pod.key] = "proven: no other placement of what runs would take it in"
         elif paused_s > 0:
-            told[pod.key] = _also(
-                item, f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
+            told[pod.key] = (
+                f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
             )
     return [(pod, item) for pod, item in waiting if left.get(pod.uid) is False]
 
@@ -227,7 +260,7 @@ def _also(item: UnplacedPod, message: str) -> UnplacedPod:
     return msgspec.structs.replace(item, message=f"{item.message} {message}" if item.message else message)
 
 
-def _in_turn(waiting: _Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
+def _in_turn(waiting: Waiting, preemptor: Preemptor) -> Iterator[tuple[Pod, UnplacedPod]]:
     """The most important first, for half of the work that a plan does; then those whose turn it is.
 
     So work of high priority that there is no way for does not keep all other work waiting for ever.
