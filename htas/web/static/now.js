@@ -75,7 +75,7 @@ export function now() {
             h("span", { class: "dot" }),
             h("span", {}, spoken(each.reason)),
             h("span", { class: "n" }, number(each.nodes)),
-            h("span", { class: "n faint" }, `${money(each.price_per_hour, 2)}/h`),
+            h("span", { class: "n faint" }, each.reason === "NoPrice" ? "–" : `${money(each.price_per_hour, 2)}/h`),
           ),
         ),
       );
