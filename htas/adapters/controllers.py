@@ -23,3 +23,8 @@ def kind_and_group(kind: str, api_version: str) -> str:
     if kind not in GROUPS or not api_version or group == GROUPS[kind]:
         return kind
     return f"{kind}.{group}" if group else f"{kind}.core"
+
+
+def base_kind(kind: str) -> str:
+    """The kind without its group: a Job of Volcano's is not started again as one of Kubernetes', but is a job."""
+    return kind.partition(".")[0]

@@ -51,7 +51,7 @@ def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
 
 
 def set_cookie(answer: Response, request: Request, secret: str) -> None:
-    """No script reads it, and no page of another origin sends it; over TLS it is never sent in the clear."""
+    """No script reads it, and no page of another site has it sent; begun over TLS it is never sent in the clear."""
     is_secure = request.url.scheme == "https"
     answer.set_cookie(
         COOKIE, secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"

@@ -1,7 +1,9 @@
 """Sessions of browsers: a token shown once, kept here, and a cookie in its place that no script can read.
 
-The cookie is HttpOnly and SameSite=Strict, so pages of other origins neither read nor send it; a session asks the gate
-anew at each request with the token it began with, so a right that is taken away or a Secret that is replaced ends it.
+The cookie is HttpOnly and SameSite=Strict: no script reads it, and pages of other sites do not have it sent. Other
+ports and sub-domains are the same site, though other origins: they have it sent, cannot read what is answered, and
+their writes are refused by their Origin (`asking.refuse_a_page`). A session asks the gate anew at each request with the
+token it began with, so a right that is taken away or a Secret that is replaced ends it.
 """
 
 from __future__ import annotations

@@ -78,3 +78,27 @@ def test_machines_are_replaced_when_their_hour_is_nearly_full() -> None:
     assert len(held) == 2
     assert all(3000 < seconds <= 3600 for seconds in held)
     story.assert_whole()
+
+
+@pytest.mark.parametrize("boot_s", [60, 300])
+@pytest.mark.parametrize("threshold", [pytest.param(0.1, id="well used"), 0.3, 0.5])
+def test_what_replaces_a_machine_is_bought_before_its_hour_ends(threshold: float, boot_s: int) -> None:
+    """A small service has eight cores to itself when a cheap flavour comes; one hour of the large machine is paid."""
+    large, small = make_flavour("large", "8", "16Gi", "0.40"), make_flavour("small", "2", "4Gi", "0.04")
+    rules = CleaningRules(
+        underutilized_for_s=60,
+        queue_empty_for_s=60,
+        utilization_threshold=threshold,
+        consolidation=Consolidation(enabled=True, after_s=600.0, cool_down_s=600.0),
+    )
+    groups, hourly = [NodeGroup("any", cleaning=rules, startup_s=boot_s)], Billing(3600, 3600)
+    policy = make_policy(groups, catalogue=Catalogue((large,), billing=hourly))
+    story = Story(policy, service("web", 1, disruption=MOVES), startup_s=boot_s).play(600)
+    story.policy = make_policy(groups, catalogue=Catalogue((large, small), billing=hourly))
+    story.daemon.adopt(story.policy)
+    story.play(3600)
+    ended = [each.ended_at - each.started_at for each in story.world.ledger.rentals if each.ended_at is not None]
+    assert len(ended) == 1
+    assert 3000 < ended[0] <= 3600
+    assert len(story.nodes) == 1
+    story.assert_whole()

@@ -38,14 +38,13 @@ _NETWORK = wire.Toleration(key="node.kubernetes.io/network-unavailable", operato
 
 def kind_of(reference: wire.OwnerReference, namespace: str, known: DaemonSets | None) -> str:
     """The kind of a pod's controller, with its group where that is not the built-in one's; NONE_SUCH where it says
-    DaemonSet and there is none.
+    DaemonSet of `apps` and there is none. One of another group (OpenKruise's) is a custom controller like others.
 
     `known` None: nobody has said which DaemonSets there are, as in a dump without them; then the reference counts.
     """
-    if reference.kind != KIND:
-        return kind_and_group(reference.kind, reference.api_version)
-    if reference.api_version and reference.api_version.partition("/")[0] != "apps":  # the API server takes none empty
-        return NONE_SUCH
+    kind = kind_and_group(reference.kind, reference.api_version)
+    if kind != KIND:
+        return kind
     is_there = known is None or known.get((namespace, reference.name)) == reference.uid
     return KIND if is_there else NONE_SUCH
 

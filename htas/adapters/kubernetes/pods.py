@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from htas.adapters.controllers import base_kind
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.budget import within_budget
 from htas.adapters.kubernetes.constraints import constraints
@@ -261,13 +262,13 @@ def _is_mirror(raw: wire.Pod) -> bool:
 
 
 def _kind(labels: Mapping[str, str], owner: Owner | None, spec: wire.PodSpec, doubts: Faults) -> WorkKind:
-    """The label, else Jobs and pods that do not always restart are batch."""
+    """The label, else Jobs (of whatever group) and pods that do not always restart are batch."""
     stated = labels.get(WORKLOAD)
     if stated in tuple(WorkKind):
         return WorkKind(stated)
     if stated is not None:
         doubts.append(Fault(f"metadata.labels[{WORKLOAD}]", f"{stated!r} is neither service nor batch"))
-    is_batch = (owner is not None and owner.kind == "Job") or spec.restart_policy != "Always"
+    is_batch = (owner is not None and base_kind(owner.kind) == "Job") or spec.restart_policy != "Always"
     return WorkKind.BATCH if is_batch else WorkKind.SERVICE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from htas.adapters.controllers import base_kind
 from htas.adapters.kubernetes import wire
 from htas.model.pods import Owner
 
@@ -12,7 +13,7 @@ _OF_CRON_JOB = re.compile(r"-\d{8,10}$")
 _RANDOM = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """What the API server puts behind a generateName (apimachinery, util/rand: no vowels, so that no words arise)."""
 LASTING = frozenset({"StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Node"})
-"""Owners that stay: others (a Workflow, a PyTorchJob) come again and again under other names, as Jobs do."""
+"""Owners that stay, of whatever group: others (a Workflow, a PyTorchJob) come again under other names, as Jobs do."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -28,7 +29,7 @@ def template_of(meta: wire.Metadata, owner: Owner | None) -> str:
         if _OF_CRON_JOB.search(owner.name):
             return f"CronJob/{_OF_CRON_JOB.sub('', owner.name)}"
         return f"Job/{_common(owner.name)}"
-    return f"{owner.kind}/{owner.name if owner.kind in LASTING else _common(owner.name)}"
+    return f"{owner.kind}/{owner.name if base_kind(owner.kind) in LASTING else _common(owner.name)}"
 
 
 def _common(name: str) -> str:

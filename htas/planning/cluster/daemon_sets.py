@@ -101,9 +101,14 @@ def _annotated(view: ClusterView) -> list[list[Pod]]:
     for pod in view.pods:
         if not pod.is_daemon or pod.owner is None or pod.phase is not Phase.RUNNING or pod.node is None:
             continue
-        if not pod.owner.kind.startswith("DaemonSet") and pod.owner.kind not in COUNTED:
+        if _is_custom(pod.owner.kind):
             found[pod.namespace, pod.owner.kind, pod.owner.name, pod.owner.uid].append(pod)
     return list(found.values())
+
+
+def _is_custom(kind: str) -> bool:
+    """`AdvancedDaemonSet`, `DaemonSet.apps.kruise.io`; not `DaemonSet`, nor one that is said to be and is not there."""
+    return kind.startswith("DaemonSet.") or not (kind.startswith("DaemonSet") or kind in COUNTED)
 
 
 def _covers(sim: Simulation, cls: PodClass, pods: Sequence[Pod]) -> bool:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 import urllib3
+from cryptography import x509
 
 from htas.daemon.asking import Gate
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http_server import Certificate
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -18,6 +22,7 @@ from htas.daemon.sessions import COOKIE, IDLE_S, LASTS_S, MOST, Sessions
 from htas.model.policy import Cycles
 from htas.web.seat import Seat
 from tests.builders import make_policy
+from tools.testenv.certificates import write_pem
 
 CLOSE = {"Connection": "close"}
 """A listener that ends waits for connections that idle."""
@@ -64,13 +69,19 @@ def token_file(tmp_path: Path) -> Path:
     return path
 
 
+@contextmanager
+def serving(token_file: Path, certificate: Certificate | None = None) -> Iterator[int]:
+    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
+    server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file), certificate=certificate)
+    server.start()
+    yield server.port
+    server.stop()
+
+
 @pytest.fixture
 def url(token_file: Path) -> Iterator[str]:
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
-    server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
-    server.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.stop()
+    with serving(token_file) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def log_in(url: str, token: str = "let-me", **headers: str) -> urllib3.BaseHTTPResponse:
@@ -87,11 +98,24 @@ def status(url: str, path: str = "/api/v1/cluster", method: str = "GET", **heade
     return urllib3.request(method, f"{url}{path}", headers=headers | CLOSE, timeout=10.0, retries=False).status
 
 
-def test_the_cookie_is_for_this_origin_and_for_no_script(url: str) -> None:
+def test_over_tls_the_cookie_is_never_sent_in_the_clear(token_file: Path, tmp_path: Path) -> None:
+    cert_file, key_file = write_pem(tmp_path, "tls", "htas", x509.IPAddress(ip_address("127.0.0.1")))
+    with (
+        serving(token_file, Certificate(cert_file, key_file)) as port,
+        urllib3.PoolManager(ca_certs=str(cert_file)) as pool,
+    ):
+        answer = pool.request(
+            "POST", f"https://127.0.0.1:{port}/session", json={"token": "let-me"}, headers=CLOSE, timeout=10.0
+        )
+    assert "secure" in {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
+
+
+def test_the_cookie_is_for_this_site_and_for_no_script(url: str) -> None:
     answer = log_in(url)
     assert answer.status == 204
     attributes = {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/"} <= attributes
+    assert "secure" not in attributes, "in the clear, as through a port-forward, it would never be sent"
     assert answer.headers["Set-Cookie"].startswith(f"{COOKIE}=")
     assert status(url, **cookie_of(answer)) == 503  # let in; there is no cycle yet
 

@@ -539,6 +539,7 @@ def test_a_daemon_pod_that_waits_for_its_node_has_its_room() -> None:
         pytest.param("AdvancedDaemonSet", ["a", "b", "c", "c"], 0, 1, id="two on one node: no DaemonSet's"),
         pytest.param("ReplicaSet", ["a", "b", "c"], 0, 1, id="three replicas make no DaemonSet"),
         pytest.param("DaemonSet that does not exist", ["a", "b", "c"], 0, 1, id="nor does an owner that is made up"),
+        pytest.param("DaemonSet.apps.kruise.io", ["a", "b", "c"], 0, 2, id="OpenKruise's DaemonSet"),
     ],
 )
 def test_a_custom_daemon_set_is_known_by_where_its_pods_run(

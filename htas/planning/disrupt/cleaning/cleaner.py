@@ -28,7 +28,7 @@ from htas.planning.disrupt.cleaning.candidates import (
     percent,
 )
 from htas.planning.disrupt.cleaning.consolidation import (
-    FULL_ENOUGH,
+    MAY_BE_REPLACED,
     Consolidator,
     Replacements,
     emptied,
@@ -244,8 +244,7 @@ class _Round:
                 question, group.cleaning
             ):
                 continue
-            starts_s = snapshot.machine_times.start_s(group.startup_s)
-            candidates = [each for each in stay[group.name] if not is_paid_for_longer(each, question, starts_s)]
+            candidates = _in_time(group, stay, question, snapshot)
             if not candidates:
                 continue
             looked_at[group.name] = question.now
@@ -261,7 +260,7 @@ class _Round:
         """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
         for group in question.policy.groups:
             if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
-                found = shrinker.best(group, stay[group.name], self._at_once(group))
+                found = shrinker.best(group, _in_time(group, stay, question, snapshot), self._at_once(group))
                 if found:
                     return tuple(launches_of(found, snapshot, question.policy))
         return ()
@@ -273,8 +272,8 @@ class _Round:
         pods_on: Mapping[str, Sequence[Pod]],
         claims: Mapping[str, NodeClaim],
     ) -> dict[str, list[Candidate]]:
-        """By group the nodes that stay since nothing that is there could take their pods, or not for less."""
-        stay = {keeping.node for keeping in self.kept if keeping.reason in FULL_ENOUGH} - self.targets
+        """By group the nodes that stay since nothing that is there could take their pods, not for less or not yet."""
+        stay = {keeping.node for keeping in self.kept if keeping.reason in MAY_BE_REPLACED} - self.targets
         groups = {group.name: group for group in question.policy.groups}
         found: dict[str, list[Candidate]] = {name: [] for name in groups}
         for node in snapshot.cluster.nodes:
@@ -302,8 +301,21 @@ class _Round:
         return None
 
 
+def _in_time(
+    group: NodeGroup, stay: Mapping[str, Sequence[Candidate]], question: Question, snapshot: ClusterSnapshot
+) -> list[Candidate]:
+    """Nodes of a group that are not paid for much longer than it takes to buy others and to move their pods there."""
+    starts_s = snapshot.machine_times.start_s(group.startup_s)
+    return [each for each in stay[group.name] if not is_paid_for_longer(each, question, starts_s)]
+
+
 ABOUT_TO_GO = frozenset({Kept.NOT_EMPTY_LONG_ENOUGH, Kept.PAID_UNTIL_PERIOD_ENDS})
-"""Empty nodes that only wait for their time: moving pods there would keep one machine to release another."""
+"""Empty nodes that only wait for their time: moving pods there would keep one machine to release another.
+
+Not under-used ones that wait for their paid hour's end (DRAINS_BEFORE_PERIOD_ENDS): whether they go is decided then,
+by the room there is, and with more pods they may stay. Of three machines with a small service each every one would
+refuse the others' pods, and all three be kept for ever.
+"""
 
 
 def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptNode]) -> list[int]:

@@ -75,9 +75,16 @@ class Shrinker:
         return bool(prices) and self._pays(candidate, min(prices))
 
     def _leaving(self, group: NodeGroup, candidate: Candidate) -> Contents:
-        """What has to move; nothing, where somebody may not."""
+        """What has to move; nothing, where somebody may not, or where it needs no machine of its own."""
         pods = self._rescheduler.movable(candidate)
-        return () if isinstance(pods, KeptNode) else self._contents(group, pods)
+        if isinstance(pods, KeptNode) or self._fits_on_others(candidate):
+            return ()
+        return self._contents(group, pods)
+
+    def _fits_on_others(self, candidate: Candidate) -> bool:
+        """Whether nodes that are there take its pods, as of one that only waits for its paid hour's end."""
+        with self._rescheduler.sim.fork():
+            return not isinstance(self._rescheduler.empty(candidate), KeptNode)
 
     def _smaller(
         self,

@@ -56,10 +56,12 @@ def owners(view: ClusterView) -> list[str]:
         pytest.param([pod(), daemon_set()], "DaemonSet", id="its pod first"),
         pytest.param([daemon_set(), pod("another")], NONE_SUCH, id="a uid of no DaemonSet"),
         pytest.param([pod("real"), daemon_set("another")], NONE_SUCH, id="of one that was there before"),
-        pytest.param([daemon_set(), pod(version="tenant.example/v1")], NONE_SUCH, id="a kind of a tenant's own"),
+        pytest.param([daemon_set(), pod(version="apps/v1beta2")], "DaemonSet", id="an older version of the group"),
+        pytest.param([daemon_set(), pod(version="apps.kruise.io/v1alpha1")], "DaemonSet.apps.kruise.io", id="OpenKruise's, of the same name"),
+        pytest.param([pod(version="apps.kruise.io/v1alpha1"), daemon_set()], "DaemonSet.apps.kruise.io", id="and its pod first"),
         pytest.param([pod()], NONE_SUCH, id="none at all"),
     ],
-)
+)  # fmt: skip
 def test_an_owner_is_believed_where_there_is_such_a_daemon_set(objects: list[Json], kind: str) -> None:
     assert owners(live(*objects).view()) == [kind]
 

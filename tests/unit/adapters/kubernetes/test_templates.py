@@ -9,8 +9,8 @@ import pytest
 from tests.unit.adapters.kubernetes.manifests import Manifest, pod, read_pod
 
 
-def owned_by(kind: str, name: str, **labels: str) -> Manifest:
-    reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
+def owned_by(kind: str, name: str, api_version: str = "", **labels: str) -> Manifest:
+    reference = {"apiVersion": api_version, "kind": kind, "name": name, "uid": "u", "controller": True}
     return {"ownerReferences": [reference], "labels": labels}
 
 
@@ -24,6 +24,8 @@ def owned_by(kind: str, name: str, **labels: str) -> Manifest:
         pytest.param("train-x7k2p-0", owned_by("Job", "train-x7k2p"), "Job/train-#", id="Jobs with generated names"),
         pytest.param("train-fast-0", owned_by("Job", "train-fast"), "Job/train-fast", id="a word is no generated part"),
         pytest.param("db-0", owned_by("StatefulSet", "db"), "StatefulSet/db", id="a StatefulSet"),
+        pytest.param("db-1-0", owned_by("StatefulSet", "db-1", "apps.kruise.io/v1beta1"), "StatefulSet.apps.kruise.io/db-1", id="a StatefulSet of OpenKruise's, beside db-2"),
+        pytest.param("train-17-worker-0", owned_by("Job", "train-17", "batch.volcano.sh/v1alpha1"), "Job.batch.volcano.sh/train-#", id="numbered Jobs of Volcano's"),
         pytest.param("run-17", {}, "Pod/run-#", id="pods of nobody"),
     ],
 )  # fmt: skip

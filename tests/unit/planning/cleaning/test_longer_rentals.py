@@ -7,13 +7,25 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
+from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import CleaningRules, Consolidation, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import Memory
-from tests.builders import NOW, make_pod, owned_node, running
-from tests.unit.planning.cleaning.world import cleaned, job_on, kept, message, moves, policy_with, quiet_snapshot
+from tests.builders import NOW, make_node, make_pod, owned_node, ready_claim, running
+from tests.unit.planning.cleaning.world import (
+    LARGE,
+    MEDIUM,
+    cleaned,
+    job_on,
+    kept,
+    message,
+    moves,
+    policy_with,
+    quiet_snapshot,
+)
 
 EARLY = CleaningRules.early(MigrationMethod.CHECKPOINT)
 
@@ -113,3 +125,38 @@ def test_nodes_shrink_together() -> None:
     pods = [job_on(node.name, f"on-{node.name}", "4", 8000.0, memory="7Gi") for node in nodes]
     found = cleaned(quiet_snapshot(nodes, pods), SHRINKING, may_replace=True)
     assert sorted(launch.replaces for launch in found.launch) == [("n1",), ("n2",)]
+
+
+HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
+
+
+@pytest.mark.parametrize(
+    ("held_s", "room", "machines"),
+    [
+        pytest.param(1800.0, "0", [], id="paid for half an hour more"),
+        pytest.param(3600.0 - 230.0, "0", ["medium"], id="its hour is over when the new one is there and has the job"),
+        pytest.param(3600.0 - 230.0, "1", [], id="another node will take the job: nothing is bought for it"),
+    ],
+)
+def test_by_the_hour_a_machine_shrinks_when_its_hour_is_nearly_full(
+    held_s: float, room: str, machines: list[str]
+) -> None:
+    """To empty it and to give it back takes 210 s, and the new one starts in 60 s; it is hardly used for an hour."""
+    node = owned_node("n1", flavour="large", cpu="8", memory="16Gi")
+    nodes = [node, make_node("other", room)]
+    snapshot = quiet_snapshot(nodes, [job_on("n1", "a", left_s=36000.0)], claims=(ready_claim(node, held_s),))
+    policy = msgspec.structs.replace(SHRINKING, catalogue=HOURLY)
+    found = cleaned(snapshot, policy, may_replace=True)
+    assert not found.remove
+    assert [launch.flavour for launch in found.launch] == machines
+
+
+def test_nodes_that_wait_for_their_paid_hour_take_pods() -> None:
+    """Three with a small service each: were none a target, none could ever be emptied."""
+    nodes = [owned_node(f"n{i}") for i in range(3)]
+    pods = [running(make_pod(f"web-{i}", "300m", disruption={MAY_MIGRATE: "true"}), f"n{i}") for i in range(3)]
+    claims = tuple(ready_claim(node, held_s) for node, held_s in zip(nodes, (3500.0, 1800.0, 1800.0), strict=True))
+    found = cleaned(quiet_snapshot(nodes, pods, claims=claims), policy_with({}, catalogue=HOURLY))
+    assert [removing.node for removing in found.remove] == ["n0"]
+    assert kept(found)["n2"] is Kept.DRAINS_BEFORE_PERIOD_ENDS
+    assert [(pod, source) for pod, source, _ in moves(found)] == [("web-0", "n0")]
