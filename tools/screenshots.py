@@ -57,6 +57,13 @@ def opened(context: BrowserContext, address: str) -> Page:
     return page
 
 
+def as_logged_in(page: Page) -> None:
+    """With what only a daemon's pages have: how to log out, which takes room in the header. The demo hides that, since
+    whoever has opened its link could not come back.
+    """
+    page.evaluate("() => { document.getElementById('leave').hidden = false; }")
+
+
 def settle(page: Page) -> None:
     """Until the page has been drawn from the API's documents."""
     page.wait_for_selector("main .page, main .login, main .empty")
@@ -85,6 +92,7 @@ def pictures(folder: Path, hours: float, full: bool, readme: Path | None) -> Non
                 )
                 for name, place in places.items():
                     page = opened(context, f"{base}/{place}")
+                    as_logged_in(page)
                     wide = page.evaluate("() => document.documentElement.scrollWidth")
                     if wide > width:
                         print(f"{name} at {width}: is {wide} wide")

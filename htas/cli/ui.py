@@ -36,8 +36,10 @@ from htas.execution.ports import Ports
 from htas.experiments.workloads.day import day
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept
+from htas.model.snapshot import ClusterSnapshot, ClusterView
+from htas.model.stages import Stage
 from htas.planning.planner import plan
-from htas.planning.what_if.adopting import adopt
+from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.recognising import recognise
 from htas.ports import StorePort
 from htas.sandbox.world import World
@@ -132,12 +134,36 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
     view, now = msgspec.structs.replace(dump.view, nodes=nodes), instant_in(at, dump)
     present = adopt(view, policy, now, as_annotated=True)
     made = plan(present.snapshot, present.policy, now)
+    snapshot = _with_waiting(present, view)
+    placed = plan(snapshot, present.policy, now, frozenset({Stage.SCHEDULING, Stage.AUTOSCALING}))
     stays = tuple(KeptNode(name, _as_kept(stay.rule), stay.message) for name, stay in present.fixed.items())
     others = tuple(item for item in made.kept if item.node not in present.fixed)
-    made = msgspec.structs.replace(made, kept=(*others, *stays))
+    made = msgspec.structs.replace(
+        made,
+        kept=(*others, *stays),
+        bind=placed.bind,
+        nominate=placed.nominate,
+        launch=placed.launch,
+        unplaced=placed.unplaced,
+    )
     seat = Seat("dump", lambda: present.policy, None, lambda: now)
-    seat.observe(Seen(present.snapshot, made))
+    seat.observe(Seen(snapshot, made))
     return seat
+
+
+def _with_waiting(present: Present, view: ClusterView) -> ClusterSnapshot:
+    """What runs, and the pods that wait, as if they were HTAS's to place. The nodes are judged without them: a node
+    that only waits for such a pod would hide why it is kept otherwise.
+    """
+    waiting = (
+        msgspec.structs.replace(pod, scheduler=present.policy.scheduler_name)
+        for pod in view.pods
+        if pod.node is None and not pod.is_daemon and not pod.is_terminating
+    )
+    cluster = present.snapshot.cluster
+    return msgspec.structs.replace(
+        present.snapshot, cluster=msgspec.structs.replace(cluster, pods=(*cluster.pods, *waiting))
+    )
 
 
 def _as_kept(rule: str) -> Kept:

@@ -22,6 +22,10 @@ KEPT: Mapping[Kept, Meaning] = {
         "HTAS did not buy it: it belongs to none of its node groups.",
         "Replace it by a machine that HTAS buys, or adopt it with the labels htas.io/cluster, htas.io/claim and htas.io/group.",
     ),
+    Kept.NO_PRICE: Meaning(
+        "The price file does not have its instance type: it is in no price shown here, and nothing is planned for it.",
+        "Add its flavour, with its price, to the price file (--flavours).",
+    ),
     Kept.SCALE_DOWN_DISABLED: Meaning(
         "Somebody has annotated it so that no autoscaler removes it.",
         "kubectl annotate node NODE cluster-autoscaler.kubernetes.io/scale-down-disabled-",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Annotated
 
 import msgspec
@@ -22,11 +23,14 @@ from htas.planning.cluster.machines import machine_node
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
-from htas.planning.what_if.lifting import Held, holding, lifts, pinned, without
+from htas.planning.what_if.combining import Lifting, Outcome
+from htas.planning.what_if.lifting import Held, holding, lifts, pinned
 from htas.ports import GivenError
 
 MOST_GROWN = 20_000
 """Pods that may be added: a plan for as many takes seconds."""
+ALL_CHOICES = 3
+"""Of so many lifted rules each choice is asked."""
 PODS_ON_A_NODE = 110
 """Of a flavour that is made up, as kubelets have it."""
 
@@ -93,7 +97,7 @@ class OnSale(msgspec.Struct, frozen=True):
 class Simulated(msgspec.Struct, frozen=True):
     """The cluster as it would be: as it stands (with what growth buys), packed onto fewer of its nodes, and bought
     anew where that is cheaper. `least_per_hour`: no mix of the flavours costs less for this work. `waiting` are pods
-    that would wait, by reason.
+    that would wait, by reason; `unpriced` nodes are in none of the figures.
     """
 
     currency: str
@@ -104,6 +108,7 @@ class Simulated(msgspec.Struct, frozen=True):
     bought: Mapping[str, int]
     waiting: Mapping[str, int]
     rules: Sequence[Lifted]
+    unpriced: int = 0
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -154,19 +159,36 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
     for rule in change.lift:
         if rule not in known:
             raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
-    freed = without(present, change.lift, held) if change.lift else present
-    start, fewer = as_it_is(present), packed(freed)
-    best = cheapest(fewer, bought_anew(freed, pinned(freed, holding(freed))))
+    start, found = as_it_is(present), _relaxed(present, held, change.lift)
+    best = cheapest(found.packed, found.anew)
     return Simulated(
         policy.catalogue.currency,
         _mix(start),
-        _mix(fewer),
+        _mix(found.packed),
         _mix(best),
         price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
         dict(Counter(item.flavour for item in made.launch)) if change.replicas else {},
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
+        sum(present.unpriced.values()),
     )
+
+
+def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str]) -> Outcome:
+    """The work with these rules lifted; never dearer than with fewer of them, where what was found holds just as well.
+
+    Asked besides are every choice of the first three, and from there on one rule more at a time, as somebody lifts
+    them: with all choices of eight rules the answer would take 256 plans.
+    """
+    as_is = Outcome(packed(present), bought_anew(present, pinned(present, held)))
+    lifting, rules = Lifting(present, tuple(held), as_is), tuple(dict.fromkeys(lift))
+    few = rules[:ALL_CHOICES]
+    choices = [each for size in range(1, len(few) + 1) for each in combinations(few, size)]
+    choices += [rules[:size] for size in range(ALL_CHOICES + 1, len(rules) + 1)]
+    found = as_is
+    for each in choices:
+        found = lifting.without(frozenset(each))
+    return found
 
 
 def _mix(found: Arrangement) -> Mix:

@@ -57,6 +57,8 @@ class Kept(StrEnum):
 
     NOT_AUTOSCALED = "NotAutoscaled"
     """It belongs to no node group of HTAS."""
+    NO_PRICE = "NoPrice"
+    """Of a dump: the price file does not have its instance type, so what its end would save is not known."""
     SCALE_DOWN_DISABLED = "ScaleDownDisabledAnnotation"
     DO_NOT_DISRUPT = "DoNotDisrupt"
     """The node is annotated `do-not-disrupt`, HTAS's or Karpenter's."""

@@ -13,7 +13,7 @@ from htas.model.nodes import INSTANCE_TYPE_LABEL
 from htas.planning.planner import plan
 from htas.web.seat import Seat, Seen
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
-from tools.screenshots import PAGES, browser, opened, played, served, settle
+from tools.screenshots import PAGES, as_logged_in, browser, opened, played, served, settle
 
 AXE = Path("out/axe/node_modules/axe-core/axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -191,6 +191,43 @@ def test_who_has_no_session_is_asked_for_a_token(chromium: Browser, base: str, l
     other.close()
 
 
+def test_logging_out_leaves_the_field_alone(chromium: Browser) -> None:
+    snapshot = make_snapshot([make_node("node")], [running(make_pod("web"), "node")])
+    seat, seen = Seat("live", make_policy), Seen(snapshot, plan(snapshot, make_policy(), NOW))
+    seat.observe(seen)
+    with served(seat) as link:
+        context = chromium.new_context()
+        page = opened(context, link)
+        page.get_by_role("button", name="Log out").click()
+        field = page.get_by_label("Token")
+        field.fill("half a tok")
+        seat.observe(seen)
+        page.evaluate("() => dispatchEvent(new HashChangeEvent('hashchange'))")
+        page.wait_for_timeout(1_500)  # longer than the pages' news take to come
+        expect(field).to_have_value("half a tok")
+        expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+        expect(page.locator("#where")).to_have_text("")
+        context.close()
+
+
+def test_addresses_that_make_no_sense(page: Page, base: str, day: Played) -> None:
+    name = day.seat.picture().snapshot.cluster.nodes[0].name
+    page.goto(f"{base}/#/now/node/{name}")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate("() => { location.hash = '#/now/xyz/1'; }")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page.locator(".totals")).to_contain_text("Price now")
+
+
+def test_on_a_phone_the_verdict_stays_in_view(page: Page, base: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    go(page, base, "what-if")
+    page.get_by_role("checkbox").first.check()
+    expect(page.locator(".glance")).to_contain_text("with that changed")
+    page.locator(".adding").scroll_into_view_if_needed()
+    expect(page.locator(".glance")).to_be_in_viewport()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 @pytest.mark.parametrize("name", [*PAGES, "node"])
@@ -204,5 +241,6 @@ def test_axe_finds_nothing_and_nothing_overflows(
         expect(page.get_by_role("dialog")).to_be_visible()
     else:
         go(page, base, name)
+    as_logged_in(page)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     assert violations(page) == []

@@ -209,7 +209,7 @@ def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, 
 def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy) -> Stays | None:
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
-        return Stays("NoPrice", f"its instance type {node.flavour or '(no label)'} has no price")
+        return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
     if _is_control_plane(node):
         return Stays("ControlPlane", "it is of the control plane")
     if policy.is_given(node):

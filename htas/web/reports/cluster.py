@@ -98,7 +98,7 @@ class Leaving(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """`gap`: how far above the least possible the price is, as a share of that."""
+    """`gap`: how far above the least possible the price is, as a share of that. `unpriced` nodes are in no price."""
 
     price_per_hour: str
     least_per_hour: str
@@ -109,6 +109,7 @@ class Totals(msgspec.Struct, frozen=True):
     cpu: float
     memory: float
     idle_per_hour: str
+    unpriced: int = 0
 
 
 class ClusterReport(msgspec.Struct, frozen=True):
@@ -270,6 +271,7 @@ def _totals(nodes: Sequence[Judged], picture: Picture) -> Totals:
         cpu,
         memory,
         price_text(idle),
+        sum(picture.policy.price_of(each.node) is None for each in nodes),
     )
 
 

@@ -40,11 +40,17 @@ export async function logout() {
   known.clear();
 }
 
-/** Calls `changed` for each new version of the cluster, and `pulse` with whether events come. A hidden page asks for none. */
+const ASK_AGAIN_MS = 15000;
+
+/**
+ * Calls `changed` for each new version of the cluster, and `pulse` with whether events come; returns what ends that.
+ * A hidden page asks for none. While no stream comes about (too many are open, or a proxy cuts it), it asks by itself.
+ */
 export function follow(changed, pulse) {
   let source = null;
+  let ended = false;
   const open = () => {
-    if (source || document.hidden) return;
+    if (ended || source || document.hidden) return;
     source = new EventSource("/api/v1/events");
     source.addEventListener("cycle", () => {
       pulse(true);
@@ -52,18 +58,31 @@ export function follow(changed, pulse) {
     });
     source.onopen = () => pulse(true);
     source.onerror = () => {
-      if (source?.readyState === EventSource.CLOSED) {
-        source = null;
-        pulse(false);
-        setTimeout(open, 15000);
-      }
+      pulse(false);
+      if (source?.readyState === EventSource.CLOSED) source = null;
     };
   };
-  document.addEventListener("visibilitychange", () => {
+  const turned = () => {
     if (document.hidden) {
       source?.close();
       source = null;
-    } else open();
-  });
+    } else {
+      changed();
+      open();
+    }
+  };
+  const timer = setInterval(() => {
+    if (document.hidden || source?.readyState === EventSource.OPEN) return;
+    changed();
+    open();
+  }, ASK_AGAIN_MS);
+  document.addEventListener("visibilitychange", turned);
   open();
+  return () => {
+    ended = true;
+    clearInterval(timer);
+    document.removeEventListener("visibilitychange", turned);
+    source?.close();
+    source = null;
+  };
 }

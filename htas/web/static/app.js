@@ -21,13 +21,24 @@ const pulse = document.getElementById("pulse");
 let page = null;
 let busy = false;
 let again = false;
+let unfollow = null;
+
+/** What stands in the address after a slash; a lone % that somebody typed is itself. */
+function plain(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 function asked() {
   const [, name = "now", kind, ...rest] = location.hash.split("/");
-  return { name: name in PAGES ? name : "now", kind, rest: rest.map(decodeURIComponent).join("/") };
+  return { name: name in PAGES ? name : "now", kind, rest: rest.map(plain).join("/") };
 }
 
 async function route() {
+  if (main.querySelector(".login")) return; // what the address names is shown once somebody has logged in
   const { name, kind, rest } = asked();
   document.title = `${PAGES[name].title} · HTAS`;
   for (const link of document.querySelectorAll("#pages a")) {
@@ -39,12 +50,14 @@ async function route() {
     show(main, page.root);
   }
   await refresh();
+  if (!page) return; // asked for a token, or there is nothing to show yet
   if (kind) openDetail(kind, rest, `#/${name}`);
   else closeDetail();
 }
 
 /** Draws the page from fresh documents; calls that come meanwhile make one more round. */
 async function refresh() {
+  if (!page) return; // route() draws the next
   if (busy) {
     again = true;
     return;
@@ -55,6 +68,7 @@ async function refresh() {
     const cluster = await get("/cluster");
     document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
     document.getElementById("leave").hidden = cluster.mode !== "live";
+    unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
     await shown.draw(cluster);
   } catch (error) {
@@ -84,7 +98,15 @@ function fail(error) {
 }
 
 function askForToken(error) {
+  unfollow?.();
+  unfollow = null;
+  again = false;
+  if (main.querySelector(".login")) return; // somebody may be typing in it
   page = null;
+  closeDetail();
+  document.getElementById("where").textContent = "";
+  document.getElementById("leave").hidden = true;
+  pulse.textContent = "";
   const said = h("p", { class: "said", role: "alert" });
   const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
   const form = h(
@@ -95,6 +117,7 @@ function askForToken(error) {
         event.preventDefault();
         try {
           await login(field.value);
+          form.remove();
           route();
         } catch (refused) {
           said.textContent = refused.message;
@@ -132,10 +155,12 @@ function theme() {
 }
 
 document.getElementById("leave").addEventListener("click", async () => {
+  unfollow?.();
+  unfollow = null;
   await logout();
   route();
 });
 addEventListener("hashchange", route);
 theme();
 main.setAttribute("aria-busy", "true");
-route().then(() => follow(refresh, (comes) => pulse.classList.toggle("still", !comes)));
+route();

@@ -21,7 +21,10 @@ export function closeDetail() {
 export async function openDetail(kind, name, from) {
   back = from;
   const draw = { node: node, pod: pod }[kind];
-  if (!draw) return;
+  if (!draw) {
+    closeDetail();
+    return;
+  }
   try {
     show(dialog, ...(await draw(name, from)));
   } catch (error) {

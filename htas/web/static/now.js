@@ -75,7 +75,7 @@ export function now() {
             h("span", { class: "dot" }),
             h("span", {}, spoken(each.reason)),
             h("span", { class: "n" }, number(each.nodes)),
-            h("span", { class: "n faint" }, `${money(each.price_per_hour, 2)}/h`),
+            h("span", { class: "n faint" }, each.reason === "NoPrice" ? "–" : `${money(each.price_per_hour, 2)}/h`),
           ),
         ),
       );
@@ -101,14 +101,34 @@ function figures(cluster) {
       h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
       h("div", { class: "meter", role: "img", "aria-label": `at least ${money(least)} ${currency} an hour are needed` }, h("span", { style: { "--part": price ? least / price : 0 } })),
       h("p", {}, least ? [`no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
+      unpriced(totals.unpriced),
     ),
     figure("Nodes", number(totals.nodes), `${counted(cluster.coming.length, "machine")} on the way`),
     figure("Pods running", number(totals.pods), `on ${running}`),
-    figure("Waiting", number(totals.waiting), totals.waiting ? "see below for why" : "everything has a place", totals.waiting ? "warn" : ""),
+    figure("Waiting", number(totals.waiting), waitFor(cluster), totals.waiting ? "warn" : ""),
     figure("CPU asked for", percent(totals.cpu), `memory ${percent(totals.memory)}`),
     figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money" }, "whose")]),
   ];
 }
+
+/** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
+function waitFor({ totals, waiting, coming }) {
+  if (!totals.waiting) return "everything has a place";
+  const stuck = Math.min(totals.waiting, waiting.reduce((sum, each) => sum + each.pods, 0));
+  const bought = Math.min(totals.waiting - stuck, coming.reduce((sum, each) => sum + each.pods, 0));
+  const placed = totals.waiting - stuck - bought;
+  const parts = [
+    bought && `${number(bought)} ${have(bought)} a machine coming`,
+    placed && `${number(placed)} ${have(placed)} room`,
+    stuck && `${number(stuck)} ${stuck === 1 ? "waits" : "wait"}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+const have = (count) => (count === 1 ? "has" : "have");
+
+/** Said beside a price that leaves nodes out. */
+export const unpriced = (count) => (count ? h("p", { class: "warn" }, `${counted(count, "node")} without a price ${count === 1 ? "is" : "are"} not in this`) : null);
 
 const figure = (title, value, note, mood = "") =>
   h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
@@ -130,7 +150,7 @@ function around(cluster) {
       card(
         "On their way",
         cluster.coming.slice(0, 6).map((each) =>
-          h("li", {}, h("b", {}, each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} wait for it, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
+          h("li", {}, h("b", {}, each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for it, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
         ),
         cluster.coming.length,
       ),
@@ -196,7 +216,7 @@ function bar({ node, why, message, blocks: pods }) {
     { class: "node", href: `#/now/node/${encodeURIComponent(node.node)}`, "data-node": node.node, "data-kind": kindOf(why), "aria-label": told, title: message },
     h("span", { class: "line" }, h("b", {}, node.node), h("span", { class: "n" }, node.price_per_hour ? money(node.price_per_hour) : "–")),
     h("span", { class: "fill" }, blocks(pods)),
-    h("span", { class: "line small" }, h("span", {}, spoken(why)), h("span", { class: "n" }, node.flavour)),
+    h("span", { class: "line small" }, h("span", { class: "why" }, spoken(why)), h("span", { class: "n flavour" }, node.flavour)),
   );
 }
 

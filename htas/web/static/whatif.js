@@ -3,6 +3,7 @@
 import { get, post } from "./api.js";
 import { ranked } from "./chart.js";
 import { h, settled, show } from "./dom.js";
+import { unpriced } from "./now.js";
 import { bytes, cores, counted, money, number, percent, spoken } from "./words.js";
 
 const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
@@ -14,12 +15,14 @@ export function whatIf() {
   let levers = null;
   let shown = 0;
   const controls = h("div", { class: "levers" });
+  const glance = h("p", { class: "glance", "aria-hidden": "true" });
   const result = h("div", { class: "result", role: "status", "aria-live": "polite" });
   const root = h(
     "div",
     { class: "page" },
     h("div", { class: "tools" }, h("h1", {}, "What if"), h("button", { type: "button", class: "quiet", onclick: () => { change = empty(); draw(); } }, "Start over")),
     h("p", { class: "intro" }, "Change something, and the planner works out the bill and the machines at once. Nothing is carried out."),
+    glance,
     h("div", { class: "halves wide" }, controls, result),
   );
 
@@ -30,6 +33,7 @@ export function whatIf() {
       const answer = isChanged() ? await post("/simulate", change) : asIs;
       if (mine === shown) show(result, told(answer));
     } catch (error) {
+      if (mine === shown) show(glance, h("span", {}, "That makes no sense: see below"));
       if (mine === shown) show(result, h("section", { class: "card" }, h("h2", {}, "That makes no sense"), h("p", {}, error.message)));
     }
     result.removeAttribute("aria-busy");
@@ -126,13 +130,16 @@ export function whatIf() {
     const known = price(asIs.best);
     const delta = best - known;
     const waiting = Object.entries(answer.waiting);
+    const verdict = isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now";
+    show(glance, h("span", {}, verdict), h("b", { class: "n" }, `${money(best)} ${answer.currency}/h`), isChanged() && Math.abs(delta) >= 1e-9 ? h("b", { class: `n ${delta < 0 ? "good" : "bad"}` }, `${delta < 0 ? "−" : "+"}${money(Math.abs(delta))}`) : null);
     return [
       h(
         "section",
         { class: "card verdict" },
-        h("h2", {}, isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now"),
+        h("h2", {}, verdict),
         h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
         h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `the cheapest that the planner finds for what runs now; today's machines cost ${money(before)}, ${percent(before ? 1 - best / before : 0)} could be saved`),
+        unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
         waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
         Object.keys(answer.bought).length > 0 && h("p", { class: "note" }, `Bought for the growth: ${Object.entries(answer.bought).map(([name, count]) => `${count} × ${name}`).join(", ")}`),

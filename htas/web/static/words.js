@@ -30,7 +30,7 @@ const KINDS = {
   leaving: ["Leaving", "CurrentlyBeingDeleted", "BeingReplaced"],
   held: ["BlockedByPod", "DoNotDisrupt", "ScaleDownDisabledAnnotation", "BlockedByOnCompletionPod", "RuntimeCannotCheckpoint",
     "MigrationFailed", "UnreadablePod", "NodeGroupMinSizeReached", "NoPlaceToMovePods", "ScaleDownDisabled"],
-  others: ["NotAutoscaled", "NodeGroupNotElastic"],
+  others: ["NotAutoscaled", "NoPrice", "NodeGroupNotElastic"],
   trouble: ["NotReady", "CloudUnreachable", "StoreUnwritable"],
 };
 export const kindOf = (reason) => Object.keys(KINDS).find((kind) => KINDS[kind].includes(reason)) ?? "time";
@@ -42,7 +42,7 @@ export const KIND_NAMES = {
 const PLAIN = {
   NotUnderutilized: "well used", NotUnneededLongEnough: "has room, not for long yet", NotEmptyLongEnough: "empty, not for long yet",
   NoPlaceToMovePods: "no place for its pods", PaidUntilBillingPeriodEnds: "empty, paid for a while", NodeGroupMinSizeReached: "its group is at its minimum",
-  NotAutoscaled: "not bought by HTAS", InCooldown: "just bought", BlockedByPod: "held by a pod", Unjudged: "not judged yet",
+  NotAutoscaled: "not bought by HTAS", NoPrice: "without a price", InCooldown: "just bought", BlockedByPod: "held by a pod", Unjudged: "not judged yet",
   QueueNotEmpty: "work waited a moment ago", ServiceNotOptedIn: "service not opted in", NotEnoughPdb: "disruption budgets",
 };
 export const spoken = (reason) => PLAIN[reason] ?? reason.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();

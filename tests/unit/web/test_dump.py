@@ -1,0 +1,80 @@
+"""The pages of a dump: what waits in it, what has no price, and rules lifted one after the other."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from htas.cli.ui import seat_of_dump
+from htas.documents.what_if import Change, simulated
+from htas.web.reports.cluster import ClusterReport, cluster_report
+from htas.web.seat import Seat
+from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
+from tests.unit.cli.dump import pod
+
+
+def seat_of(folder: Path, objects: list[dict[str, Any]]) -> Seat:
+    (folder / "prices.yaml").write_text(TWO_FLAVOURS)
+    (folder / "dump.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    return seat_of_dump(folder / "dump.json", folder / "prices.yaml", None, None)
+
+
+def told(folder: Path, *more: dict[str, Any]) -> ClusterReport:
+    seat = seat_of(folder, three_large_nodes(*more))
+    return cluster_report(seat, seat.picture())
+
+
+def of_another(name: str, cpu: str) -> dict[str, Any]:
+    return pod(name, cpu, "1Gi", spec={"schedulerName": "default-scheduler"})
+
+
+def test_what_waits_in_a_dump_is_shown_with_its_reason(tmp_path: Path) -> None:
+    found = told(tmp_path, of_another("too-large", "64"), of_another("fits", "1"), of_another("buys", "3500m"))
+    assert found.totals.waiting == 3
+    assert [(each.reason, each.pods, each.such_as) for each in found.waiting] == [
+        ("NoFlavourFits", 1, "default/too-large")
+    ]
+    assert [(each.flavour, each.pods) for each in found.coming] == [("large", 1)]
+
+
+def test_nodes_are_judged_as_if_nothing_waited(tmp_path: Path) -> None:
+    waits = told(tmp_path, of_another("fits", "1"))
+    assert waits.reasons == told(tmp_path).reasons
+
+
+def test_nodes_without_a_price_are_counted_and_have_a_reason(tmp_path: Path) -> None:
+    found = told(tmp_path, machine("d", "unknown", "4", "8Gi"), machine("e", "unknown", "4", "8Gi"))
+    assert (found.totals.nodes, found.totals.unpriced, found.totals.price_per_hour) == (5, 2, "1.20")
+    reason = next(each for each in found.reasons if each.reason == "NoPrice")
+    assert (reason.nodes, "price file" in reason.meaning.remedy) == (2, True)
+
+
+RULES = ("LocalStorageRequested", "NotSafeToEvictAnnotation", "ServiceNotOptedIn")
+
+
+def held_in_three_ways() -> list[dict[str, Any]]:
+    """With the second and the third rule lifted 0.95 is found; with all three, what is bought anew comes to 1.00."""
+    safe = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    scratch = [placed("scratch-b", "b", "1300m", "2600Mi"), placed("scratch-c", "c", "300m", "600Mi")]
+    for each in scratch:
+        each["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
+    plain = {"a": (1700,), "b": (1300,), "c": (500, 2300)}
+    return [
+        *(machine(name, "large", "4", "8Gi") for name in plain),
+        *(placed(f"web-{name}-{m}", name, f"{m}m", f"{2 * m}Mi") for name, sizes in plain.items() for m in sizes),
+        placed("unsafe-a", "a", "900m", "1800Mi", annotations=safe),
+        placed("unsafe-b", "b", "1300m", "2600Mi", annotations=safe),
+        *scratch,
+    ]
+
+
+def test_another_rule_lifted_never_costs_more(tmp_path: Path) -> None:
+    picture = seat_of(tmp_path, held_in_three_ways()).picture()
+    view, policy, now = picture.snapshot.cluster, picture.policy, picture.at
+    choices = [rules for size in range(4) for rules in combinations(RULES, size)]
+    costs = {rules: Decimal(simulated(view, policy, now, Change(lift=rules)).best.price_per_hour) for rules in choices}
+    dearer = [(few, more) for few in choices for more in choices if set(few) < set(more) and costs[more] > costs[few]]
+    assert (dearer, costs[RULES]) == ([], Decimal("0.95"))
