@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from htas.model.flavours import Billing
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
@@ -149,11 +150,7 @@ class Lengthening:
         return np.where(until <= now, cost * share / EMPTY, cost)
 
     def _billed(self, rows: Ints, until: Floats) -> Floats:
-        """Seconds that rows are billed for when they are given back at an instant."""
-        period = self._billing.granularity_s
-        held = np.ceil(np.maximum(until - self._since[rows], 0.0) / period) * period
-        billed: Floats = np.maximum(held, self._billing.minimum_s)
-        return billed
+        return billed_until(self._billing, self._since[rows], until)
 
     def _alone(self, cls: PodClass, count: int) -> float:
         return self._cheapest(cls, count)[0]
@@ -217,6 +214,13 @@ def in_words(bargain: Bargain, policy: Policy) -> str:
         f"{price_text(round(bargain.cost / hour))} {currency}: more than {policy.max_rental_lengthening:g} times "
         f"a {bargain.flavour} of its own ({price_text(round(bargain.alone / hour))})"
     )
+
+
+def billed_until(billing: Billing, since: Floats, until: Floats) -> Floats:
+    """Seconds that machines are billed for which were rented at `since` and are given back at `until`."""
+    held = np.ceil(np.maximum(until - since, 0.0) / billing.granularity_s) * billing.granularity_s
+    billed: Floats = np.maximum(held, billing.minimum_s)
+    return billed
 
 
 def rentals(

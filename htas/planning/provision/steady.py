@@ -50,8 +50,8 @@ def steady_work(book: ClassBook, policy: Policy, pods: Iterable[Pod], now: float
     found = services if _arrivals(services) >= SERVICES else []
     if steady_part(batch, within_s, now):
         found = [*batch, *found]
-    classes = {id(cls): cls for cls in map(book.class_of, found)}
-    counts = Counter(id(book.class_of(pod)) for pod in found)
+    of_pods = [book.class_of(pod) for pod in found]
+    classes, counts = {id(cls): cls for cls in of_pods}, Counter(map(id, of_pods))
     ordered = sorted(classes.values(), key=lambda cls: (-cls.size[0], -cls.size[1], cls.example.key))
     return tuple(Demand(cls, _at_once(cls, counts[id(cls)], within_s)) for cls in ordered)
 

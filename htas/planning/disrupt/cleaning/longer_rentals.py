@@ -17,7 +17,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.provision.lengthening import rentals
+from htas.planning.provision.lengthening import billed_until, rentals
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,8 @@ class LongerRentals:
         until = np.maximum(self._sim.table.run_until[rows[known]], self._sim.now)
         longer = np.maximum(self._sim.now + cls.run_length_s, until)
         added: Floats = np.zeros(len(rows))
-        billed = self._billed(rows[known], longer) - self._billed(rows[known], until)
+        since = self._since[rows[known]]
+        billed = billed_until(self._billing, since, longer) - billed_until(self._billing, since, until)
         added[known] = self._price[rows[known]] * billed
         return added <= added.min() if len(rows) else fine
 
@@ -67,11 +68,6 @@ class LongerRentals:
                 held, longer = (max(float(until[row]), now) - since for until in (before, self._sim.table.run_until))
                 total += self._prices[row] * (_seconds(self._billing, longer) - _seconds(self._billing, held))
         return total
-
-    def _billed(self, rows: Ints, until: Floats) -> Floats:
-        period = self._billing.granularity_s
-        held: Floats = np.ceil(np.maximum(until - self._since[rows], 0.0) / period) * period
-        return np.maximum(held, self._billing.minimum_s)
 
 
 def _seconds(billing: Billing, held_s: float) -> int:
