@@ -29,7 +29,7 @@ _MOST_ITEMS = 60
 _PARTS_OF_SLACK = 0.02, 0.1, 0.4, 1.0
 """How much of what all nodes may waste one may: the least that gives a set at all is taken."""
 _MOST_PAIRS = 300_000
-_TRIES = 100
+_TRIES = 30
 _BACKTRACKS = 25
 _EXCHANGES = 30
 _VARIETY = 0.7
