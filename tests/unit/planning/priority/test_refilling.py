@@ -18,7 +18,7 @@ def problem(requests: np.ndarray, count: list[int], capacity: np.ndarray, home: 
         capacity=capacity,
         requests=requests,
         tier=np.zeros(kinds, dtype=np.int64),
-        is_running=home.any(axis=1),
+        is_running=np.asarray(home.any(axis=1)),
         yields=np.zeros(kinds, dtype=np.bool_),
         budget_of=np.full(kinds, -1),
         budgets=(),
