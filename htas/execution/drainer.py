@@ -22,9 +22,9 @@ from htas.model.migrations import Refusal
 from htas.model.moves import Move
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Removing
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.proposals import Proposal, Release
 from htas.model.reasons import Blocking, Invalid, OutcomeReason
 from htas.model.snapshot import ClusterView, Drain
 from htas.planning.cluster.ending import is_overdue
@@ -53,43 +53,38 @@ class Drainer:
     _refused_moves: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By node: a pod that cannot be moved as it is, and why."""
 
-    def start(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Outcome:
+    def start(self, proposal: Proposal, release: Release, view: ClusterView) -> Outcome:
         """Begin to empty a node, if it is still as the plan saw it."""
-        changed = self._changed(removing, moves, view)
+        node, reason = release.node, proposal.reason.value
+        moves = tuple(move for move in proposal.moves if move.source == node)
+        changed = self._changed(node, moves, view)
         if changed is not None:
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, changed.message, changed.reason)
-        now = self.ports.clock.now()
-        claim = self._claim(removing.claim)
+            return Outcome(Action.DRAIN, node, OutcomeStatus.DROPPED, changed.message, changed.reason)
+        claim = self._claim(release.claim)
         if claim is None:
             gone = OutcomeReason.CLAIM_GONE
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, "its claim is gone", gone)
-        drain = Drain(
-            removing.node,
-            removing.claim,
-            removing.reason.value,
-            now,
-            tuple(moves),
-        )
+            return Outcome(Action.DRAIN, node, OutcomeStatus.DROPPED, "its claim is gone", gone)
+        drain = Drain(node, release.claim, reason, self.ports.clock.now(), moves)
         try:
             self.ports.store.put_drain(drain)
             reached("drain.journalled")
-            self.machines.put(claim, ClaimState.DRAINING, removing.reason.value)
+            self.machines.put(claim, ClaimState.DRAINING, reason)
             reached("drain.claimed")
-            self.ports.cluster.set_draining(removing.node, True)
+            self.ports.cluster.set_draining(node, True)
             reached("drain.tainted")
         except HTASError as error:
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
-        return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
+            return Outcome(Action.DRAIN, node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
+        return Outcome(Action.DRAIN, node, OutcomeStatus.DONE, proposal.message or reason)
 
-    def _changed(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Invalid | None:
+    def _changed(self, name: str, moves: Sequence[Move], view: ClusterView) -> Invalid | None:
         """What makes a planned drain wrong on the present view; None: nothing."""
         nodes = {node.name: node for node in view.nodes}
-        node = nodes.get(removing.node)
+        node = nodes.get(name)
         if node is None or node.is_draining or not node.is_ready:
             why = "the node is gone, not Ready or being emptied by somebody else"
             return Invalid(OutcomeReason.NODE_CLOSED, why)
         planned = {move.pod for move in moves}
-        here = {pod.key for pod in self._held(view.pods, removing.node)}
+        here = {pod.key for pod in self._held(view.pods, name)}
         if here - planned:
             came = ", ".join(sorted(here - planned)[:3])
             return Invalid(OutcomeReason.POD_CAME, f"{came} came to the node since")

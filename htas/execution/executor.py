@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from htas.execution.calls import Calls
@@ -16,6 +16,8 @@ from htas.execution.rearrangement import RearrangementExecutor
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Bind, Plan
 from htas.model.pods import Pod
+from htas.model.proposals import Proposal
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.namespaces import pins
 from htas.ports import HTASError, NotYetError
@@ -50,11 +52,13 @@ class Executor:
         pods = {pod.key: pod for pod in snapshot.cluster.pods} if plan.bind else {}
         for bind in plan.bind:
             self._bind(bind, pods)
-        outcomes = self._machines.launch(plan.launch) + self._preempting.carry_out(plan, snapshot)
-        if plan.remove:
-            outcomes += self._drain(plan)
+        outcomes = self._machines.launch(plan.launches) + self._preempting.carry_out(plan, snapshot)
+        outcomes += self._drain([each for each in plan.proposals if each.gives_back])
         if not snapshot.store_problem:  # each of its steps is journalled
             outcomes += self._rearranging.advance(plan.carry, snapshot, self._expectations.binds)
+        for each in plan.proposals:
+            if each.reason is ProposalReason.NEARER_TO_USERS:
+                outcomes += self._rearranging.suggested(each, snapshot, self._expectations.binds)
         return (*self._calls.done(), *self._machines.cloud.answers(), *outcomes)
 
     def _bind(self, bind: Bind, pods: Mapping[str, Pod]) -> None:
@@ -71,12 +75,12 @@ class Executor:
         reached("bind.sent")
         return Outcome(Action.BIND, pod.key, OutcomeStatus.DONE, node, target=node)
 
-    def _drain(self, plan: Plan) -> list[Outcome]:
+    def _drain(self, proposals: Sequence[Proposal]) -> list[Outcome]:
+        if not proposals:
+            return []
         try:
             view = pins.within_limits(self._ports.cluster.observe(), self._draining.policy, self._ports.clock.now())
         except HTASError as error:
-            return [Outcome(Action.DRAIN, item.node, OutcomeStatus.DROPPED, str(error)) for item in plan.remove]
-        return [
-            self._draining.start(item, [move for move in plan.migrate if move.source == item.node], view)
-            for item in plan.remove
-        ]
+            dropped = partial(Outcome, status=OutcomeStatus.DROPPED, message=str(error))
+            return [dropped(Action.DRAIN, release.node) for each in proposals for release in each.gives_back]
+        return [self._draining.start(each, release, view) for each in proposals for release in each.gives_back]

@@ -28,8 +28,9 @@ from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Carrying
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
-from htas.model.reasons import Invalid, OutcomeReason
+from htas.model.proposals import Proposal
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.holds.slots import progress
 from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
@@ -52,10 +53,10 @@ class RearrangementExecutor:
     evictor: Evictor
     _stuck: Stuck = field(default_factory=Stuck)
 
-    def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
+    def begin(self, found: Proposal, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
         opened = open_rearrangement(found, snapshot, self.policy, snapshot.taken_at)
-        action = Action.SUGGEST if found.is_suggestion else Action.REARRANGE
+        action = Action.SUGGEST if found.reason is ProposalReason.NEARER_TO_USERS else Action.REARRANGE
         if isinstance(opened, Invalid):
             why = f"{opened.reason}: {opened.message}"
             return None, Outcome(action, CLUSTER, OutcomeStatus.DROPPED, why, opened.reason)
@@ -68,12 +69,9 @@ class RearrangementExecutor:
         return written, Outcome(action, CLUSTER, OutcomeStatus.DONE, summary(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
-        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
-
-        What a plan suggests is begun first, and taken as far as it goes at once.
-        """
+        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed."""
         if snapshot.rearrangement is None:
-            return self._suggested(carrying.suggest, snapshot, binds) if carrying.suggest else []
+            return []
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
@@ -89,9 +87,9 @@ class RearrangementExecutor:
             return [self._spare(current, failed)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
-    def _suggested(self, moves: tuple[Move, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+    def suggested(self, found: Proposal, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+        """Begin a suggestion, and take it as far as it goes at once."""
         snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
-        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, moves=moves)
         opened, outcome = self.begin(found, snapshot)
         if opened is None:
             return [outcome]

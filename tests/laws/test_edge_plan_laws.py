@@ -87,7 +87,7 @@ def test_whatever_a_day_brings_it_is_carried_out_within_its_limits_and_comes_to_
     for result in story.seen:
         known = tiers | {node.name: POLICY.tier_of(node) for node in result.snapshot.cluster.nodes}
         by_uid = {pod.uid: pod for pod in result.snapshot.cluster.pods}
-        shifts = result.plan.carry.suggest
+        shifts = result.plan.suggest
         lifts = [shift for shift in shifts if known[shift.source] is Tier.CLOUD]
         within = [shift for shift in shifts if known[shift.source] is known[shift.target or ""] is Tier.EDGE]
         of_service = Counter(pod.service for pod in by_uid.values() if not pod.is_terminating)
@@ -147,7 +147,7 @@ def test_no_plan_disturbs_more_pods_than_budgets_allow(snapshot: ClusterSnapshot
     limits = Limits(max_nodes=len(snapshot.claims))
     policy = make_policy([NodeGroup("any", cleaning=RULES)], limits=limits, fallback=Fallback(mode=mode))
     made = plan(snapshot, policy, NOW)
-    leaving = Counter([shift.pod for shift in made.carry.suggest])
+    leaving = Counter([shift.pod for shift in made.suggest])
     leaving.update([item.pod for item in made.migrate])
     leaving.update([item.pod for item in made.preempt])
     assert all(times == 1 for times in leaving.values()), "nobody is to leave twice"

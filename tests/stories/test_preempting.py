@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from htas.execution import crash_points, evictor, preemption
-from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import OutcomeStatus
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup, Policy, Promises
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
+from htas.planning.disrupt.preemption.preemptor import Preempted
 from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, Budget, Rescale, Workload
 from tests.builders import NECTAR, labels_are, make_policy
@@ -149,9 +149,7 @@ def test_a_nominee_loses_its_nomination_only_where_it_gives_way(reason: Unplaced
     victim = next(pod for pod in pods_of(story, "lower") if pod.node == high.nominated_node and not pod.is_terminating)
     decided = msgspec.structs.replace(
         plan(snapshot, story.policy, snapshot.taken_at),
-        preempt=(
-            Move(victim.key, victim.uid, victim.node or "", None, MigrationMethod.EVICT, MoveReason.PREEMPTED, top.key),
-        ),
+        proposals=(Preempted(victim.node or "", (victim,)).proposal_for(top),),
         unplaced=(UnplacedPod(high.key, reason, ""),),
     )
     outcomes = story.daemon._preempting.carry_out(decided, snapshot)

@@ -23,7 +23,8 @@ from htas.model.policy import (
     NodeGroup,
     Policy,
 )
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat
+from htas.model.proposals import Seat
+from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.reasons import OutcomeReason
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot

@@ -52,7 +52,7 @@ def test_a_cycle_of_old_tells_every_move_and_outcome() -> None:
         ("default/web-1", "small-1", "default/urgent")
     ]
     assert [move.target for move in plan.migrate] == ["big-1", "big-1"]
-    assert [move.reason for move in (*plan.carry.steps, *plan.carry.suggest)] == [
+    assert [move.reason for move in (*plan.carry.steps, *plan.suggest)] == [
         MoveReason.DETOUR,
         MoveReason.BREAKS_CYCLE,
         MoveReason.NEARER_TO_USERS,

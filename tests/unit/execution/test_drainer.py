@@ -7,9 +7,9 @@ import msgspec
 from htas.model.claims import ClaimState
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.outcomes import Outcome, OutcomeStatus
-from htas.model.plan import Removing
 from htas.model.pods import Pod
-from htas.model.reasons import Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import Drain
 from tests.builders import make_job, make_move, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
@@ -38,8 +38,9 @@ def test_no_drain_begins_once_a_pod_there_is_not_understood() -> None:
         story.world.cluster.add_node(owned_node(name))
     story.world.cluster.add_pod(JOB)
     story.world.cluster.faults.unreadable.add(JOB.key)
-    removing = Removing("n1", "n1", Removal.EMPTY, 0, "empty")
-    outcome = story.daemon._draining.start(removing, (), story.world.cluster.observe())
+    release = Release("n1", "n1")
+    proposal = Proposal(ProposalReason.EMPTY, releases=(release,))
+    outcome = story.daemon._draining.start(proposal, release, story.world.cluster.observe())
     assert (outcome.status, outcome.message) == (
         OutcomeStatus.DROPPED,
         "default/job on it cannot be understood, and may be at work",

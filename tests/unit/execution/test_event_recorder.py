@@ -9,8 +9,9 @@ import pytest
 from htas.execution.event_recorder import EventRecorder
 from htas.model.news import News
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch, Plan, UnplacedPod
+from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
+from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
 from tests.builders import NOW, make_node, make_pod, make_policy

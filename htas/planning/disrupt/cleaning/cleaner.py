@@ -10,10 +10,11 @@ import msgspec
 
 from htas.model.claims import NodeClaim
 from htas.model.moves import MigrationMethod, Move
-from htas.model.plan import KeptNode, Launch, Removing
+from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
-from htas.model.reasons import Kept, Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
@@ -32,8 +33,8 @@ from htas.planning.disrupt.cleaning.consolidation import (
     Consolidator,
     Replacements,
     emptied,
-    launches_of,
     may_look_at,
+    proposals_of,
 )
 from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
@@ -49,12 +50,10 @@ from htas.planning.place.placing import Placer
 class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
-    migrate: tuple[Move, ...]
-    remove: tuple[Removing, ...]
+    proposals: tuple[Proposal, ...]
+    """Nodes to empty now; or, where none is, machines to buy: what they replace is emptied by a later plan."""
     kept: tuple[KeptNode, ...]
     memory: Memory
-    launch: tuple[Launch, ...] = ()
-    """Replacements to buy: what they replace is emptied by a later plan."""
 
 
 def clean(
@@ -100,7 +99,6 @@ def clean(
     rentals = LongerRentals(sim, snapshot, policy, running)
     placer = Placer(policy, placer.pools, rentals)
     rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, rentals, snapshot.move_times, volumes)
-    launch: tuple[Launch, ...] = ()
     with sim.closed(_no_targets(sim, snapshot, round_.kept)):
         if replaced:
             candidates += round_.replace(
@@ -108,19 +106,14 @@ def clean(
             )
         for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
             round_.take(candidate, rescheduler)
-        if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
+        if may_replace and is_due and not replacements.claims and not round_.proposals and not snapshot.drains:
             consolidator = Consolidator(rescheduler, snapshot, pods_on)
             stay = round_.staying(question, snapshot, pods_on, claims)
-            launch, memory = round_.consolidate(consolidator, question, snapshot, stay)
-            if not launch:
-                launch = round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
-    return ScaleDown(
-        tuple(round_.migrate),
-        tuple(sorted(round_.remove, key=lambda removing: removing.node)),
-        tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
-        memory,
-        launch,
-    )
+            memory = round_.consolidate(consolidator, question, snapshot, stay)
+            if not round_.proposals:
+                round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
+    kept = sorted(round_.kept, key=lambda keeping: keeping.node)
+    return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
@@ -189,8 +182,7 @@ class _Round:
 
     sizes: Counter[str]
     under_way: Counter[str]
-    migrate: list[Move] = field(default_factory=list)
-    remove: list[Removing] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
 
@@ -206,9 +198,14 @@ class _Round:
         if isinstance(moves, KeptNode):
             self.kept.append(moves)
             return
-        self.migrate += moves
+        reason = ProposalReason.EMPTY if candidate.is_empty else ProposalReason.UNDERUTILIZED
+        self._propose(candidate, reason, moves, _why(candidate, moves, rescheduler.policy))
+
+    def _propose(self, candidate: Candidate, reason: ProposalReason, moves: Sequence[Move], message: str) -> None:
+        """That a node is emptied and given back."""
+        release = Release(candidate.node.name, candidate.claim.id)
+        self.proposals.append(Proposal(reason, tuple(moves), (), (release,), value=candidate.price, message=message))
         self.targets |= {move.target for move in moves if move.target is not None}
-        self.remove.append(_removing(candidate, moves, rescheduler.policy))
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
 
@@ -219,14 +216,8 @@ class _Round:
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
-            self.migrate += moves
-            self.targets |= {move.target for move in moves if move.target is not None}
             what = f"its pods go to cheaper machines, {_pods(len(moves))}"
-            self.remove.append(
-                Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
-            )
-            self.sizes[candidate.group.name] -= 1
-            self.under_way[candidate.group.name] += 1
+            self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
@@ -236,8 +227,8 @@ class _Round:
         question: Question,
         snapshot: ClusterSnapshot,
         stay: Mapping[str, Sequence[Candidate]],
-    ) -> tuple[tuple[Launch, ...], Memory]:
-        """Replacements for the first group that has some worth buying; each look is remembered."""
+    ) -> Memory:
+        """Replacements for the first group that has some worth buying; returns which looks are to be remembered."""
         policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
         for group in policy.groups:
             if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
@@ -250,20 +241,20 @@ class _Round:
             looked_at[group.name] = question.now
             replacing = consolidator.best(group, candidates, self._at_once(group))
             if replacing is not None:
-                launches = launches_of([replacing], snapshot, policy)
-                return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
-        return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+                self.proposals += proposals_of([replacing], snapshot, policy)
+                break
+        return msgspec.structs.replace(memory, consolidated_at=looked_at)
 
     def shrink(
         self, shrinker: Shrinker, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
-    ) -> tuple[Launch, ...]:
+    ) -> None:
         """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
         for group in question.policy.groups:
             if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
                 found = shrinker.best(group, _in_time(group, stay, question, snapshot), self._at_once(group))
                 if found:
-                    return tuple(launches_of(found, snapshot, question.policy))
-        return ()
+                    self.proposals += proposals_of(found, snapshot, question.policy)
+                    return
 
     def staying(
         self,
@@ -333,12 +324,10 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
-def _removing(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> Removing:
-    name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
+def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
-        return Removing(name, claim, Removal.EMPTY, price, "empty")
-    message = f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
-    return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
+        return "empty"
+    return f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 
 def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
