@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from htas.model.disruptions import ANY_DISRUPTION
 from htas.model.moves import MigrationMethod, MoveReason
-from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import ProposalReason
 from htas.model.record import CycleRecord
-from htas.model.snapshot import ClusterSnapshot, Drain
+from htas.model.snapshot import ClusterSnapshot
 
 _T = TypeVar("_T")
 Json = dict[str, Any]
@@ -41,6 +41,18 @@ def upgraded(old: Json, kind: type[Any]) -> Json:
     """A decoded body in today's form; as it is, where that kind has had no other."""
     upgrade = _UPGRADES.get(kind)
     return upgrade(old) if upgrade is not None else old
+
+
+def name_of(kind: type[Any]) -> str:
+    """What people are told of a body that cannot be read; a union has no name of its own."""
+    return getattr(kind, "__name__", "Disruption")
+
+
+def _disruption(old: Json) -> Json:
+    """A drain and a rearrangement lay in tables of their own, and did not say which they were."""
+    if old.get("kind", "drain" if "node" in old else "rearrangement") == "drain":
+        return {**_drain(old), "kind": "drain"}
+    return {**_rearrangement(old), "kind": "rearrangement"}
 
 
 def _drain(old: Json) -> Json:
@@ -119,8 +131,7 @@ def _preemption(old: Json) -> Json:
 
 
 _UPGRADES: dict[type[Any], Callable[[Json], Json]] = {
-    Drain: _drain,
-    OpenRearrangement: _rearrangement,
+    ANY_DISRUPTION: _disruption,
     ClusterSnapshot: _snapshot,
     CycleRecord: _cycle,
 }

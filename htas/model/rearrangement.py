@@ -100,7 +100,7 @@ NOBODY = -(2**31)
 """The priority of a rearrangement that is made for no waiting pod: none may be disturbed for its sake."""
 
 
-class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rearrangement"):
     """A rearrangement that is being carried out, as journalled: what of it is not done yet.
 
     A suggestion (it was proposed for the edge's sake) is given up as a whole once somebody else has put one of its pods
@@ -125,6 +125,10 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     is_suggestion: bool = False
     lost: int = 0
     starting: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return "rearrangement"
 
     @property
     def is_complete(self) -> bool:

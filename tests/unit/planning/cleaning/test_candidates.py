@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain
 from htas.model.flavours import Billing, Catalogue
 from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod
@@ -26,7 +27,7 @@ from htas.model.pods import Owner, Pod
 from htas.model.policy import EmptyRelease, Policy
 from htas.model.reasons import Kept, ProposalReason
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain, Memory
+from htas.model.snapshot import Memory
 from tests.builders import NOW, make_move, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,

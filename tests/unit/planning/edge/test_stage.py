@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.disruptions import Drain
 from htas.model.edge import EdgePolicy, Tier
 from htas.model.moves import MoveReason
 from htas.model.nodes import GROUP_LABEL, INSTANCE_TYPE_LABEL, Node
@@ -16,7 +17,7 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
-from htas.model.snapshot import Drain, Memory, Search
+from htas.model.snapshot import Memory, Search
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
