@@ -37,8 +37,8 @@ _BY_CHECK = {kind.__metadata__[0].func: word for kind, word in _FORMS.items()}
 HEAD = """# Configuration
 Every key, with its default. `htas check --config FILE` names every mistake of a file at once, each with its line.
 Durations are written `200ms`, `20s`, `5m`, `1h30m`; cores and bytes as Kubernetes quantities (`1500m`, `8Gi`); prices
-as decimals in quotes, an hour's. A key that is not known is refused. The same with the reasons behind the defaults is in
-[config/htas.yaml](../../config/htas.yaml).
+as decimals in quotes, an hour's. A key that is not known is refused. The same with the reasons behind the defaults is
+in [config/htas.yaml](../../config/htas.yaml).
 
 """
 PRICES = """# Price file
