@@ -36,7 +36,6 @@ from htas.planning.disrupt.cleaning.consolidation import (
     may_look_at,
     proposals_of,
 )
-from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.shrinking import Shrinker
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -44,6 +43,8 @@ from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.place.placing import Placer
+from htas.planning.rental.moving import LeastAdded
+from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +95,38 @@ def clean(
             replaced.append(judged)
         else:
             candidates.append(judged)
-    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
-    running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
-    rentals = LongerRentals(sim, snapshot, policy, running)
-    placer = Placer(policy, placer.pools, rentals)
-    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, rentals, snapshot.move_times, volumes)
-    with sim.closed(_no_targets(sim, snapshot, round_.kept)):
-        if replaced:
-            candidates += round_.replace(
-                sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
-            )
-        for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
-            round_.take(candidate, rescheduler)
-        if may_replace and is_due and not replacements.claims and not round_.proposals and not snapshot.drains:
-            consolidator = Consolidator(rescheduler, snapshot, pods_on)
-            stay = round_.staying(question, snapshot, pods_on, claims)
-            memory = round_.consolidate(consolidator, question, snapshot, stay)
-            if not round_.proposals:
-                round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
+    if is_due:
+        rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
+        with sim.closed(_no_targets(sim, snapshot, round_.kept)):
+            if replaced:
+                candidates += round_.replace(
+                    sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
+                )
+            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+                round_.take(candidate, rescheduler)
+            if may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
+                stay = round_.staying(question, snapshot, pods_on, claims)
+                memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
     kept = sorted(round_.kept, key=lambda keeping: keeping.node)
     return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
+
+
+def _rescheduler(
+    sim: Simulation,
+    book: ClassBook,
+    placer: Placer,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    pods_on: Mapping[str, Sequence[Pod]],
+    leaving: Sequence[Pod],
+) -> Rescheduler:
+    """Who empties nodes, with what rentals are there: built for a due cleaning alone, for it reads every node."""
+    running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
+    rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
+    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals))
+    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
@@ -221,40 +234,43 @@ class _Round:
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
-    def consolidate(
+    def smaller(
         self,
-        consolidator: Consolidator,
+        rescheduler: Rescheduler,
         question: Question,
         snapshot: ClusterSnapshot,
+        pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
     ) -> Memory:
-        """Replacements for the first group that has some worth buying; returns which looks are to be remembered."""
-        policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
-        for group in policy.groups:
-            if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
-                question, group.cleaning
-            ):
-                continue
-            candidates = _in_time(group, stay, question, snapshot)
-            if not candidates:
-                continue
-            looked_at[group.name] = question.now
-            replacing = consolidator.best(group, candidates, self._at_once(group))
-            if replacing is not None:
-                self.proposals += proposals_of([replacing], snapshot, policy)
-                break
-        return msgspec.structs.replace(memory, consolidated_at=looked_at)
+        """What to buy instead of nodes of one group: a cheaper set first, else smaller machines; and what is looked at.
 
-    def shrink(
-        self, shrinker: Shrinker, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
-    ) -> None:
-        """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
-        for group in question.policy.groups:
-            if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
-                found = shrinker.best(group, _in_time(group, stay, question, snapshot), self._at_once(group))
+        Of the groups the first is taken that has some worth buying.
+        """
+        policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
+        consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
+        for group, candidates in ripe:
+            if candidates and may_look_at(group, looked_at.get(group.name), now):
+                looked_at[group.name] = now
+                replacing = consolidator.best(group, candidates, self._at_once(group))
+                if replacing is not None:
+                    self.proposals += proposals_of([replacing], snapshot, policy)
+                    return _looked(question.memory, looked_at)
+        memory = _looked(question.memory, looked_at)
+        shrinker = Shrinker(rescheduler, consolidator, snapshot, memory)
+        for group, candidates in ripe:
+            if group.cleaning.consolidation.shrinks:
+                found = shrinker.best(group, candidates, self._at_once(group))
                 if found:
-                    self.proposals += proposals_of(found, snapshot, question.policy)
-                    return
+                    self.proposals += proposals_of(found, snapshot, policy)
+                    break
+        return memory
+
+    def _ripe(
+        self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
+    ) -> list[tuple[NodeGroup, list[Candidate]]]:
+        """The groups whose work has been quiet, with their nodes that need not be kept for what is paid of them."""
+        quiet = (group for group in question.policy.groups if is_quiet(question, group.cleaning))
+        return [(group, _in_time(group, stay, question, snapshot)) for group in quiet]
 
     def staying(
         self,
@@ -290,6 +306,10 @@ class _Round:
             message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
             return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
         return None
+
+
+def _looked(memory: Memory, looked_at: Mapping[str, float]) -> Memory:
+    return msgspec.structs.replace(memory, consolidated_at=looked_at)
 
 
 def _in_time(
