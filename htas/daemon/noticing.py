@@ -12,7 +12,7 @@ from htas.daemon.cycle import CycleResult
 from htas.model.money import bill_amount
 from htas.model.notices import Notice, Occasion
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch
+from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 
 AGAIN_S = 3600.0
