@@ -5,12 +5,13 @@ from __future__ import annotations
 from htas.adapters.sqlite.schema import present
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
-from htas.daemon.audit import note_command
 from htas.daemon.stores import recorded_file, store_path
 
 
 def init(loaded: Loaded) -> str:
     """Make the store; says what was made. Raises PermanentError where another program or a newer htas owns it."""
+    from htas.daemon.audit import note_command
+
     note_command(loaded, "htas store init")
     if loaded.cassandra is None:
         return f"{_opened(loaded)}: is ready; htas run would have made it, too"
@@ -22,6 +23,8 @@ def init(loaded: Loaded) -> str:
 
 def migrate(loaded: Loaded) -> str:
     """Bring the store up to date; says from which version."""
+    from htas.daemon.audit import note_command
+
     note_command(loaded, "htas store migrate")
     if loaded.cassandra is None:
         SqliteStore(recorded_file(loaded)).close()
