@@ -9,13 +9,15 @@ lone job in a trickle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
+from htas.model.money import price_text
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.planning.place.demand import Demand
 from htas.planning.provision.look_ahead import is_new_batch
-from htas.planning.rental.waiting import Prices, pays_to_gather
+from htas.planning.rental.waiting import Company, Prices, company
 
 LATE_S = 120.0
 """Arrivals are counted over so long where `lookAhead` is 0."""
@@ -23,8 +25,8 @@ LATE_S = 120.0
 
 def gathering(
     policy: Policy, demands: Sequence[Demand], pods: Iterable[Pod], prices: Prices, now: float
-) -> list[Demand]:
-    """The batch demands that are not bought for yet: all, until the oldest of their pods has waited so long, or none.
+) -> tuple[list[Demand], Company]:
+    """The batch demands that are not bought for yet, and why: all, until the oldest pod has waited so long, or none.
 
     `pods` are those that tell of work to come by when they came. The class of middle size stands for all.
     """
@@ -32,10 +34,20 @@ def gathering(
     oldest = min((pod.created_at for demand in batch for pod in demand.youngest(demand.count)), default=now)
     left_s = policy.gather_s - (now - oldest)
     if not batch or left_s <= 0:
-        return []
+        return [], Company(0.0, 0.0)
     middle = sorted(batch, key=lambda demand: (demand.cls.size, demand.cls.example.key))[len(batch) // 2].cls
     coming = _expected(pods, policy.look_ahead_s or LATE_S, left_s, now)
-    return batch if pays_to_gather(prices, middle, policy.value, coming=coming, for_s=left_s) else []
+    found = company(prices, middle, policy.value, coming=coming, for_s=left_s)
+    return batch if found.pays else [], found
+
+
+def in_words(found: Company, policy: Policy) -> str:
+    """What somebody waits for, for people."""
+    text = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
+    if math.isinf(found.saves):
+        return text
+    saves, waiting = (price_text(round(each / 3_600_000) * 1000) for each in found)  # to a millionth
+    return f"{text}, which may save a pod {saves} {policy.catalogue.currency}; its waiting is worth {waiting}"
 
 
 def _expected(pods: Iterable[Pod], within_s: float, for_s: float, now: float) -> float:

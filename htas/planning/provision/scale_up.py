@@ -14,6 +14,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import gathering
+from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
 from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
@@ -92,9 +93,10 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
 def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
     """Take those that wait for company out of their demands; they are told so."""
     policy, told = context.policy, list[UnplacedPod]()
-    message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
     telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
-    for demand in gathering(policy, demands, telling, prices, context.now):
+    batch, company = gathering(policy, demands, telling, prices, context.now)
+    message = in_company(company, policy)
+    for demand in batch:
         told += _waiting(context, demand, lengthening, Unplaced.GATHERING, message, {})
         demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told

@@ -11,7 +11,7 @@ hour waits for less likely company, for it would share the machine for longer.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from htas.model.policy import Value
 from htas.planning.cluster.classes import PodClass
@@ -33,14 +33,25 @@ class Prices(Protocol):
         ...
 
 
-def pays_to_gather(prices: Prices, cls: PodClass, value: Value, *, coming: float, for_s: float) -> bool:
-    """Whether a pod should wait for `for_s`, in which so many others are expected.
+class Company(NamedTuple):
+    """What company is expected to save a pod, and what its waiting for that is worth (price × seconds)."""
 
-    Where nothing may be bought nothing is known to be lost: it waits.
+    saves: float
+    waiting: float
+
+    @property
+    def pays(self) -> bool:
+        return self.saves > self.waiting
+
+
+def company(prices: Prices, cls: PodClass, value: Value, *, coming: float, for_s: float) -> Company:
+    """Of a pod that would wait for `for_s`, in which so many others are expected.
+
+    Where nothing may be bought nothing is known to be lost: it saves infinitely much by waiting.
     """
     alone = prices.cheapest(cls, 1)[0]
     if math.isinf(alone):
-        return True
+        return Company(math.inf, 0.0)
     hour = value.waiting_nanos_per_hour
     worth = alone / prices.held_s(cls) if hour is None else hour
-    return (alone - prices.share(cls)) * min(1.0, coming) > worth * for_s
+    return Company((alone - prices.share(cls)) * min(1.0, coming), worth * for_s)

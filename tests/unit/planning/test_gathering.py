@@ -78,7 +78,10 @@ def test_batch_work_waits_until_its_oldest_has_waited(
 
 def test_who_waits_is_told_for_what_and_how_long() -> None:
     (told,) = planned([small("a", 10)], [make_node("full", "250m", "8Gi")]).unplaced
-    assert told.message == "waits up to 40 s for more batch work to be bought with it (gatherFor)"
+    assert told.message == (
+        "waits up to 40 s for more batch work to be bought with it (gatherFor), which may save a pod 0.000486 USD; "
+        "its waiting is worth 0.000165"
+    )
     assert told.nodes == {"Insufficient cpu": 2}
 
 
