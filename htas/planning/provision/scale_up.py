@@ -93,6 +93,8 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
 def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
     """Take those that wait for company out of their demands; they are told so."""
     policy, told = context.policy, list[UnplacedPod]()
+    if not any(demand.count for demand in demands):  # as in most cycles: nothing to price machines for
+        return told
     telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
     batch, company = gathering(policy, demands, telling, prices, context.now)
     message = in_company(company, policy)
