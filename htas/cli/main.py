@@ -373,7 +373,7 @@ def agent(
     ),
 ) -> None:
     """Push checkpoints of this node to a registry, for those who know the token (migration.transfer: registry)."""
-    from htas.adapters.checkpoint.oci_registry import OciRegistry
+    from htas.adapters.migration.copying.oci_registry import OciRegistry
     from htas.cli.agent import serve
 
     with exit_on_error():

@@ -80,10 +80,9 @@ TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
     MigrationState.DONE: frozenset(),
     MigrationState.ROLLED_BACK: frozenset(),
 }
-"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's or
-`replace`, skips what it does not have; none may switch what was not seen running. A switch is taken back only while
-the source lives: KWOK's model does so when the twin is gone, a real move when the twin ended or lost its node before
-the source was deleted."""
+"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, `replace`,
+skips what it does not have; none may switch what was not seen running. A switch is taken back only while the source
+lives: when the twin ended, or lost its node, before the source was deleted."""
 
 
 class Refusal(StrEnum):
