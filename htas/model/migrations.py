@@ -11,10 +11,15 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
+
+if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
+    from htas.model.pods import Pod
+
 
 MIGRATION = "htas.io/migration"
 """The annotation that journals a move: on the source until it has switched, on the twin from then on."""
@@ -194,6 +199,15 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     base_images: tuple[str, ...] = ()
     """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
 
+    @classmethod
+    def prepared(
+        cls, id: str, pod: Pod, source: str, target: str, method: MigrationMethod, now: float, **facts: Any
+    ) -> MigrationRecord:
+        """A move that begins."""
+        state = MigrationState.PREPARED
+        facts |= {"reached": {state.value: now}, "memory_bytes": pod.requests.memory_bytes}
+        return cls(id, pod.key, pod.uid, source, target, method, state, now, **facts)
+
     @property
     def move(self) -> Move:
         return Move(self.pod, self.uid, self.source, self.target, self.method, MoveReason.UNDER_WAY)
@@ -244,6 +258,12 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0, "detour": ""}
             return msgspec.structs.replace(self, state=state, **{**fresh, **changes})
         return msgspec.structs.replace(self, state=state, reached={**self.reached, state.value: at}, **changes)
+
+    @property
+    def repeated_s(self) -> float | None:
+        """What the restored process does again: from the dump to its restart. None: it came to neither."""
+        restored = self.reached.get(MigrationState.RESTORED)
+        return None if self.dumped_at is None or restored is None else restored - self.dumped_at
 
     def took(self, before: MigrationState, after: MigrationState) -> float | None:
         """Seconds between two states of the last attempt; None where one was not reached."""

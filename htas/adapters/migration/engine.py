@@ -101,20 +101,9 @@ class MigrationEngine:
             raise ConflictError(f"pod {pod.key}: {what}")
         self._check(source, target)
         now = self._clock()
-        record = MigrationRecord(
-            id=_id(pod.uid, target, now),
-            pod=pod.key,
-            uid=pod.uid,
-            source=source["spec"]["nodeName"],
-            target=target,
-            method=method,
-            state=MigrationState.PREPARED,
-            started_at=now,
-            reached={MigrationState.PREPARED.value: now},
-            memory_bytes=pod.requests.memory_bytes,
-            containers=tuple(containers_of(source)),
-            **self._names(source),
-        )
+        facts = {"containers": tuple(containers_of(source)), **self._names(source)}
+        where = source["spec"]["nodeName"]
+        record = MigrationRecord.prepared(_id(pod.uid, target, now), pod, where, target, method, now, **facts)
         with self._lock:  # before it is written: a look in between must not take it for another process's
             self._under_way[record.id] = record
         try:

@@ -78,6 +78,22 @@ class Checkpointing(Method, Protocol):
         ...
 
 
+class LeavesNothing:
+    """What is removed after a method whose moves make nothing but the twin, which the engine removes itself."""
+
+    def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
+        """Nothing: there are neither archives nor images."""
+
+    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
+        """Nothing, as `clean`."""
+
+    def forget(self, node: str, move: str) -> None:
+        """Nothing, as `clean`."""
+
+    def sweep(self, node: str, keep: Sequence[str]) -> None:
+        """Nothing, as `clean`."""
+
+
 _M = TypeVar("_M", bound=Method)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from htas.adapters.migration.documents import Json, copy_of
+from htas.adapters.migration.method import LeavesNothing
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import MigrationRecord
 from htas.model.moves import MigrationMethod
 
 
-class Replacing:
-    """Implements Method. The twin is all that a move makes, and the engine removes that itself."""
+class Replacing(LeavesNothing):
+    """Implements Method."""
 
     name = MigrationMethod.REPLACE
 
@@ -23,15 +22,3 @@ class Replacing:
         self._objects.create(twin)
         name: str = twin["metadata"]["name"]
         return name
-
-    def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
-        """Nothing: there are neither archives nor images."""
-
-    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
-        """Nothing, as `clean`."""
-
-    def forget(self, node: str, move: str) -> None:
-        """Nothing, as `clean`."""
-
-    def sweep(self, node: str, keep: Sequence[str]) -> None:
-        """Nothing, as `clean`."""

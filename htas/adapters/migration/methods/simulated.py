@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.migration.documents import Json, twin_of
 from htas.adapters.migration.failures import StepFailedError
-from htas.adapters.migration.method import Delivered, Dump
+from htas.adapters.migration.method import Delivered, Dump, LeavesNothing
 from htas.adapters.migration.objects import Objects
 from htas.model.migrations import Failure, MigrationRecord
 from htas.model.moves import MigrationMethod
@@ -32,8 +32,8 @@ SHORTEST_S = 0.1
 _DURATION = re.compile(r"(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s)?(?:([0-9.]+)ms)?")
 
 
-class Simulated:
-    """Implements Checkpointing. No node keeps anything, so nothing is left to be removed but the twin."""
+class Simulated(LeavesNothing):
+    """Implements Checkpointing."""
 
     name = MigrationMethod.CHECKPOINT
 
@@ -64,25 +64,13 @@ class Simulated:
         return Delivered((), size=size)
 
     def discard(self, record: MigrationRecord) -> None:
-        """Nothing: there are neither archives nor images."""
+        """Nothing: there is no image."""
 
     def restore(self, record: MigrationRecord, source: Json, within_s: float) -> str:
         twin = simulated_twin(source, record)
         self._objects.create(twin)
         name: str = twin["metadata"]["name"]
         return name
-
-    def clean(self, record: MigrationRecord, source: Json | None, *, keep_image: bool) -> None:
-        """Nothing, as `discard`."""
-
-    def clean_again(self, record: MigrationRecord, *, keep_image: bool) -> None:
-        """Nothing, as `discard`."""
-
-    def forget(self, node: str, move: str) -> None:
-        """Nothing, as `discard`."""
-
-    def sweep(self, node: str, keep: Sequence[str]) -> None:
-        """Nothing, as `discard`."""
 
 
 class SimulatedObjects(Objects):

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from htas.adapters.migration import handover
-from htas.adapters.migration.documents import FRESH, copy_of, is_ready, journalled, twin_name_of
-from htas.adapters.migration.handover import HASH
+from htas.adapters.migration.documents import FRESH, HASH, copy_of, is_ready, journalled, twin_name_of
 from htas.adapters.migration.methods.replace import Replacing
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
