@@ -1,8 +1,4 @@
-"""New pods too many for the table of matchings: packed first, then the integer program for a bounded time.
-
-On 100 edge nodes 2,000 pods of 50 services have more subsets, and the program more variables, than can be searched. So
-they are chosen as if all nodes were one and packed into them.
-"""
+"""New pods at once, without moving anything (KubeDSM, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -11,13 +7,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from htas.model.edge import EdgePolicy
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.edge.best_fit import LEAST_GAIN
-from htas.planning.solvers.edge.bound import as_one_node
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.program import EdgeProgram
+from htas.planning.solvers.edge.making_room import LEAST_GAIN, decide_new
+from htas.planning.solvers.edge.matching import relevant_nodes, table_is_small
+from htas.planning.solvers.edge.program import EdgeProgram, as_one_node
 from htas.planning.solvers.edge.search import Search
-from htas.planning.solvers.edge.state import CLOUD
+from htas.planning.solvers.edge.state import CLOUD, Decision, EdgeState, Layout, decision, joinable, kinds_of
+
+
+def place_new(state: EdgeState, policy: EdgePolicy) -> Decision:
+    """A seat on the edge, or the cloud, for each new pod of a state; no moves."""
+    state = joinable(state)
+    start, search = Layout(state), Search(state, policy)
+    new = [number for number, pod in enumerate(state.pods) if pod.is_new]
+    kinds = kinds_of(state, [number for number in new if state.pods[number].allowed])
+    if not kinds:
+        return decision(start)
+    if table_is_small(len(relevant_nodes(start, kinds, search.fragmentation)), kinds):
+        return decision(decide_new(search, start, kinds))
+    return decision(place_many(search, start, kinds))
+
+
+# New pods too many for the table of matchings: packed first, then the integer program for a bounded time.
+#
+# On 100 edge nodes 2,000 pods of 50 services have more subsets, and the program more variables, than can be searched.
+# So they are chosen as if all nodes were one and packed into them.
 
 PARTS = (1.0, 0.98, 0.95, 0.9, 0.8)
 """Of what is free in sum, what is aimed at in turn: the nodes' rests that no pod fits into cannot all be used."""
