@@ -296,7 +296,7 @@ def _coming(picture: Picture) -> list[Coming]:
         Coming(
             item.claim, item.group, item.flavour, "Wanted", picture.at, price_text(item.nanos_per_hour), len(item.pods)
         )
-        for item in plan.launch
+        for item in plan.launches
         if item.claim not in claims
     ]
     return found
