@@ -17,8 +17,7 @@ from htas.adapters.migration.documents import Json
 from htas.adapters.migration.engine import MigrationEngine
 from htas.adapters.migration.method import Method
 from htas.adapters.migration.methods.command import CommandMethod
-from htas.adapters.migration.methods.kubelet import Kubelets
-from htas.adapters.migration.methods.kubelet_checkpoint import Copies, KubeletCheckpoint
+from htas.adapters.migration.methods.kubelet_checkpoint import Copies, KubeletCheckpoint, Kubelets
 from htas.adapters.migration.methods.replace import Replacing
 from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
 from htas.adapters.migration.objects import Objects, at_once_s

@@ -30,8 +30,7 @@ from htas.adapters.migration.journal import Journal, TakenOverError
 from htas.adapters.migration.leftovers import Leftovers
 from htas.adapters.migration.method import Checkpointing, Method
 from htas.adapters.migration.objects import POLL_S, Objects, Removal, at_once_s, poll_s
-from htas.adapters.migration.present import Present
-from htas.adapters.migration.readiness import has_come_up, late
+from htas.adapters.migration.present import Present, has_come_up, late
 from htas.adapters.migration.switching import Switching
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import HTASError, PermanentError, TransientError

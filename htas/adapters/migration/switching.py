@@ -38,7 +38,7 @@ from htas.adapters.migration.documents import (
 from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.journal import TakenOverError
 from htas.adapters.migration.objects import CONFLICTS, Objects
-from htas.adapters.migration.readiness import has_come_up
+from htas.adapters.migration.present import has_come_up
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord
 from htas.ports import ConflictError
 

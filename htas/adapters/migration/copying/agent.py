@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from htas.adapters.migration.copying.archives import is_archive, is_archive_of
-from htas.adapters.migration.copying.image import USUAL, checkpoint_image
+from htas.adapters.migration.copying.image import USUAL, checkpoint_image, is_archive, is_archive_of
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.ports import NotFoundError, PermanentError
 

@@ -15,8 +15,7 @@ import msgspec
 import urllib3
 
 from htas.adapters.migration.copying.agent import Clean, Problem, Push, Pushed
-from htas.adapters.migration.copying.archives import ARCHIVES, archives_of
-from htas.adapters.migration.copying.image import USUAL, tag_of
+from htas.adapters.migration.copying.image import ARCHIVES, USUAL, archives_of, tag_of
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.adapters.migration.failures import StepFailedError, copy_failure, shortened
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent

@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from htas.adapters.migration.copying.archives import ARCHIVES, archives_of
 from htas.adapters.migration.copying.direct_copy import PLACE, BrokenOffError, DirectCopy, NoWayError, Wrapping
-from htas.adapters.migration.copying.image import USUAL, checkpoint_image, head, tag_of, tail
+from htas.adapters.migration.copying.image import ARCHIVES, USUAL, archives_of, checkpoint_image, head, tag_of, tail
 from htas.adapters.migration.copying.shell import CommandFailedError, Shell
 from htas.adapters.migration.documents import IDS
 from htas.adapters.migration.failures import StepFailedError, copy_failure, shortened

@@ -15,7 +15,7 @@ from kubernetes.client import Configuration
 
 from htas.adapters.kubernetes.access import Access
 from htas.adapters.migration.failures import StepFailedError
-from htas.adapters.migration.methods.kubelet import Kubelets
+from htas.adapters.migration.methods.kubelet_checkpoint import Kubelets
 from tools.testenv.certificates import write_pem
 
 ARCHIVE = "/var/lib/kubelet/checkpoints/checkpoint-p_team-main-2026-11-21T10:00:00Z.tar"

@@ -9,7 +9,7 @@ import pytest
 
 from htas.adapters.migration.documents import FRESH, RESTORED, copy_of, journalled
 from htas.adapters.migration.methods.replace import Replacing
-from htas.adapters.migration.readiness import has_come_up
+from htas.adapters.migration.present import has_come_up
 from htas.model.migrations import Deadlines, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.model.pods import MOVING, TWIN_OF, Pod
