@@ -20,6 +20,7 @@ from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
+from htas.config.value import ValueSetting
 from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Text
 from htas.config.volumes import VolumesSetting
 
@@ -97,9 +98,10 @@ class Configuration(Section):
     )
     gather_for: Seconds = Field(
         default=40.0,
-        description="Batch work without room waits so long for more to be bought with it; 40s, two cycles. 0s: bought "
-        "for at once.",
+        description="Batch work without room waits at most so long for more to be bought with it, while that is "
+        "expected to save more than the waiting is worth; 40s, two cycles. 0s: bought for at once.",
     )
+    value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts are worth, in money.")
     max_rental_lengthening: Real | None = Field(
         default=4.0,
         gt=0,
