@@ -39,6 +39,7 @@ from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Run
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
@@ -74,6 +75,8 @@ class CycleResult:
     planning_s: float
     stages: frozenset[Stage] = ALL_STAGES
     took_s: float = 0.0
+    savings: Savings | None = None
+    """Of a daemon that only recommends: what HTAS would have saved by now."""
 
     @property
     def waits_to_buy(self) -> bool:

@@ -13,7 +13,8 @@ from time import monotonic
 import structlog
 
 from htas.daemon.agenda import Agenda
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycle import CycleResult
+from htas.daemon.cycling import Cycling
 from htas.model.outcomes import OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.stages import ALL_STAGES, Stage
@@ -35,7 +36,7 @@ class Triggers:
 
     def __init__(
         self,
-        daemon: Daemon,
+        daemon: Cycling,
         on_failure: Callable[[str], None] = lambda why: None,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> None:

@@ -64,6 +64,13 @@ class OutcomeStatus(StrEnum):
     DROPPED = "dropped"
     """The world had changed: the action was no longer right, and was not done."""
     FAILED = "failed"
+    RECOMMENDED = "recommended"
+    """It would be done, or would have been, were HTAS let: nothing was."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it came to what was planned, in the real course or in that with HTAS."""
+        return self in (OutcomeStatus.DONE, OutcomeStatus.RECOMMENDED)
 
 
 CLUSTER = "cluster"

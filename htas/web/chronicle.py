@@ -124,7 +124,7 @@ class Chronicle:
             kind = KINDS.get(outcome.action)
             if kind is None:
                 continue
-            is_done = outcome.status is OutcomeStatus.DONE
+            is_done = outcome.status.is_well
             launch = self._launches.get(outcome.subject) if outcome.action is Action.LAUNCH else None
             removing = self._removals.get(outcome.subject) if outcome.action is Action.DRAIN else None
             decision = Decision(number, at, kind, outcome.subject, outcome.status, outcome.message)

@@ -1,0 +1,26 @@
+"""A plan that is not carried out, as outcomes: each of its actions is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
+from htas.model.plan import Plan
+
+
+def proposed(plan: Plan) -> tuple[Outcome, ...]:
+    """What the plan would buy, empty, move and preempt. Binds are left out: another scheduler makes its own."""
+    return tuple(Outcome(*told, OutcomeStatus.RECOMMENDED, message) for told, message in _told(plan))
+
+
+def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
+    for launch in plan.launch:
+        yield (Action.LAUNCH, launch.claim), launch.why or f"{launch.flavour} for {len(launch.pods)} pods"
+    for move in plan.preempt:
+        yield (Action.PREEMPT, move.pod), f"on {move.source}"
+    for removing in plan.remove:
+        yield (Action.DRAIN, removing.node), removing.message or removing.reason.value
+    for move in plan.migrate:
+        yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"
+    if plan.optimize:
+        yield (Action.SEARCH, CLUSTER), f"{len(plan.optimize)} pods wait and nothing can be bought"

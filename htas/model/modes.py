@@ -1,0 +1,47 @@
+"""How much HTAS does by itself: all of it, all but what people must approve, or nothing but tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+
+
+class Mode(StrEnum):
+    AUTOMATIC = "automatic"
+    """What is planned is carried out."""
+    APPROVE = "approve"
+    """What disturbs running pods waits until somebody has approved it."""
+    RECOMMEND = "recommend"
+    """Nothing is carried out: HTAS watches, and tells what it would do and what that would have saved."""
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """What HTAS would be in charge of, were it let: pods by scheduler and namespace, nodes by their labels.
+
+    `namespaces` and `without` are names with `*` and `?` as in a shell. Pods of others stay where they are put; nodes
+    of others, and those without a price, are there whatever HTAS does. `startup_s` is how long a machine would take to
+    come; None: as long as the groups say.
+    """
+
+    schedulers: tuple[str, ...] = ("default-scheduler",)
+    namespaces: tuple[str, ...] = ("*",)
+    without: tuple[str, ...] = ()
+    nodes: Mapping[str, str] = {}
+    startup_s: float | None = None
+
+    def has_pod(self, pod: Pod, scheduler_name: str) -> bool:
+        """Whether HTAS would place, and might move, a pod; `scheduler_name` is its own."""
+        if pod.scheduler != scheduler_name and pod.scheduler not in self.schedulers:
+            return False
+        is_named = any(fnmatchcase(pod.namespace, name) for name in self.namespaces)
+        return is_named and not any(fnmatchcase(pod.namespace, name) for name in self.without)
+
+    def has_node(self, node: Node) -> bool:
+        """Whether it is one of those that HTAS would judge, empty and give back."""
+        return all(node.labels.get(key) == value for key, value in self.nodes.items())
