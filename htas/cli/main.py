@@ -181,7 +181,7 @@ def explain_a_pod(
     ca: Authority = None,
 ) -> None:
     """Why a pod is where it is, or waits."""
-    from htas.cli.planning import plan_of, snapshot_of
+    from htas.cli.planning import plan_of, policy_for, snapshot_of
     from htas.documents.explain import explain_pod
     from htas.documents.history import Explained
 
@@ -192,7 +192,7 @@ def explain_a_pod(
         else:
             loaded = configured(config)
             snapshot = snapshot_of(loaded, dump, at, steady)
-            lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+            lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
     typer.echo("\n".join(lines))
 
 
@@ -208,7 +208,7 @@ def explain_a_node(
     ca: Authority = None,
 ) -> None:
     """Why a node stays or goes."""
-    from htas.cli.planning import plan_of, snapshot_of
+    from htas.cli.planning import plan_of, policy_for, snapshot_of
     from htas.documents.explain import explain_node
     from htas.documents.history import Explained
 
@@ -219,7 +219,7 @@ def explain_a_node(
         else:
             loaded = configured(config)
             snapshot = snapshot_of(loaded, dump, at, steady)
-            lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+            lines = explain_node(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
     typer.echo("\n".join(lines))
 
 

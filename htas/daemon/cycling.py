@@ -22,6 +22,8 @@ class Cycling(Protocol):
     """What `Triggers` run, and the API shows."""
 
     policy: Policy
+    recorded: int | None
+    """The number under which the last cycle is on record; None: it is not."""
     listeners: list[Callable[[CycleResult], None]]
 
     @property

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from htas.daemon.cycle import CycleResult
 from htas.daemon.edge_metrics import edge_metrics
+from htas.daemon.recommend.savings_metrics import recommended_metrics
 from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
@@ -43,6 +44,8 @@ class StateCollector(Collector):
         yield from _machines(result)
         yield from _room(result)
         yield from _money(result.plan.cost)
+        if result.savings is not None:
+            yield from recommended_metrics(result.savings, result.plan.cost.currency)
         if self.policy is not None:
             yield from _limits(self.policy())
             yield from edge_metrics(result.snapshot.cluster, self.policy())

@@ -176,6 +176,8 @@ def _log(result: CycleResult) -> None:
     """What a cycle did: each outcome that matters by itself, the rest in one line."""
     many: dict[str, int] = {}
     for outcome in result.outcomes:
+        if outcome.status is OutcomeStatus.RECOMMENDED:
+            continue  # the same again in each cycle: the course with HTAS tells what is new
         if outcome.action in OFTEN and outcome.status is OutcomeStatus.DONE:
             many[outcome.action] = many.get(outcome.action, 0) + 1
             continue

@@ -44,6 +44,8 @@ class Present(msgspec.Struct, frozen=True):
     nanos_per_hour: int
     upcoming: Mapping[Stage, float] = {}
     """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
+    recommended: Sequence[str] = ()
+    """What a daemon that only recommends would have saved, in words, a line each."""
 
 
 ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
@@ -66,14 +68,19 @@ def pods_by_node(view: ClusterView) -> Mapping[str, Sequence[Pod]]:
 
 
 def present_of(
-    view: ClusterView, now: float, policy: Policy, sort: Sorted, upcoming: Mapping[Stage, float] | None = None
+    view: ClusterView,
+    now: float,
+    policy: Policy,
+    sort: Sorted,
+    upcoming: Mapping[Stage, float] | None = None,
+    recommended: Sequence[str] = (),
 ) -> Present:
     """What a cluster's nodes come to at an instant."""
     on = pods_by_node(view)
     lines = sorted((node_line(node, on.get(node.name, ()), policy, now) for node in view.nodes), key=ORDER[sort])
     waiting = sum(pod.node is None for pod in view.pods)
     total = sum(policy.price_of(node) or 0 for node in view.nodes)
-    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {})
+    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
 
 
 def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLine:

@@ -45,3 +45,18 @@ class Charge(msgspec.Struct, frozen=True):
     def has_node(self, node: Node) -> bool:
         """Whether it is one of those that HTAS would judge, empty and give back."""
         return all(node.labels.get(key) == value for key, value in self.nodes.items())
+
+
+class Otherwise(StrEnum):
+    """What becomes of a proposal about which nobody has said anything in time."""
+
+    REJECT = "reject"
+    CARRY_OUT = "carry-out"
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """With `Mode.APPROVE`: how long a proposal waits, what silence means, and for how long a no counts."""
+
+    within_s: float = 1800.0
+    otherwise: Otherwise = Otherwise.REJECT
+    again_s: float = 14400.0

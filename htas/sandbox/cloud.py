@@ -212,9 +212,7 @@ class SandboxCloud:
         self._instances[instance.id] = instance
         self._flavours[instance.id] = flavour
         self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
-        rental = Rental(
-            instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at
-        )
+        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
         self._rentals[instance.id] = rental
         self._ledger.rentals.append(rental)
         self._cluster.add_node(self._nodes[instance.id])

@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome
 from htas.model.plan import Launch, Plan, Removing
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterSnapshot

@@ -16,6 +16,7 @@ from htas.documents.costs import CostReport, books_of, cost_report
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
 from htas.documents.nodes import Present, present_of
+from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Change, Levers, Simulated, levers, simulated
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
@@ -86,7 +87,8 @@ def _missing() -> Iterator[None]:
 
 
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
-    return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming())
+    said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
+    return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming(), said)
 
 
 def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:
@@ -156,6 +158,10 @@ def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 
+def _recommendation(_: Seat, picture: Picture, __: Asked) -> RecommendationReport:
+    return recommendation_report(picture.savings, picture.plan, picture.outcomes)
+
+
 def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
     return levers(picture.snapshot.cluster, picture.policy, picture.at)
 
@@ -192,6 +198,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
     Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
     Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
+    Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change, turns=Work.PLANNING),
 )

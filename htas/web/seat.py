@@ -14,11 +14,13 @@ from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import TransientError
 from htas.web.chronicle import Chronicle
 
+RECOMMEND = "recommend"
 RENEW_S = 1.0
 """Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
 
@@ -32,6 +34,8 @@ class Seen:
     outcomes: tuple[Outcome, ...] = ()
     stages: frozenset[Stage] = ALL_STAGES
     number: int | None = None
+    savings: Savings | None = None
+    """Of a daemon that only recommends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,9 @@ class Picture:
     snapshot: ClusterSnapshot
     plan: Plan
     policy: Policy
+    savings: Savings | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    """Of a daemon that only recommends: what it would do, of each kind as the newest cycle has it that looked at it."""
 
     @property
     def at(self) -> float:
@@ -54,8 +61,8 @@ class Picture:
 class Seat:
     """Told of cycles by one thread and asked by others.
 
-    `mode` is live, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None where the
-    newest record is the present. `upcoming` tells when each kind of cycle is due next.
+    `mode` is live, recommend, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None
+    where the newest record is the present. `upcoming` tells when each kind of cycle is due next.
     """
 
     mode: str
@@ -81,7 +88,8 @@ class Seat:
                 self._kept = seen.plan.kept
             if Stage.AUTOSCALING in seen.stages:
                 self._unplaced = {item.pod: item for item in seen.plan.unplaced}
-        self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
+        if self.mode != RECOMMEND:  # then the chronicle is that of the course with HTAS
+            self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
 
     @property
     def version(self) -> int:
@@ -98,7 +106,14 @@ class Seat:
                 return shown
             if self._last is None:
                 raise TransientError("no cycle has been run yet: it starts, or another daemon leads")
-            made = Picture(self._version, self._last.snapshot, self._merged(self._last), self.policy())
+            made = Picture(
+                self._version,
+                self._last.snapshot,
+                self._merged(self._last),
+                self.policy(),
+                self._last.savings,
+                self._last.outcomes,
+            )
             self._picture, self._pictured_at = made, now
             return made
 

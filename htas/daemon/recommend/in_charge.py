@@ -8,8 +8,8 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.modes import Charge
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, OWN_LABELS, Node
-from htas.model.pods import DO_NOT_DISRUPT, Pod
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, DO_NOT_DISRUPT, GROUP_LABEL, OWN_LABELS, Node
+from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.what_if.likeness import as_seen, offered_by

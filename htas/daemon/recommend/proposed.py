@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from htas.model.money import price_text
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
-from htas.model.plan import Plan
+from htas.model.plan import Launch, Plan
 
 
 def proposed(plan: Plan) -> tuple[Outcome, ...]:
@@ -13,13 +14,25 @@ def proposed(plan: Plan) -> tuple[Outcome, ...]:
     return tuple(Outcome(*told, OutcomeStatus.RECOMMENDED, message) for told, message in _told(plan))
 
 
+def _price(nanos: int, plan: Plan) -> str:
+    return f"{price_text(nanos)} {plan.cost.currency}/h"
+
+
+def _bought(launch: Launch, plan: Plan) -> str:
+    what = f"for {len(launch.pods)} pods" if launch.pods else launch.why
+    return f"{launch.flavour} at {_price(launch.nanos_per_hour, plan)} {what}"
+
+
 def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
     for launch in plan.launch:
-        yield (Action.LAUNCH, launch.claim), launch.why or f"{launch.flavour} for {len(launch.pods)} pods"
+        yield (Action.LAUNCH, launch.claim), _bought(launch, plan)
     for move in plan.preempt:
         yield (Action.PREEMPT, move.pod), f"on {move.source}"
     for removing in plan.remove:
-        yield (Action.DRAIN, removing.node), removing.message or removing.reason.value
+        yield (
+            (Action.DRAIN, removing.node),
+            f"{removing.message or removing.reason.value}, saves {_price(removing.savings_nanos_per_hour, plan)}",
+        )
     for move in plan.migrate:
         yield (Action.MIGRATE if move.target else Action.EVICT, move.pod), f"from {move.source}"
     if plan.optimize:

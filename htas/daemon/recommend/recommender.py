@@ -17,6 +17,7 @@ from htas.daemon.recommend.shadow import Shadow
 from htas.daemon.recommend.watching import WatchingPorts
 from htas.model.edge import Tier
 from htas.model.modes import Charge
+from htas.model.outcomes import Outcome
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord, Run
 from htas.model.savings import Savings
@@ -24,7 +25,7 @@ from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.namespaces import pins
 from htas.planning.planner import Planner, plan
-from htas.ports import HTASError, TransientError
+from htas.ports import HTASError
 from htas.profiler.rows import profile_rows
 from htas.profiler.run_lengths import LearnedRunLengths
 from htas.profiler.stays import Stays
@@ -58,6 +59,8 @@ class Recommender:
         self._last: CycleResult | None = None
         self._begin_at = 0.0
         self._generation = 0
+        self._advice: tuple[Outcome, ...] = ()
+        """What the last plan of all stages would do."""
         self._unrecorded = ""
 
     @property
@@ -109,11 +112,15 @@ class Recommender:
         snapshot = msgspec.structs.replace(snapshot, generation=self._generation, store_problem="")
         self._has_edge = any(policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         began = perf_counter()
+        if stages - {Stage.SCHEDULING}:
+            stages = ALL_STAGES  # what is recommended is told as a whole
         decided = self._planner(snapshot, policy, now, stages)
         planning_s = perf_counter() - began
         self._memory = decided.memory
+        if stages == ALL_STAGES:
+            self._advice = proposed(decided)
         took_s = perf_counter() - started
-        result = CycleResult(snapshot, decided, proposed(decided), planning_s, stages, took_s, self.savings())
+        result = CycleResult(snapshot, decided, self._advice, planning_s, stages, took_s, self.savings())
         self._keep(result)
         for listener in self.listeners:
             listener(result)

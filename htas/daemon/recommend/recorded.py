@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.model.outcomes import OutcomeStatus
+from htas.model.outcomes import Outcome, OutcomeStatus
 from htas.model.record import CycleRecord, Retention
 from htas.model.savings import Savings
 from htas.ports import StorePort
@@ -17,8 +17,16 @@ JOURNAL = Retention(HOUR_S, HOUR_S, HOUR_S, HOUR_S, HOUR_S)
 """What it keeps itself of what is over."""
 
 
+def recommended(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """What was done in the sandbox is only recommended; what failed there has failed there."""
+    return tuple(
+        msgspec.structs.replace(each, status=OutcomeStatus.RECOMMENDED) if each.status is OutcomeStatus.DONE else each
+        for each in outcomes
+    )
+
+
 class RecordedCourse(SqliteStore):
-    """Implements StorePort. What was done in the sandbox is written down as recommended, with the savings up to then."""
+    """Implements StorePort. What was done in the sandbox is recorded as recommended, with the savings up to then."""
 
     def __init__(self, history: StorePort, savings: Callable[[], Savings]) -> None:
         super().__init__(":memory:", retention=JOURNAL)
@@ -26,10 +34,5 @@ class RecordedCourse(SqliteStore):
         self._savings = savings
 
     def add_cycle(self, record: CycleRecord) -> int:
-        outcomes = tuple(
-            msgspec.structs.replace(each, status=OutcomeStatus.RECOMMENDED)
-            if each.status is OutcomeStatus.DONE
-            else each
-            for each in record.outcomes
-        )
+        outcomes = recommended(record.outcomes)
         return self._history.add_cycle(msgspec.structs.replace(record, outcomes=outcomes, savings=self._savings()))

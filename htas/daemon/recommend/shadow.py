@@ -36,6 +36,7 @@ from htas.sandbox.mirroring import MirroringCluster, mirrored_uid
 from htas.sandbox.workload import Task
 from htas.sandbox.world import World
 
+
 class Shadow:
     """One course with HTAS. `follow` takes it to the present; `history` is given its cycles, in which nothing was done.
 
