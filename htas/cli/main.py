@@ -119,6 +119,9 @@ def plan(
 def ui(
     dump: Dump = None,
     demo: Annotated[bool, typer.Option("--demo", help="The sandbox's day instead, on virtual time.")] = False,
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Of the demo: on nodes that are there, HTAS only recommends.")
+    ] = False,
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
     at: At = None,
@@ -133,8 +136,10 @@ def ui(
     with exit_on_error():
         if (dump is None) == (not demo):
             raise InputError("--from: name a dump, or give --demo instead")
+        if recommend and not demo:
+            raise InputError("--recommend: goes with --demo")
         if demo:
-            pages.demo(seed, hours, speed, port)
+            pages.demo(seed, hours, speed, port, recommend=recommend)
         elif dump is not None:
             pages.run(pages.seat_of_dump(dump, flavours, config, at), port)
 

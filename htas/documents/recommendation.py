@@ -35,6 +35,14 @@ class Advice(msgspec.Struct, frozen=True):
     why: str
 
 
+class CoursePoint(msgspec.Struct, frozen=True):
+    """What machines cost an hour at an instant, really and with HTAS."""
+
+    at: float
+    real: float
+    with_htas: float
+
+
 class RecommendationReport(msgspec.Struct, frozen=True):
     """`saved` is a decimal, negative where HTAS would have cost more; `month` is what would be saved in thirty days as
     in the time so far. `told` is all of it in words, a line each; empty: this daemon acts, and recommends nothing.
@@ -53,12 +61,15 @@ class RecommendationReport(msgspec.Struct, frozen=True):
     overrun_s: float
     advice: Sequence[Advice]
     told: Sequence[str]
+    points: Sequence[CoursePoint]
 
 
 MONTH_S = 30 * 86_400.0
 
 
-def recommendation_report(savings: Savings | None, plan: Plan, outcomes: Iterable[Outcome]) -> RecommendationReport:
+def recommendation_report(
+    savings: Savings | None, plan: Plan, outcomes: Iterable[Outcome], points: Sequence[CoursePoint] = ()
+) -> RecommendationReport:
     """Both courses, and what the newest plan would do to the cluster as it is."""
     found, currency = savings or Savings(plan.taken_at, plan.taken_at), plan.cost.currency
     passed_s = found.at - found.since
@@ -81,6 +92,7 @@ def recommendation_report(savings: Savings | None, plan: Plan, outcomes: Iterabl
             if each.status is OutcomeStatus.RECOMMENDED
         ],
         told=told(savings, currency) if savings is not None else (),
+        points=points,
     )
 
 

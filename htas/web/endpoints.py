@@ -158,8 +158,8 @@ def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 
-def _recommendation(_: Seat, picture: Picture, __: Asked) -> RecommendationReport:
-    return recommendation_report(picture.savings, picture.plan, picture.outcomes)
+def _recommendation(seat: Seat, picture: Picture, _: Asked) -> RecommendationReport:
+    return recommendation_report(picture.savings, picture.plan, picture.outcomes, seat.courses.points())
 
 
 def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:

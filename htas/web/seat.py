@@ -19,6 +19,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import TransientError
 from htas.web.chronicle import Chronicle
+from htas.web.courses import Courses
 
 RECOMMEND = "recommend"
 RENEW_S = 1.0
@@ -71,6 +72,7 @@ class Seat:
     present: Callable[[], float | None] = time.time
     upcoming: Callable[[], Mapping[Stage, float]] = dict
     chronicle: Chronicle = field(default_factory=Chronicle)
+    courses: Courses = field(default_factory=Courses)
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None
     _kept: tuple[KeptNode, ...] = ()
@@ -88,6 +90,8 @@ class Seat:
                 self._kept = seen.plan.kept
             if Stage.AUTOSCALING in seen.stages:
                 self._unplaced = {item.pod: item for item in seen.plan.unplaced}
+        if seen.savings is not None:
+            self.courses.observe(seen.savings)
         if self.mode != RECOMMEND:  # then the chronicle is that of the course with HTAS
             self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
 

@@ -117,6 +117,7 @@ class ClusterReport(msgspec.Struct, frozen=True):
 
     version: int
     mode: str
+    recommends: bool
     at: float
     cluster: str
     currency: str
@@ -187,6 +188,7 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     return ClusterReport(
         version=picture.version,
         mode=seat.mode,
+        recommends=picture.savings is not None,
         at=picture.at,
         cluster=picture.policy.cluster,
         currency=cost.currency,

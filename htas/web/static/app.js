@@ -6,6 +6,7 @@ import { closeDetail, openDetail } from "./detail.js";
 import { h, show } from "./dom.js";
 import { moneyPage } from "./money.js";
 import { now } from "./now.js";
+import { recommended } from "./recommended.js";
 import { whatIf } from "./whatif.js";
 import { day, seconds } from "./words.js";
 
@@ -14,8 +15,9 @@ const PAGES = {
   money: { title: "Money", make: moneyPage },
   decisions: { title: "Decisions", make: decisions },
   "what-if": { title: "What if", make: whatIf },
+  recommended: { title: "Recommended", make: recommended },
 };
-const MODES = { live: "", demo: "demo, on virtual time", dump: "from a dump" };
+const MODES = { live: "", recommend: "recommends only", demo: "demo, on virtual time", dump: "from a dump" };
 const main = document.getElementById("main");
 const pulse = document.getElementById("pulse");
 let page = null;
@@ -67,7 +69,8 @@ async function refresh() {
   try {
     const cluster = await get("/cluster");
     document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
-    document.getElementById("leave").hidden = cluster.mode !== "live";
+    document.getElementById("leave").hidden = !["live", "recommend"].includes(cluster.mode);
+    banner(cluster);
     unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
     await shown.draw(cluster);
@@ -81,6 +84,15 @@ async function refresh() {
       refresh();
     }
   }
+}
+
+/** What is to be known on every page: that nothing is carried out. */
+function banner(cluster) {
+  const advises = cluster.recommends;
+  document.querySelector('#pages a[href="#/recommended"]').hidden = !advises;
+  const line = document.getElementById("banner");
+  line.hidden = !advises;
+  if (advises) show(line, h("b", {}, "Recommended only."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "what it would do, and have saved"), ".");
 }
 
 function fail(error) {
