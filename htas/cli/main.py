@@ -13,6 +13,7 @@ import htas
 from htas.cli import experiment_commands as experiments
 from htas.cli import record_commands as records
 from htas.cli import store_commands as stores
+from htas.cli.approve_command import approve
 from htas.cli.console import InputError, escaped, exit_on_error, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
@@ -363,6 +364,7 @@ def run(
 
 
 app.command()(handback)
+app.command()(approve)
 
 
 @app.command()

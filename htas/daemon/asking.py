@@ -22,7 +22,7 @@ from htas.adapters.tokens import read_token, shows
 from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
-from htas.web.sent import RequestRefusedError
+from htas.web.sent import WHO, RequestRefusedError
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
 """What anybody may ask for who reaches the port; and the files under ASSETS."""
@@ -34,8 +34,8 @@ READING = frozenset({"GET", "HEAD"})
 class Gatekeeper(Protocol):
     """Decides who may ask."""
 
-    def check(self, authorization: str, method: str, path: str) -> None:
-        """Raises RequestRefusedError."""
+    def check(self, authorization: str, method: str, path: str) -> str:
+        """Who it is, for the audit log. Raises RequestRefusedError."""
 
 
 class NotConnectedYet:
@@ -55,18 +55,20 @@ class Gate:
     token_file: Path | None = None
     reviewer: ReviewPort | None = None
 
-    def check(self, authorization: str, method: str, path: str) -> None:
-        """Raises RequestRefusedError: 401 without a token that is known, 403 for one whose user may not."""
+    def check(self, authorization: str, method: str, path: str) -> str:
+        """The user's name, or the setting whose token was shown. Raises RequestRefusedError: 401 without a token that
+        is known, 403 for one whose user may not.
+        """
         if self.token_file is None and self.reviewer is None:
             raise RequestRefusedError(403, "this needs a token, and none is configured: set http.tokenFile")
         if self.token_file is not None and self._shows_the_file(authorization, self.token_file):
-            return
+            return "http.tokenFile"
         if self.reviewer is None:
             raise RequestRefusedError(401, "show the token of http.tokenFile (Authorization: Bearer …)")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise RequestRefusedError(401, "show a token that the API server knows (Authorization: Bearer …)")
-        self._review(self.reviewer, token.strip(), "get" if method in READING else method.lower(), path)
+        return self._review(self.reviewer, token.strip(), "get" if method in READING else method.lower(), path)
 
     def _shows_the_file(self, authorization: str, token_file: Path) -> bool:
         """The token is read anew each time, so that a Secret may be replaced."""
@@ -77,13 +79,14 @@ class Gate:
                 return False
             raise RequestRefusedError(500, f"http.tokenFile: {error}") from error
 
-    def _review(self, reviewer: ReviewPort, token: str, verb: str, path: str) -> None:
+    def _review(self, reviewer: ReviewPort, token: str, verb: str, path: str) -> str:
         try:
             user = reviewer.user_of(token)
             if user is None:
                 raise RequestRefusedError(401, "the API server does not know this token")
             if not reviewer.may(user, verb, path):
                 raise RequestRefusedError(403, f"{user.name} may not {verb} {path}; grant it as a nonResourceURL")
+            return user.name
         except HTASError as error:
             raise RequestRefusedError(503, f"the API server cannot be asked who you are: {error}") from error
 
@@ -107,7 +110,7 @@ class Guarded:
                     refuse_a_form(headers)
                 if scope["path"] != SESSION:
                     shown = self._shown(headers)
-                    await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
+                    scope[WHO] = await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
             except RequestRefusedError as refused:
                 return await refused.response()(scope, receive, send)
         return await self._app(scope, receive, send)

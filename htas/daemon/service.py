@@ -325,11 +325,14 @@ class Service:
         daemon.searching.on_answer = self._metrics.searches.answered
         self._moves.requests = daemon.requested_moves
         self._searches.open_for(daemon)
+        self._seat.approvals = daemon.approvals
+        self._metrics.state.awaits = lambda: daemon.approvals.waiting
         try:
             self._run_cycles(daemon, board, leadership)
         finally:
             self._moves.requests = None
             self._searches.open_for(None)
+            self._seat.approvals = None
 
     def _run_cycles(self, daemon: Cycling, board: StatusBoard, leadership: Leadership | None) -> None:
         """Run cycles until told to stop, or until another daemon is to lead; everybody who looks is told of each."""

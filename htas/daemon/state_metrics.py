@@ -31,6 +31,7 @@ class StateCollector(Collector):
         self.last: CycleResult | None = None
         self.policy: Callable[[], Policy] | None = None
         self.spent_nano_seconds: Callable[[float], int] | None = None
+        self.awaits: Callable[[], int] | None = None
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -50,6 +51,10 @@ class StateCollector(Collector):
             yield from _limits(self.policy())
             yield from edge_metrics(result.snapshot.cluster, self.policy())
             yield from _pinned(result, self.policy())
+        if self.awaits is not None:
+            yield _gauge(
+                "htas_approvals_waiting", "Disruptions that wait for a word.", [], [((), float(self.awaits()))]
+            )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
 

@@ -49,6 +49,11 @@ class Action(StrEnum):
     SUGGESTED = "suggested"
     CANCEL_SUGGESTION = "cancel-suggestion"
 
+    PROPOSE = "propose"
+    """Of mode approve, as the next two: a disruption waits for a word. The subject is its id, `target` who said it."""
+    APPROVE = "approve"
+    REJECT = "reject"
+
     CLOSE = "close"
     """Of `htas handback`, as the next three: a node takes no pods any more."""
     OPEN = "open"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Protocol
 
 import msgspec
 
 from htas.documents.costs import Reading
+from htas.model.disruptions import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
@@ -24,6 +26,14 @@ from htas.web.courses import Courses
 RECOMMEND = "recommend"
 RENEW_S = 1.0
 """Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
+
+
+class Desk(Protocol):
+    """Takes what people say of disruptions that wait for a word."""
+
+    def asked(self) -> list[Asked]: ...
+
+    def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,8 @@ class Seat:
     upcoming: Callable[[], Mapping[Stage, float]] = dict
     chronicle: Chronicle = field(default_factory=Chronicle)
     courses: Courses = field(default_factory=Courses)
+    approvals: Desk | None = None
+    """Where a word is said about what waits for one; None: this daemon does not lead."""
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None
     _kept: tuple[KeptNode, ...] = ()

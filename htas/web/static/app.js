@@ -1,6 +1,7 @@
 // Which page is shown, when it is drawn again, and who may see it.
 
 import { follow, get, login, logout, Refused } from "./api.js";
+import { approvals } from "./approvals.js";
 import { decisions } from "./decisions.js";
 import { closeDetail, openDetail } from "./detail.js";
 import { h, show } from "./dom.js";
@@ -15,6 +16,7 @@ const PAGES = {
   money: { title: "Money", make: moneyPage },
   decisions: { title: "Decisions", make: decisions },
   "what-if": { title: "What if", make: whatIf },
+  approvals: { title: "To approve", make: approvals },
   recommended: { title: "Recommended", make: recommended },
 };
 const MODES = { live: "", recommend: "recommends only", demo: "demo, on virtual time", dump: "from a dump" };
@@ -86,13 +88,18 @@ async function refresh() {
   }
 }
 
-/** What is to be known on every page: that nothing is carried out. */
+/** What is to be known on every page: that nothing is carried out, or that something waits for a word. */
 function banner(cluster) {
-  const advises = cluster.recommends;
+  const { recommends: advises, awaits } = cluster;
+  const asks = document.querySelector('#pages a[href="#/approvals"]');
   document.querySelector('#pages a[href="#/recommended"]').hidden = !advises;
+  asks.hidden = awaits === null;
+  asks.textContent = awaits ? `To approve (${awaits})` : "To approve";
+  document.body.classList.toggle("wide-nav", advises || awaits !== null);
   const line = document.getElementById("banner");
-  line.hidden = !advises;
-  if (advises) show(line, h("b", {}, "Recommended only."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "what it would do, and have saved"), ".");
+  line.hidden = !advises && !awaits;
+  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " What disturbs running pods waits for a word: ", h("a", { href: "#/approvals" }, "look, and say it"), ".");
+  else if (advises) show(line, h("b", {}, "Recommended only."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "what it would do, and have saved"), ".");
 }
 
 function fail(error) {
