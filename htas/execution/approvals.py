@@ -50,9 +50,9 @@ class Approvals:
         proposed = {each.id: each for each in disruptions_of(plan, snapshot)}
         with self._lock:
             outcomes, self._said = self._said, []
+            self._forget(approval, now)
             outcomes += self._take_in(proposed, now, currency)
             outcomes += self._out_of_patience(approval, now, currency)
-            self._forget(approval, now)
             states = {key: self._asked[key].state for key in proposed}
         rejected = {key for key, state in states.items() if state is ApprovalState.REJECTED}
         held = {key for key, state in states.items() if state is ApprovalState.WAITING}

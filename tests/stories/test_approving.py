@@ -58,12 +58,12 @@ def test_a_yes_is_carried_out_and_who_said_it_is_on_record() -> None:
 
 
 def test_a_no_stands_for_as_long_as_it_is_meant_to() -> None:
-    story = with_a_node_worth_emptying(policy(again_s=300.0)).play(QUIET_S)
+    story = with_a_node_worth_emptying(policy(again_s=120.0)).play(QUIET_S)
     story.daemon.approvals.say((), "bob", is_approved=False, currency="USD")
-    story.play(QUIET_S + 240)
+    story.play(QUIET_S + 60)
     assert not waiting(story)
     assert disturbed(story) == 0
-    story.play(QUIET_S + 400)
+    story.play(QUIET_S + 200)
     assert waiting(story), "it is proposed again"
 
 
