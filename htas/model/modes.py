@@ -1,4 +1,4 @@
-"""How much HTAS does by itself: all of it, all but what people must approve, or nothing but tell."""
+"""How much HTAS does by itself: of mode recommend what it would be in charge of, of mode approve who is asked."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ import msgspec
 
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-
-
-class Mode(StrEnum):
-    AUTOMATIC = "automatic"
-    """What is planned is carried out."""
-    APPROVE = "approve"
-    """What disturbs running pods waits until somebody has approved it."""
-    RECOMMEND = "recommend"
-    """Nothing is carried out: HTAS watches, and tells what it would do and what that would have saved."""
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -55,7 +46,7 @@ class Otherwise(StrEnum):
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """With `Mode.APPROVE`: how long a proposal waits, what silence means, and for how long a no counts."""
+    """With `mode: approve`: how long a proposal waits, what silence means, and for how long a no counts."""
 
     within_s: float = 1800.0
     otherwise: Otherwise = Otherwise.REJECT

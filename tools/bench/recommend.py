@@ -92,7 +92,9 @@ def play(family: str, seed: int) -> Played:
 
 
 def table(found: Sequence[Played]) -> Table:
-    view = Table("family", "seeds", "nodes", "saved", "told is off by", "worst", "held against it")
+    view = Table(
+        "family", "seeds", "nodes", "saved", "told is off by", "worst", "held against it", "waits told", "made"
+    )
     cases: dict[str, list[Played]] = defaultdict(list)
     for each in found:
         cases[each.family].append(each)
@@ -106,6 +108,8 @@ def table(found: Sequence[Played]) -> Table:
             f"{sum(map(abs, off)) / len(off):.1%}",
             f"{max(off, key=abs):+.1%}",
             f"{max(each.overrun_s for each in played) / 60:.0f} min",
+            f"{sum(each.told_wait_s for each in played) / len(played):.0f} s",
+            f"{sum(each.made_wait_s for each in played) / len(played):.0f} s",
         )
     return view
 

@@ -118,7 +118,6 @@ class ClusterReport(msgspec.Struct, frozen=True):
 
     version: int
     mode: str
-    recommends: bool
     awaits: int | None
     at: float
     cluster: str
@@ -197,7 +196,6 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     return ClusterReport(
         version=picture.version,
         mode=seat.mode,
-        recommends=picture.savings is not None,
         awaits=_awaits(seat, picture),
         at=picture.at,
         cluster=picture.policy.cluster,

@@ -90,7 +90,8 @@ async function refresh() {
 
 /** What is to be known on every page: that nothing is carried out, or that something waits for a word. */
 function banner(cluster) {
-  const { recommends: advises, awaits } = cluster;
+  const { awaits } = cluster;
+  const advises = cluster.mode === "recommend";
   const asks = document.querySelector('#pages a[href="#/approvals"]');
   document.querySelector('#pages a[href="#/recommended"]').hidden = !advises;
   asks.hidden = awaits === null;
