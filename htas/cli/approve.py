@@ -15,7 +15,7 @@ from htas.cli.server import Server, server_at
 from htas.cli.tables import table
 from htas.documents.approvals import ApprovalItem, ApprovalsReport
 from htas.documents.instants import absolute, ago, length
-from htas.model.disruptions import ApprovalState
+from htas.model.approvals import ApprovalState
 
 STYLES = {ApprovalState.WAITING: "", ApprovalState.APPROVED: "green", ApprovalState.REJECTED: "red"}
 

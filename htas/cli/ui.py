@@ -146,6 +146,7 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
         bind=placed.bind,
         nominate=placed.nominate,
         launch=placed.launch,
+        proposals=tuple(each for each in made.proposals if not each.launches),
         unplaced=placed.unplaced,
     )
     seat = Seat("dump", lambda: present.policy, None, lambda: now)

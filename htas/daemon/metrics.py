@@ -18,8 +18,8 @@ from htas.execution.moves_seen import repeated_s, step_seconds
 from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch
-from htas.model.reasons import Removal
+from htas.model.proposals import Launch
+from htas.model.reasons import ProposalReason
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
@@ -168,7 +168,7 @@ class Metrics:
         self._reloads.labels("adopted" if is_adopted else "refused").inc()
 
     def _count_machines(self, result: CycleResult) -> None:
-        self._asked |= {launch.claim: launch for launch in result.plan.launch}
+        self._asked |= {launch.claim: launch for launch in result.plan.launches}
         groups = self._groups | {claim.id: claim.group for claim in result.snapshot.claims}
         self._groups = {claim.id: claim.group for claim in result.snapshot.claims}
         removals = {item.claim: item for item in result.plan.remove}
@@ -181,7 +181,7 @@ class Metrics:
                 self._bought.labels(launch.group, launch.flavour).inc()
             elif outcome.action is Action.RELEASE:
                 self._released.labels(groups.get(outcome.subject, ""), _why(outcome)).inc()
-        planned = {launch.claim for launch in result.plan.launch}
+        planned = {launch.claim for launch in result.plan.launches}
         self._asked = {key: each for key, each in self._asked.items() if key in self._groups or key in planned}
         for item in removals.values():
             if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
@@ -208,7 +208,8 @@ class Metrics:
 
 def _why(outcome: Outcome) -> str:
     """Cleaning's reason; what clouds say of machines that failed is without end, and no label."""
-    return outcome.message if outcome.message in set(Removal) else "Failed"
+    reasons = {reason for reason in ProposalReason if reason.empties_nodes}
+    return outcome.message if outcome.message in reasons else "Failed"
 
 
 def _is_drain_of(outcome: Outcome, node: str) -> bool:

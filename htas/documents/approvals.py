@@ -7,13 +7,13 @@ from typing import Annotated
 
 import msgspec
 
-from htas.model.disruptions import ApprovalState, Asked
+from htas.model.approvals import ApprovalState, Asked
 from htas.model.modes import Approval, Otherwise
 from htas.model.money import price_text
 
 
 class ApprovalItem(msgspec.Struct, frozen=True):
-    """One disruption. `until`: when silence counts as `otherwise`; `who` said what it is, and when."""
+    """One question. `until`: when silence counts as `otherwise`; `who` said what it is, and when."""
 
     id: str
     kind: str
@@ -39,7 +39,7 @@ class ApprovalsReport(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said: of which disruptions, by their ids, or of all that wait."""
+    """What is said: of which questions, by their ids, or of all that wait."""
 
     verdict: Annotated[str, msgspec.Meta(pattern="^(approve|reject)$")]
     ids: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=500)] = ()
@@ -53,7 +53,7 @@ def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency
 
 
 def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
-    what, is_waiting = each.disruption, each.state is ApprovalState.WAITING
+    what, is_waiting = each.question, each.state is ApprovalState.WAITING
     return ApprovalItem(
         id=what.id,
         kind=what.kind.value,

@@ -167,7 +167,7 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
         _mix(found.packed),
         _mix(best),
         price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
-        dict(Counter(item.flavour for item in made.launch)) if change.replicas else {},
+        dict(Counter(item.flavour for item in made.launches)) if change.replicas else {},
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
@@ -293,9 +293,9 @@ def _another(pod: Pod, number: int) -> Pod:
 def _carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
     """The view once what the plan places and buys is there. Nothing is emptied yet: that is the next figure."""
     place = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
-    place |= {pod: item.claim for item in made.launch for pod in item.pods}
+    place |= {pod: item.claim for item in made.launches for pod in item.pods}
     nodes: list[Node] = list(view.nodes)
-    for item in made.launch:
+    for item in made.launches:
         group, flavour = policy.group(item.group), policy.catalogue.named(item.flavour)
         if group is not None and flavour is not None:
             nodes.append(machine_node(policy, group, flavour, item.zone, item.claim))

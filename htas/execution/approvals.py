@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.disruptions import ApprovalState, Asked, Disruption, disruptions_of, without
+from htas.model.approvals import ApprovalState, Asked, Question, questions_of, without
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -47,7 +47,7 @@ class Approvals:
         if approval is None:
             return plan, []
         now = snapshot.taken_at
-        proposed = {each.id: each for each in disruptions_of(plan, snapshot)}
+        proposed = {each.id: each for each in questions_of(plan, snapshot)}
         with self._lock:
             outcomes, self._said = self._said, []
             self._forget(approval, now)
@@ -88,31 +88,31 @@ class Approvals:
         """What was proposed and said before a restart, from recorded cycles, oldest first; what waits waits on."""
         with self._lock:
             for record in records:
-                known = {each.id: each for each in disruptions_of(record.plan, record.snapshot)}
+                known = {each.id: each for each in questions_of(record.plan, record.snapshot)}
                 for outcome in record.outcomes:
                     state = _STATES.get(outcome.action)
-                    disruption = known.get(outcome.subject) or self._known(outcome.subject)
-                    if state is not None and disruption is not None:
+                    question = known.get(outcome.subject) or self._known(outcome.subject)
+                    if state is not None and question is not None:
                         who = outcome.target
                         said_at = record.at if state is not ApprovalState.WAITING else None
-                        self._asked[disruption.id] = Asked(disruption, state, record.at, record.at, said_at, who)
+                        self._asked[question.id] = Asked(question, state, record.at, record.at, said_at, who)
 
     # Inside, under the lock.
 
-    def _known(self, key: str) -> Disruption | None:
-        return self._asked[key].disruption if key in self._asked else None
+    def _known(self, key: str) -> Question | None:
+        return self._asked[key].question if key in self._asked else None
 
-    def _take_in(self, proposed: dict[str, Disruption], now: float, currency: str) -> list[Outcome]:
+    def _take_in(self, proposed: dict[str, Question], now: float, currency: str) -> list[Outcome]:
         """Note what is proposed now; what is so for the first time is told."""
         outcomes = []
-        for key, disruption in proposed.items():
+        for key, question in proposed.items():
             before = self._asked.get(key)
             if before is None:
-                self._asked[key] = Asked(disruption, ApprovalState.WAITING, now, now)
-                message = f"waits for a word: {disruption.told(currency)}"
+                self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
+                message = f"waits for a word: {question.told(currency)}"
                 outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
             else:
-                self._asked[key] = msgspec.structs.replace(before, disruption=disruption, proposed_last=now)
+                self._asked[key] = msgspec.structs.replace(before, question=question, proposed_last=now)
         return outcomes
 
     def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:
@@ -133,7 +133,7 @@ class Approvals:
         self._asked[key] = said
         action = Action.APPROVE if state is ApprovalState.APPROVED else Action.REJECT
         by = f"by {who}" if who != NOBODY else "since nobody said anything in time"
-        message = f"{by}: {said.disruption.told(currency)}"
+        message = f"{by}: {said.question.told(currency)}"
         self._said.append(Outcome(action, key, OutcomeStatus.DONE, message, target=who))
         return said
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from htas.model.constraints import Taint, Toleration
 from htas.model.nodes import Node
-from htas.model.plan import Cost, Launch, Removing
+from htas.model.plan import Cost
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Policy
+from htas.model.proposals import Launch, Proposal
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.feasibility.taints import CORDON, untolerated
@@ -26,7 +27,7 @@ def cost_of(
     snapshot: ClusterSnapshot,
     policy: Policy,
     launch: Sequence[Launch],
-    remove: Sequence[Removing],
+    proposals: Sequence[Proposal],
     placements: Mapping[int, list[Pod]],
 ) -> Cost:
     """Prices an hour: the catalogue's, or for a flavour that has left it the price the machine was bought at.
@@ -36,7 +37,9 @@ def cost_of(
     """
     bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
     before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(simulated))
-    after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
+    launch = [*launch, *(machine for each in proposals for machine in each.launches)]
+    saved = sum(each.value for each in proposals if each.gives_back)
+    after = before + sum(machine.nanos_per_hour for machine in launch) - saved
     beside = _beside(simulated, policy, placements)
     bound = _bound(simulated, snapshot, policy, placements, beside)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from htas.documents.costs import Reading
-from htas.model.disruptions import Asked
+from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
@@ -29,7 +29,7 @@ RENEW_S = 1.0
 
 
 class Desk(Protocol):
-    """Takes what people say of disruptions that wait for a word."""
+    """Takes what people say of proposals that wait for a word."""
 
     def asked(self) -> list[Asked]: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htas.model.disruptions import ApprovalState
+from htas.model.approvals import ApprovalState
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.policy import Policy
@@ -31,7 +31,7 @@ def disturbed(story: Story) -> int:
 
 
 def waiting(story: Story) -> list[str]:
-    return [each.disruption.id for each in story.daemon.approvals.asked() if each.state is ApprovalState.WAITING]
+    return [each.question.id for each in story.daemon.approvals.asked() if each.state is ApprovalState.WAITING]
 
 
 def test_without_a_word_no_pod_is_disturbed_and_work_is_bought_for_and_bound() -> None:

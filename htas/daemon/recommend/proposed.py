@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from htas.model.money import price_text
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch, Plan
+from htas.model.plan import Plan
+from htas.model.proposals import Launch
 
 
 def proposed(plan: Plan) -> tuple[Outcome, ...]:
@@ -24,7 +25,7 @@ def _bought(launch: Launch, plan: Plan) -> str:
 
 
 def _told(plan: Plan) -> Iterator[tuple[tuple[Action, str], str]]:
-    for launch in plan.launch:
+    for launch in plan.launches:
         yield (Action.LAUNCH, launch.claim), _bought(launch, plan)
     for move in plan.preempt:
         yield (Action.PREEMPT, move.pod), f"on {move.source}"

@@ -127,7 +127,7 @@ def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
 
 
 def _launched(plan: Plan, policy: Policy, pods: Mapping[str, Pod]) -> Iterable[Machine]:
-    for item in plan.launch:
+    for item in plan.launches:
         flavour = policy.catalogue.named(item.flavour)
         if flavour is not None:
             yield Machine(flavour.allocatable, item.nanos_per_hour, [pods[key] for key in item.pods if key in pods])

@@ -10,8 +10,8 @@ import msgspec
 
 from htas.documents.nodes import pods_by_node
 from htas.documents.remedies import Meaning, meaning
+from htas.model.approvals import ApprovalState
 from htas.model.claims import NodeClaim
-from htas.model.disruptions import ApprovalState
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
@@ -306,7 +306,7 @@ def _coming(picture: Picture) -> list[Coming]:
         Coming(
             item.claim, item.group, item.flavour, "Wanted", picture.at, price_text(item.nanos_per_hour), len(item.pods)
         )
-        for item in plan.launch
+        for item in plan.launches
         if item.claim not in claims
     ]
     return found

@@ -20,9 +20,10 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.execution.approvals import Approvals
 from htas.model.modes import Approval
-from htas.model.plan import Plan, Removing
+from htas.model.plan import Plan
 from htas.model.policy import Cycles
-from htas.model.reasons import Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
 from htas.planning.planner import plan
 from htas.ports import User
 from htas.web.seat import Seat, Seen
@@ -32,8 +33,14 @@ from tests.unit.web.conftest import POLICY, SNAPSHOT, TOKEN
 ASKING = msgspec.structs.replace(POLICY, approval=Approval())
 PROPOSED: Plan = msgspec.structs.replace(
     plan(SNAPSHOT, POLICY, NOW),
-    migrate=(make_move("default/web-1", "a", "foreign"),),
-    remove=(Removing("a", "a", Removal.UNDERUTILIZED, 100_000_000),),
+    proposals=(
+        Proposal(
+            ProposalReason.UNDERUTILIZED,
+            (make_move("default/web-1", "a", "foreign"),),
+            releases=(Release("a", "a"),),
+            value=100_000_000,
+        ),
+    ),
 )
 
 
@@ -73,7 +80,7 @@ def say(address: str, body: Any, token: str = TOKEN, **headers: str) -> urllib3.
 
 
 def waiting(approvals: Approvals) -> list[str]:
-    return [each.disruption.id for each in approvals.asked() if each.state == "waiting"]
+    return [each.question.id for each in approvals.asked() if each.state == "waiting"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def test_who_said_yes_is_noted(token: str, who: str, address: str, approvals: Ap
     answer = say(address, {"verdict": "approve", "ids": [key]}, token)
     assert (answer.status, answer.json()["items"][0]["who"]) == (200, who)
     allowed, outcomes = approvals.gate(PROPOSED, SNAPSHOT, "USD")
-    assert allowed.remove == PROPOSED.remove
+    assert allowed.proposals == PROPOSED.proposals
     assert [(each.action, each.target) for each in outcomes] == [("approve", who)]
 
 
@@ -105,7 +112,7 @@ def test_others_say_nothing(
 ) -> None:
     assert say(address, {"verdict": "approve", "all": True}, token, **headers).status == status
     assert waiting(approvals)
-    assert approvals.gate(PROPOSED, SNAPSHOT, "USD")[0].remove == ()
+    assert approvals.gate(PROPOSED, SNAPSHOT, "USD")[0].proposals == ()
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _of_now(snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
     if snapshot.search.is_under_way or plan.optimize or plan.preempt:
         return "it may be moved to the edge once room is made for work that waits"
     near = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
-    lifted = sum(move.source not in near and move.target in near for move in plan.carry.suggest)
+    lifted = sum(move.source not in near and move.target in near for move in plan.suggest)
     if lifted >= policy.edge.cloud_to_edge_moves:
         return f"it may be moved to the edge; others are first now, as many as edge.cloudToEdgeMoves allows ({lifted})"
     if lifted:

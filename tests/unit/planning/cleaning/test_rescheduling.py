@@ -9,13 +9,14 @@ import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
+from htas.model.disruptions import Drain
 from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
 from htas.model.policy import EmptyRelease
-from htas.model.reasons import Kept, Removal
-from htas.model.snapshot import Drain, Memory
+from htas.model.reasons import Kept, ProposalReason
+from htas.model.snapshot import Memory
 from htas.planning.cluster.classes import CPU_ROW
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.cleaner import clean
@@ -61,7 +62,7 @@ def test_pods_move_and_the_node_goes() -> None:
     (removing,) = cleaning.remove
     assert (removing.node, removing.reason, removing.savings_nanos_per_hour) == (
         "n1",
-        Removal.UNDERUTILIZED,
+        ProposalReason.UNDERUTILIZED,
         200_000_000,
     )
     assert removing.message == "utilisation 37.5%, 2 pods move"
