@@ -123,7 +123,7 @@ def _present(loaded: Loaded, sort: Sorted) -> Present | None:
             return None
         found = ClusterNow(newest.snapshot.cluster, newest.at)
     told = recommended_of(found.status)
-    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status), told)
+    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status), recommended=told)
 
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:

@@ -8,6 +8,7 @@ token once and has a cookie from then on (`sessions.py`); the pages themselves a
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
+from htas.daemon.audit import AuditLog, Entry, cut, instant, plain_query
 from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
@@ -94,13 +96,25 @@ class Gate:
 class Guarded:
     """An application behind a gate (ASGI). Writes from a page of another origin, and forms, are refused first."""
 
-    def __init__(self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None, audit: AuditLog | None = None
+    ) -> None:
         self._app = app
         self._gate = gate
         self._sessions = sessions
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         send = _with_headers(send)
+        if self._audit is None or scope["type"] != "http" or _is_open(scope):
+            return await self._answer(scope, receive, send)
+        answered = Answered(send)
+        try:
+            return await self._answer(scope, receive, answered)
+        finally:
+            self._audit.request(answered.entry(scope))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_open(scope):
             headers = Headers(scope=scope)
             try:
@@ -122,6 +136,36 @@ class Guarded:
             return shown
         name = cookie_name(headers.get("host", ""))
         return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(name, ""))
+
+
+class Answered:
+    """Passes an answer on, and knows its status and how long it took."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._began = time.monotonic()
+        self._at = time.time()
+        self._status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+        await self._send(message)
+
+    def entry(self, scope: Scope) -> Entry:
+        client = scope.get("client")
+        return Entry(
+            at=instant(self._at),
+            how="http",
+            who=cut(scope.get(WHO, "")),
+            source=client[0] if client else "",
+            method=scope["method"],
+            path=cut(scope["path"]),
+            query=plain_query(scope.get("query_string", b"").decode("latin-1")),
+            status=self._status,
+            took_ms=round((time.monotonic() - self._began) * 1000),
+            agent=cut(Headers(scope=scope).get("user-agent", "")),
+        )
 
 
 def _is_open(scope: Scope) -> bool:

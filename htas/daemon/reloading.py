@@ -30,6 +30,7 @@ FIXED = (
     "kubernetes",
     "leader_election",
     "http",
+    "audit",
     "store",
     "migration",
 )

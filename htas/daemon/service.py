@@ -14,6 +14,7 @@ import structlog
 from htas.adapters.owning import owned
 from htas.config.loader import Loaded
 from htas.daemon.asking import Gate, NotConnectedYet
+from htas.daemon.audit import audit_of
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.cycling import Cycling
 from htas.daemon.health import Health
@@ -26,6 +27,7 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
+from htas.daemon.receivers import Telling
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
@@ -86,6 +88,8 @@ class Service:
         self._gate = gate_of(loaded)
         self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
         self._seat = Seat("live", lambda: self._loaded.policy, partial(reading_store, loaded))
+        self._seat.budget_nanos = lambda: self._loaded.settings.monthly_budget
+        self._telling: Telling | None = None
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -147,8 +151,12 @@ class Service:
         setting = self._loaded.settings.http
         if setting.address is not None:
             desks = Desks(self._health, self._metrics, self._moves, self._searches, self._seat)
+            audit = audit_of(self._loaded)
+            if audit is not None:
+                audit.start()
+                stack.callback(audit.close)
             server = HttpServer(
-                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded)
+                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded), audit
             )
             server.start()
             stack.callback(server.stop)
@@ -343,6 +351,7 @@ class Service:
         self._metrics.state.policy = lambda: daemon.policy
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
         self._tell_the_seat(daemon)
+        self._tell_people(daemon)
         self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
         board.upcoming = self._seat.upcoming = triggers.upcoming
@@ -351,7 +360,10 @@ class Service:
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            triggers.run()
+            try:
+                triggers.run()
+            finally:
+                self._tell_nobody()
         if leadership is not None and leadership.is_leader and leadership.successor:
             self._metrics.leads(False)
             self._has_made_way = True
@@ -365,6 +377,20 @@ class Service:
         self._seat.present = daemon.ports.clock.now
         self._seat.policy = lambda: daemon.policy
         daemon.listeners.append(lambda result: self._seat.observe(seen(result, daemon)))
+
+    def _tell_people(self, daemon: Cycling) -> None:
+        """Have receivers of notices told of what cycles do. Its own view of the store: bills are read beside cycles."""
+        telling = Telling(
+            self._loaded, partial(reading_store, self._loaded), daemon.ports.clock.now, self._metrics.notice
+        )
+        telling.start()
+        daemon.listeners.append(telling.observe)
+        self._telling = telling
+
+    def _tell_nobody(self) -> None:
+        telling, self._telling = self._telling, None
+        if telling is not None:
+            telling.close()
 
     def _tell_of_store(self, daemon: Cycling) -> None:
         """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""
@@ -390,3 +416,6 @@ class Service:
             self._loaded = loaded
             if self._triggers is not None:
                 self._triggers.adopt(loaded.policy)
+            telling = self._telling
+        if telling is not None:
+            telling.adopt(loaded)

@@ -90,7 +90,8 @@ def _missing() -> Iterator[None]:
 
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
     said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
-    return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming(), said)
+    view, sort = picture.snapshot.cluster, asked.query.sort
+    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said)
 
 
 def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:

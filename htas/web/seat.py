@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from htas.documents.costs import Reading
+from htas.documents.figures import KnownFigures
 from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
@@ -59,9 +60,11 @@ class Picture:
     snapshot: ClusterSnapshot
     plan: Plan
     policy: Policy
+    figures: KnownFigures = field(default_factory=KnownFigures)
+    """Of its nodes, and of those of pictures before it: they all have the same."""
     savings: Savings | None = None
     outcomes: tuple[Outcome, ...] = ()
-    """Of a daemon that only recommends: what it would do, of each kind as the newest cycle has it that looked at it."""
+    """Of a daemon that only recommends: what it would do, as the newest cycle has it."""
 
     @property
     def at(self) -> float:
@@ -81,6 +84,7 @@ class Seat:
     reading: Reading | None = None
     present: Callable[[], float | None] = time.time
     upcoming: Callable[[], Mapping[Stage, float]] = dict
+    budget_nanos: Callable[[], int | None] = lambda: None
     chronicle: Chronicle = field(default_factory=Chronicle)
     courses: Courses = field(default_factory=Courses)
     approvals: Desk | None = None
@@ -91,6 +95,7 @@ class Seat:
     _unplaced: Mapping[str, UnplacedPod] = field(default_factory=dict)
     _version: int = 0
     _picture: Picture | None = None
+    _figures: KnownFigures = field(default_factory=KnownFigures)
     _pictured_at: float = 0.0
 
     def observe(self, seen: Seen) -> None:
@@ -127,6 +132,7 @@ class Seat:
                 self._last.snapshot,
                 self._merged(self._last),
                 self.policy(),
+                self._figures,
                 self._last.savings,
                 self._last.outcomes,
             )
