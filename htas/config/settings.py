@@ -13,6 +13,7 @@ from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
+from htas.config.modes import ApprovalSetting, RecommendSetting
 from htas.config.namespaces import NamespaceLimitSetting
 from htas.config.notices import NoticeSetting
 from htas.config.openstack import OpenStackSetting
@@ -61,6 +62,15 @@ class Configuration(Section):
     api_version: Literal["htas.io/v1alpha1"] = Field(description="The form of this file.")
     kind: Literal["HTASConfiguration"] = Field(description="What this file is.")
     cluster: Name = Field(description="Written on everything HTAS owns: one name for each cluster of a project.")
+    mode: Literal["automatic", "approve", "recommend"] = Field(
+        default="automatic",
+        description="approve: what disturbs running pods waits for a word (`approval`). recommend: HTAS watches and "
+        "tells, and changes nothing.",
+    )
+    recommend: RecommendSetting = Field(
+        default=RecommendSetting(), description="With mode recommend: what HTAS would be in charge of."
+    )
+    approval: ApprovalSetting = Field(default=ApprovalSetting(), description="With mode approve: how long it waits.")
     scheduler_name: Text = Field(
         default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
     )

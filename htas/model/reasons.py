@@ -164,6 +164,8 @@ class OutcomeReason(StrEnum):
     WORK_WAITS = "WorkWaits"
     """Of a suggestion: work has come that nothing can be bought for; room for it is looked for first."""
     TIMED_OUT = "TimedOut"
+    REJECTED = "Rejected"
+    """Somebody has said no to it, or nobody yes in time (mode approve)."""
     OVERTAKEN = "Overtaken"
     """Another daemon has led meanwhile."""
     POD_CAME = "PodCame"
