@@ -106,7 +106,8 @@ def _preemptions(plan: Plan) -> Table | None:
 
 def _suggestions(plan: Plan) -> Table | None:
     rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.carry.suggest]
-    return limited(table("\nMove, for the edge", "pod", "from", "to", "by"), rows)
+    title = "\nMove, for the edge" if plan.carry.is_for_the_edge else "\nMove, instead of buying more"
+    return limited(table(title, "pod", "from", "to", "by"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:

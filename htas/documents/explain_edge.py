@@ -49,7 +49,7 @@ def _share(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> str:
 
 
 def _why(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
-    for shift in plan.carry.suggest:
+    for shift in plan.carry.suggest if plan.carry.is_for_the_edge else ():
         if shift.uid == pod.uid:
             return f"it is to move to {shift.target}"
     for slot in snapshot.rearrangement.slots if snapshot.rearrangement is not None else ():

@@ -73,7 +73,7 @@ class RearrangementExecutor:
         What a plan suggests is begun first, and taken as far as it goes at once.
         """
         if snapshot.rearrangement is None:
-            return self._suggested(carrying.suggest, snapshot, binds) if carrying.suggest else []
+            return self._suggested(carrying, snapshot, binds) if carrying.suggest else []
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
@@ -89,9 +89,15 @@ class RearrangementExecutor:
             return [self._spare(current, failed)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
-    def _suggested(self, moves: tuple[Move, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+    def _suggested(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
         snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
-        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, moves=moves)
+        found = Rearrangement(
+            snapshot.taken_at,
+            RearrangementStatus.IMPROVED,
+            moves=carrying.suggest,
+            seats=carrying.seats,
+            why=carrying.message,
+        )
         opened, outcome = self.begin(found, snapshot)
         if opened is None:
             return [outcome]
@@ -260,6 +266,8 @@ def summary(opened: OpenRearrangement) -> str:
     moves = sum(slot.source is not None for slot in opened.slots)
     if opened.is_suggestion:
         return f"{_pods(sum(slot.is_aim for slot in opened.slots))} for the edge's sake, {_pods(moves)} in all"
+    if opened.why:
+        return opened.why
     seats = len(opened.slots) - moves
     return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from htas.model.moves import Move
+from htas.model.rearrangement import Seat
 from htas.model.reasons import Kept, OutcomeReason, Removal, Unplaced
 from htas.model.snapshot import Memory
 
@@ -41,13 +42,19 @@ class Launch(msgspec.Struct, frozen=True):
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all.
 
-    Where none is, `suggest` are the moves of one to begin, which brings services nearer to their targets.
+    Where none is, `suggest` are the moves of one to begin: it brings services nearer to their targets, or (`seats`)
+    makes room for pods that a machine would be bought for else; `message` tells what that saves.
     """
 
     steps: tuple[Move, ...] = ()
     cancel: OutcomeReason | None = None
     message: str = ""
     suggest: tuple[Move, ...] = ()
+    seats: tuple[Seat, ...] = ()
+
+    @property
+    def is_for_the_edge(self) -> bool:
+        return bool(self.suggest) and not self.seats
 
 
 class Removing(msgspec.Struct, frozen=True):

@@ -54,6 +54,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
             **({"suggest": leave_document(plan.carry.suggest)} if plan.carry.suggest else {}),
+            **({"place": [{"pod": s.pod, "node": s.node} for s in plan.carry.seats]} if plan.carry.seats else {}),
         },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}

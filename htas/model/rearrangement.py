@@ -63,6 +63,8 @@ class Rearrangement(msgspec.Struct, frozen=True):
     moves: tuple[Move, ...] = ()
     seats: tuple[Seat, ...] = ()
     message: str = ""
+    why: str = ""
+    """What it is made for, in words, where that is not that nothing can be bought."""
 
     @property
     def is_better(self) -> bool:
@@ -131,6 +133,8 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     is_suggestion: bool = False
     lost: int = 0
     starting: tuple[str, ...] = ()
+    why: str = ""
+    """What it is made for, in words, where that is not that nothing can be bought."""
 
     @property
     def is_complete(self) -> bool:

@@ -17,6 +17,7 @@ from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
+from htas.planning.disrupt.making_room.instead import carrying
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled, with_steps
 from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
@@ -55,10 +56,14 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     if scheduled.preemptions.is_suggestion_in_the_way:
         steps = cancelled(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(simulated.sim.assignments())
-    edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=Stage.EDGE in stages)
+    is_edge_due = Stage.EDGE in stages and scheduled.room is None
+    edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
+    disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
     made = write_plan(context, scheduled, scale_down, placements)
+    if scheduled.room is not None:
+        return msgspec.structs.replace(made, carry=carrying(scheduled.room, context))
     if edge_moves.moves:
         return msgspec.structs.replace(made, carry=Carrying(suggest=edge_moves.moves))
     return with_steps(made, steps)
@@ -94,6 +99,8 @@ def _clean(
     names = simulated.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
     needed |= scale_up.kept | edge_moves.needed
+    if scheduled.room is not None:
+        needed |= {names[row].name for row in scheduled.room.way.rows()}
     if simulated.rearrangement is not None:
         needed |= simulated.rearrangement.nodes
     is_at_rest = not (
@@ -110,5 +117,5 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in simulated.coming for row in placements),
         needed=frozenset(needed),
         leaving=disrupted,
-        may_replace=is_at_rest and simulated.rearrangement is None and not edge_moves.moves,
+        may_replace=scheduled.room is None and is_at_rest and simulated.rearrangement is None and not edge_moves.moves,
     )

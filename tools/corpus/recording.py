@@ -86,7 +86,7 @@ def _reasons(items: Iterable[UnplacedPod | KeptNode | Removing]) -> frozenset[st
 def _kind(snapshot: ClusterSnapshot, made: Plan, stages: frozenset[Stage]) -> tuple[object, ...]:
     """Coarsely what was decided and in what state: one of two pods, three or more are of one kind."""
     parts = (made.bind, made.nominate, made.launch, made.preempt, made.optimize, made.migrate, made.remove)
-    carried = made.carry.steps, made.carry.suggest
+    carried = made.carry.steps, made.carry.suggest, made.carry.seats
     unplaced, kept, removed = _reasons(made.unplaced), _reasons(made.kept), _reasons(made.remove)
     state = snapshot.claims, snapshot.drains, snapshot.moves, snapshot.backoffs, snapshot.failed_moves
     return (

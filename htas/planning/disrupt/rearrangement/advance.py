@@ -301,6 +301,7 @@ def open_rearrangement(
         victims=tuple(pods[move.uid] for move in moves if move.target is None),
         settled=_settled(slots, pods),
         is_suggestion=found.is_suggestion,
+        why=found.why,
     )
     return _refused(opened, snapshot, policy, now) or opened
 
