@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.model.machine_times import MachineTimes
 from htas.model.constraints import PodAffinityTerm
+from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.nodes import HOSTNAME_LABEL, Node
 from htas.model.plan import Plan
@@ -189,7 +189,7 @@ def test_three_moves_are_the_optimisers_matter() -> None:
 
 def test_wishes_about_other_pods_hold_where_a_pod_goes() -> None:
     apart = constrained(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, labels_are(app="x")),))
-    pods = {"labels": {"app": "x"}, "constraints": apart}
+    pods: dict[str, Any] = {"labels": {"app": "x"}, "constraints": apart}
     made = decided(figure_1(left=job_on("left", "one", **pods), right=job_on("right", "two", **pods)))
     assert moved(made) == []
 
