@@ -103,6 +103,11 @@ class Configuration(Section):
         description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
         "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
     )
+    move_instead_of_buying: bool = Field(
+        default=True,
+        description="A pod or two are moved to make room where that costs less than the machine that would be bought, "
+        "and takes no longer; on. Only what may be moved: batch work, and services that have opted in.",
+    )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from htas.model.money import price_text
 from htas.model.plan import Carrying, Nomination
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import Pod
 from htas.model.snapshot import RoomMade
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.making_room.search import RoomSearch
@@ -84,16 +84,16 @@ def _may_begin(context: PlanContext) -> bool:
 
 
 def _avoidable(context: PlanContext, bought: Mapping[int, BoughtMachine]) -> list[Avoidable]:
-    """Machines for a few waiting pods of ours, none of which has waited too long already."""
+    """Machines for a few waiting pods of ours.
+
+    Who has waited for `maxWaitForCapacity` is bought for: a move that could not be made is no reason to wait again.
+    """
     policy, book = context.policy, context.simulated.book
-    overdue = policy.overdue(context.now)
+    overdue = policy.overdue(context.now) if context.snapshot.expects_more else float("-inf")
     found = []
     for row, pods in pods_by_row(context.simulated.sim.assignments()).items():
         is_few = row in bought and len(pods) <= MOST_PODS
-        if is_few and all(
-            pod.scheduler == policy.scheduler_name and (pod.kind is not WorkKind.BATCH or pod.created_at > overdue)
-            for pod in pods
-        ):
+        if is_few and all(pod.scheduler == policy.scheduler_name and pod.created_at > overdue for pod in pods):
             found.append(Avoidable(bought[row].offer, [(pod, book.class_of(pod)) for pod in pods]))
     return found
 
