@@ -42,12 +42,16 @@ class Played(msgspec.Struct, frozen=True):
     moved: int
     machines: int
     note: str = ""
+    said: int = 0
+    """What `htas cost` says in the end, the invoice of the same instant, and the greatest difference on the way."""
+    invoice: int = 0
+    off: int = 0
 
 
 def play(family: str, seed: int, contender: str, trace: Path | None = None) -> Played:
     """Play to the end of the work; raises KeyError for names that there are not."""
     scene = families(trace)[family].draw(seed)
-    result, _ = run(_trial(_contender(contender, family, scene.catalogue, trace), family, scene, seed))
+    result, _ = run(trial_of(contender_of(contender, family, scene.catalogue, trace), family, scene, seed))
     return Played(
         family,
         seed,
@@ -60,14 +64,17 @@ def play(family: str, seed: int, contender: str, trace: Path | None = None) -> P
         result.migrations,
         result.machines,
         result.note,
+        result.said_nano_seconds,
+        result.invoice_nano_seconds,
+        result.books_off_nano_seconds,
     )
 
 
-def _trial(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
+def trial_of(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
     return Trial(contender, family, scene.work, seed, scene.startup_s, scene.chances)
 
 
-def _contender(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
+def contender_of(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
     if name == HTAS:
         return Contender(HTAS, "HTAS, as shipped", as_shipped(catalogue), plan)
     if name == ONE:
@@ -99,7 +106,7 @@ def _chosen_flavour(family: str, trace: Path | None) -> str:
         for each in able
     }
     candidates = sorted(worth, key=lambda name: (worth[name], name))[:MOST_CANDIDATES]
-    results = {name: run(_trial(tuned_to(scene.catalogue, name), family, scene, CHOSEN_ON))[0] for name in candidates}
+    results = {name: run(trial_of(tuned_to(scene.catalogue, name), family, scene, CHOSEN_ON))[0] for name in candidates}
     bills = {name: result.bill_nano_seconds for name, result in results.items() if not result.note}
     if not bills:
         raise NoFlavourError(f"{family}: with one flavour the work does not end")
