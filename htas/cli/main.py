@@ -12,11 +12,12 @@ import typer
 import htas
 from htas.cli import experiment_commands as experiments
 from htas.cli import record_commands as records
+from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
 from htas.cli.console import InputError, escaped, exit_on_error, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
-from htas.cli.forms import Export, Shell, SimulationForm
+from htas.cli.forms import Export, SimulationForm
 from htas.cli.handback_command import handback
 from htas.cli.options import PLACES, VARIABLE, Config, configured
 from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
@@ -411,14 +412,8 @@ def demo(
 
 for command in (records.top, records.cost, records.history, records.replay):
     app.command()(command)
-
-
-@app.command()
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
-    """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined] # there, but not in its __all__
-
-    typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
+app.command()(shells.completion)
+app.command()(shells.man)
 
 
 def print_json(document: object) -> None:

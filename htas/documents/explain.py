@@ -18,7 +18,8 @@ from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for
-from htas.planning.provision.lengthening import in_words, lengthening_of
+from htas.planning.provision.own_machine import lengthening_of
+from htas.planning.rental.lengthening import in_words
 from htas.ports import GivenError
 
 

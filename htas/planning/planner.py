@@ -22,7 +22,7 @@ from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, adva
 from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
-from htas.planning.provision.lengthening import lengthening_of
+from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.schedule import Scheduled, schedule
 from htas.planning.writing import write_plan
 

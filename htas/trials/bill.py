@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
+from htas.daemon.cycle import CycleResult
 from htas.daemon.virtual import VirtualDriver
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
@@ -41,20 +43,22 @@ class Trial:
     chances: Chances | None = None
 
 
-def run(trial: Trial) -> tuple[RunResult, Timing]:
-    """Play a trial until its last batch task has ended and all its services run."""
-    result, timing, _ = run_with_starts(trial)
+def run(trial: Trial, *listeners: Callable[[CycleResult], None]) -> tuple[RunResult, Timing]:
+    """Play a trial until its last batch task has ended and all its services run; listeners are told of each cycle."""
+    result, timing, _ = run_with_starts(trial, *listeners)
     return result, timing
 
 
-def run_with_starts(trial: Trial) -> tuple[RunResult, Timing, tuple[tuple[str, float], ...]]:
+def run_with_starts(
+    trial: Trial, *listeners: Callable[[CycleResult], None]
+) -> tuple[RunResult, Timing, tuple[tuple[str, float], ...]]:
     """The same, and when each task (namespace/name) began: a service as often as it has replicas."""
     began = time.perf_counter()
     contender, work = trial.contender, trial.work
     world = World(start=0.0, seed=trial.seed, startup_s=trial.startup_s, chances=trial.chances)
     world.load(_as_operated(work, contender))
     observer, times = Observer(), PlanningTimes()
-    with daemon_of(contender, world, times.saw, observer.saw) as driver:
+    with daemon_of(contender, world, times.saw, observer.saw, *listeners) as driver:
         reckoning = Reckoning(world, driver.daemon)
         driver.daemon.listeners.append(reckoning.saw)
         samples, is_over = _play(driver, world, work)

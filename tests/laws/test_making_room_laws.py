@@ -76,8 +76,8 @@ def residents(draw: st.DrawFn, node: str, number: int) -> list[Pod]:
 
 def decided(snapshot: ClusterSnapshot, policy: Policy) -> tuple[Plan, Plan]:
     """Plans with the rule and without it."""
-    with_rule = msgspec.structs.replace(policy, moves_instead_of_buying=True)
-    return plan(snapshot, with_rule, NOW), plan(snapshot, policy, NOW)
+    without = msgspec.structs.replace(policy, moves_instead_of_buying=False)
+    return plan(snapshot, policy, NOW), plan(snapshot, without, NOW)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

@@ -14,10 +14,10 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import gathering
-from htas.planning.provision.lengthening import NO_BARGAIN, Lengthening, in_words
 from htas.planning.provision.look_ahead import Ahead, look_ahead
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
 from htas.planning.provision.steady import steady_work
+from htas.planning.rental.lengthening import NO_BARGAIN, Lengthening, in_words
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@
     python -m tools.bench.money play --families slice --trace openb_pod_list_default.csv --seeds 11-20
     python -m tools.bench.money tell                                     # the tables of what has been played
     python -m tools.bench.money clairvoyant --seeds 11-13                # HTAS beside an offline near-optimum
+    python -m tools.bench.money account --families trickle --seeds 11 --contenders htas,karpenter-pinned
 
 Each run is appended to a file of JSON lines (out/money.jsonl) as it ends. Seed 1 is where the baseline of one flavour
 chooses it; the table's seeds begin at 11.
@@ -22,8 +23,17 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 
+from tools.bench.money.accounting import account, accounts_table, machines_text
 from tools.bench.money.beside_clairvoyant import GOALS, beside, beside_rows, beside_table
 from tools.bench.money.books import books, books_table
 from tools.bench.money.families import families
@@ -42,7 +52,7 @@ CONTENDERS = (HTAS, *FAIR, *SHIPPED)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("play", "tell", "clairvoyant"))
+    parser.add_argument("what", choices=("play", "tell", "account", "clairvoyant"))
     parser.add_argument("--families", default="", help="parted by commas; all")
     parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
     parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
@@ -56,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _beside_clairvoyant(list(product(names, seeds(chosen.seeds))), chosen.workers)
     names = _chosen(parser, "family", chosen.families, tuple(there))
     contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
+    if chosen.what == "account":
+        runs = [account(*each, chosen.trace) for each in track(list(product(names, seeds(chosen.seeds), contenders)))]
+        Console().print(accounts_table(runs), *map(machines_text, runs), sep="\n")
+        return 0
     if chosen.what == "play":
         _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
     played = _read(chosen.out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +10,9 @@ import msgspec
 
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
+from htas.daemon.cycle import CycleResult
 from htas.experiments.contenders import WELL_SET, Contender, contenders, tuned_to
+from htas.experiments.results import RunResult
 from htas.model.flavours import Catalogue
 from htas.model.policy import Limits, Policy
 from htas.planning.planner import plan
@@ -50,8 +52,7 @@ class Played(msgspec.Struct, frozen=True):
 
 def play(family: str, seed: int, contender: str, trace: Path | None = None) -> Played:
     """Play to the end of the work; raises KeyError for names that there are not."""
-    scene = families(trace)[family].draw(seed)
-    result, _ = run(trial_of(contender_of(contender, family, scene.catalogue, trace), family, scene, seed))
+    result, scene = played(family, seed, contender, trace), families(trace)[family].draw(seed)
     return Played(
         family,
         seed,
@@ -68,6 +69,15 @@ def play(family: str, seed: int, contender: str, trace: Path | None = None) -> P
         result.invoice_nano_seconds,
         result.books_off_nano_seconds,
     )
+
+
+def played(
+    family: str, seed: int, contender: str, trace: Path | None, *listeners: Callable[[CycleResult], None]
+) -> RunResult:
+    """One run, of whose cycles listeners are told."""
+    scene = families(trace)[family].draw(seed)
+    trial = trial_of(contender_of(contender, family, scene.catalogue, trace), family, scene, seed)
+    return run(trial, *listeners)[0]
 
 
 def trial_of(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:

@@ -35,7 +35,6 @@ from htas.planning.disrupt.cleaning.consolidation import (
     launches_of,
     may_look_at,
 )
-from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.shrinking import Shrinker
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -43,6 +42,8 @@ from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.place.placing import Placer
+from htas.planning.rental.moving import LeastAdded
+from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +96,19 @@ def clean(
             replaced.append(judged)
         else:
             candidates.append(judged)
-    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
-    running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
-    rentals = LongerRentals(sim, snapshot, policy, running)
-    placer = Placer(policy, placer.pools, rentals)
-    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, rentals, snapshot.move_times, volumes)
     launch: tuple[Launch, ...] = ()
-    with sim.closed(_no_targets(sim, snapshot, round_.kept)):
-        if replaced:
-            candidates += round_.replace(
-                sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
-            )
-        for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
-            round_.take(candidate, rescheduler)
-        if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
-            consolidator = Consolidator(rescheduler, snapshot, pods_on)
-            stay = round_.staying(question, snapshot, pods_on, claims)
-            launch, memory = round_.consolidate(consolidator, question, snapshot, stay)
-            if not launch:
-                launch = round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
+    if is_due:
+        rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
+        with sim.closed(_no_targets(sim, snapshot, round_.kept)):
+            if replaced:
+                candidates += round_.replace(
+                    sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
+                )
+            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+                round_.take(candidate, rescheduler)
+            if may_replace and not replacements.claims and not round_.remove and not snapshot.drains:
+                stay = round_.staying(question, snapshot, pods_on, claims)
+                launch, memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
     return ScaleDown(
         tuple(round_.migrate),
         tuple(sorted(round_.remove, key=lambda removing: removing.node)),
@@ -121,6 +116,24 @@ def clean(
         memory,
         launch,
     )
+
+
+def _rescheduler(
+    sim: Simulation,
+    book: ClassBook,
+    placer: Placer,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    pods_on: Mapping[str, Sequence[Pod]],
+    leaving: Sequence[Pod],
+) -> Rescheduler:
+    """Who empties nodes, with what rentals are there: built for a due cleaning alone, for it reads every node."""
+    running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
+    rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
+    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals))
+    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
@@ -230,40 +243,41 @@ class _Round:
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
-    def consolidate(
+    def smaller(
         self,
-        consolidator: Consolidator,
+        rescheduler: Rescheduler,
         question: Question,
         snapshot: ClusterSnapshot,
+        pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
     ) -> tuple[tuple[Launch, ...], Memory]:
-        """Replacements for the first group that has some worth buying; each look is remembered."""
-        policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
-        for group in policy.groups:
-            if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
-                question, group.cleaning
-            ):
-                continue
-            candidates = _in_time(group, stay, question, snapshot)
-            if not candidates:
-                continue
-            looked_at[group.name] = question.now
-            replacing = consolidator.best(group, candidates, self._at_once(group))
-            if replacing is not None:
-                launches = launches_of([replacing], snapshot, policy)
-                return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
-        return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+        """What to buy instead of nodes of one group: a cheaper set first, each look remembered; else smaller machines.
 
-    def shrink(
-        self, shrinker: Shrinker, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
-    ) -> tuple[Launch, ...]:
-        """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
-        for group in question.policy.groups:
-            if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
-                found = shrinker.best(group, _in_time(group, stay, question, snapshot), self._at_once(group))
+        Of the groups the first is taken that has some worth buying.
+        """
+        policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
+        consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
+        for group, candidates in ripe:
+            if candidates and may_look_at(group, looked_at.get(group.name), now):
+                looked_at[group.name] = now
+                replacing = consolidator.best(group, candidates, self._at_once(group))
+                if replacing is not None:
+                    return tuple(launches_of([replacing], snapshot, policy)), _looked(question.memory, looked_at)
+        memory = _looked(question.memory, looked_at)
+        shrinker = Shrinker(rescheduler, consolidator, snapshot, memory)
+        for group, candidates in ripe:
+            if group.cleaning.consolidation.shrinks:
+                found = shrinker.best(group, candidates, self._at_once(group))
                 if found:
-                    return tuple(launches_of(found, snapshot, question.policy))
-        return ()
+                    return tuple(launches_of(found, snapshot, policy)), memory
+        return (), memory
+
+    def _ripe(
+        self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
+    ) -> list[tuple[NodeGroup, list[Candidate]]]:
+        """The groups whose work has been quiet, with their nodes that need not be kept for what is paid of them."""
+        quiet = (group for group in question.policy.groups if is_quiet(question, group.cleaning))
+        return [(group, _in_time(group, stay, question, snapshot)) for group in quiet]
 
     def staying(
         self,
@@ -299,6 +313,10 @@ class _Round:
             message = f"{_nodes(under_way)} of group {group.name} are being emptied, at most {most} at once"
             return KeptNode(name, Kept.TOO_MANY_AT_ONCE, message)
         return None
+
+
+def _looked(memory: Memory, looked_at: Mapping[str, float]) -> Memory:
+    return msgspec.structs.replace(memory, consolidated_at=looked_at)
 
 
 def _in_time(

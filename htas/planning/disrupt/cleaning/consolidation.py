@@ -35,7 +35,7 @@ from htas.planning.place.placing import Placer
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.purchase import Attempt, attempt
-from htas.planning.provision.rental import Rental
+from htas.planning.rental.new_machines import ExpectedRental
 
 MAY_BE_REPLACED = frozenset(
     {
@@ -219,7 +219,7 @@ class Consolidator:
                 demand.count -= rescheduler.placer.anywhere().place(sim, demand.cls, demand.count)
             left = [demand for demand in demands.values() if demand.count]
             offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
-            rental = Rental(policy, [demand.cls for demand in left])
+            rental = ExpectedRental(policy, [demand.cls for demand in left])
             found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, (), rental)
         return None if any(demand.count for demand in found.left) else found
 

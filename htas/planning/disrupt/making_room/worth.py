@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod, WorkKind
@@ -25,9 +24,10 @@ from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.disrupt.making_room.way import Shift, Way
 from htas.planning.place.context import PlanContext
-from htas.planning.provision.lengthening import billed_until, rentals
 from htas.planning.provision.offers import Offer
-from htas.planning.provision.rental import HOUR_S
+from htas.planning.rental.bill import Floats
+from htas.planning.rental.new_machines import HOUR_S
+from htas.planning.rental.rows import Rentals
 
 _NO_GROUP = CleaningRules()
 
@@ -49,8 +49,7 @@ class Charges:
         self._snapshot = context.snapshot
         self._now = context.now
         self._billing = context.policy.catalogue.billing
-        nodes = self._sim.table.nodes
-        self._price, self._since = rentals(nodes, context.snapshot, context.policy, context.simulated.running)
+        self._rentals = Rentals.of(self._sim.table.nodes, context.snapshot, context.policy, context.simulated.running)
         self._bought_at = {claim.id: claim.nanos_per_hour for claim in context.snapshot.claims}
 
     def saved(self, machine: Avoidable) -> int:
@@ -70,31 +69,20 @@ class Charges:
         """Until the last of the seats is free: moves go several at once, evicted pods are given their grace."""
         return max((self._gone_in_s(shift) for shift in way.shifts), default=0.0) * self._turns(way)
 
-    def added(self, cls: PodClass, rows: Ints) -> NDArray[np.float64]:
+    def added(self, cls: PodClass, rows: Ints) -> Floats:
         """What a pod of a class adds to the rental of each row, to choose by."""
         until = np.maximum(self._sim.table.run_until[rows], self._now)
         longer = np.maximum(until, self._now + hold_s(cls))
-        since = self._since[rows]
-        more = billed_until(self._billing, since, longer) - billed_until(self._billing, since, until)
-        added: NDArray[np.float64] = self._price[rows] * more
+        added: Floats = self._rentals.price[rows] * self._rentals.longer_s(rows, until, longer)
         return added
 
     def _longer(self, arrivals: Iterable[tuple[PodClass, int]]) -> int:
-        holds: dict[int, float] = {}
+        before, rows = self._sim.table.run_until, set[int]()
+        after = before.copy()
         for cls, row in arrivals:
-            holds[row] = max(holds.get(row, 0.0), hold_s(cls))
-        return sum(self._row_longer(row, held_s) for row, held_s in holds.items())
-
-    def _row_longer(self, row: int, held_s: float) -> int:
-        price, since = int(self._price[row]), float(self._since[row])
-        until = max(float(self._sim.table.run_until[row]), self._now)
-        before, after = (
-            self._billing.billed_seconds(max(0.0, end - since)) for end in (until, self._end(until, held_s))
-        )
-        return price * (after - before)
-
-    def _end(self, until: float, held_s: float) -> float:
-        return max(until, self._now + held_s)
+            after[row] = max(float(after[row]), self._now + hold_s(cls))
+            rows.add(row)
+        return self._rentals.added(sorted(rows), before, after, self._now)
 
     def _disturbed(self, shift: Shift) -> int:
         """What its room costs for as long as it makes no progress there."""

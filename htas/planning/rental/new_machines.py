@@ -1,4 +1,4 @@
-"""Expected rental: what machines are expected to cost until their work is done.
+"""Expected rental of what is bought: what new machines are expected to cost until their work is done.
 
 A machine with batch work alone is held until its longest job ends, and billed as the catalogue bills: price × billed
 (startup + longest run). A service has no end: its machine is taken to be held as long as any job that waits with it,
@@ -19,7 +19,7 @@ MOST_LEVELS = 12
 """So many lengths are told apart; with more, neighbours are taken for the longest of them."""
 
 
-class Rental:
+class ExpectedRental:
     """How long machines for some waiting work are held, in seconds; where only services wait 1 for all: by the hour."""
 
     def __init__(self, policy: Policy, classes: Iterable[PodClass]) -> None:

@@ -11,27 +11,20 @@ share of it that the job uses, and may cost twice as often: others will come for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from htas.model.flavours import Billing
 from htas.model.money import price_text
-from htas.model.nodes import Node
-from htas.model.pods import Pod, WorkKind
+from htas.model.pods import WorkKind
 from htas.model.policy import Policy
-from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.feasibility.resources import fits, how_many
-from htas.planning.cluster.simulated import SimulatedCluster
+from htas.planning.cluster.feasibility.resources import how_many
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.provision.limits import Allowance, owned_machines
-from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.rental.bill import Floats
+from htas.planning.rental.rows import Rentals
 
-Floats = NDArray[np.float64]
 EMPTY = 2.0
 """So many times as much may be paid for an empty node, in proportion to its use."""
 NO_BARGAIN = "would be rented too long for it"
@@ -48,13 +41,12 @@ class Bargain(NamedTuple):
     alone: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Offered:
-    """The offers that would take a class and may be bought: columns of what each has free, costs and waits for."""
+class Alone(Protocol):
+    """Who knows what a machine of its own would cost (`OwnMachine`, of what may be bought)."""
 
-    offers: tuple[Offer, ...]
-    free: Ints
-    price: Floats
+    def cheapest(self, cls: PodClass, count: int) -> tuple[float, str]:
+        """Price × billed seconds of as many machines of one flavour as hold so many pods, and which; inf: none."""
+        ...
 
 
 class Lengthening:
@@ -67,20 +59,18 @@ class Lengthening:
     def __init__(
         self,
         sim: Simulation,
-        snapshot: ClusterSnapshot,
         policy: Policy,
-        running: Mapping[int, Sequence[Pod]],
+        rentals: Rentals,
+        alone: Alone,
+        bought_for: Mapping[str, str],
         most: float,
     ) -> None:
         self._sim = sim
-        self._snapshot = snapshot
         self._policy = policy
         self._most = most
-        self._billing = policy.catalogue.billing
-        self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
-        self._allowance = Allowance(policy, snapshot)
-        self._price, self._since = rentals(sim.table.nodes, snapshot, policy, running)
-        self._offered: dict[object, _Offered] = {}
+        self._rentals = rentals
+        self._market = alone
+        self._bought_for = bought_for
         self._rows_of = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
         self._own: dict[int, tuple[PodClass, Ints | None]] = {}
         self._turned_away: set[int] = set()
@@ -91,17 +81,17 @@ class Lengthening:
         What pods of a class add they add together: twenty of them that fit a row are as good as twenty machines' worth.
         """
         fine: Bools = np.ones(len(rows), dtype=np.bool_)
-        if cls.kind is not WorkKind.BATCH or not cls.is_ours or not self._price[rows].any():
+        if cls.kind is not WorkKind.BATCH or not cls.is_ours or not self._rentals.price[rows].any():
             return fine
         cost = self._cost(cls, rows)
         if not (cost > 0).any():
             return fine
-        fine = cost <= self._most * self._alone(cls, 1)
+        fine = cost <= self._most * self._market.cheapest(cls, 1)[0]
         if fine.all():
             return fine
         for i in np.flatnonzero(~fine).tolist() if count > 1 else ():
             together = min(count, int(how_many(self._sim.table.free[:, rows[i : i + 1]], cls)[0]))
-            fine[i] = cost[i] <= self._most * self._alone(cls, together)
+            fine[i] = cost[i] <= self._most * self._market.cheapest(cls, together)[0]
         own = self._own_rows(cls)
         if own is None:
             return np.ones(len(rows), dtype=np.bool_)
@@ -126,63 +116,26 @@ class Lengthening:
         cost = self._cost(cls, rows)
         row = int(rows[cost.argmin()])
         end, until = self._sim.now + cls.run_length_s, max(float(self._sim.table.run_until[row]), self._sim.now)
-        alone, flavour = self._cheapest(cls, 1)
+        alone, flavour = self._market.cheapest(cls, 1)
         return Bargain(self._sim.table.nodes[row].name, end - until, float(cost.min()), flavour, alone)
 
     def _no_bargains(self, cls: PodClass) -> Ints:
         if cls.kind is not WorkKind.BATCH or not cls.is_ours:
             return np.zeros(0, dtype=np.int64)
-        rows: Ints = self._sim.feasible(cls, slice(0, len(self._price))).nonzero()[0]
+        rows: Ints = self._sim.feasible(cls, slice(0, len(self._rentals.price))).nonzero()[0]
         return rows[~self.worth(cls, rows, 1)]
 
     def _cost(self, cls: PodClass, rows: Ints) -> Floats:
         """Price × seconds that one pod adds, so weighed that every row may cost equally often."""
         table, now = self._sim.table, self._sim.now
         until = table.run_until[rows]
-        more = self._billed(rows, np.full(len(rows), now + cls.run_length_s)) - self._billed(
-            rows, np.maximum(until, now)
-        )
-        cost: Floats = self._price[rows] * np.maximum(more, 0.0)
+        more = self._rentals.longer_s(rows, np.maximum(until, now), np.full(len(rows), now + cls.run_length_s))
+        cost: Floats = self._rentals.price[rows] * more
         share: Floats = np.zeros(len(rows))
         for resource in cls.needs:
             offered = np.maximum(table.allocatable[resource, rows], 1)
             share = np.maximum(share, cls.requests[resource] / offered)
         return np.where(until <= now, cost * share / EMPTY, cost)
-
-    def _billed(self, rows: Ints, until: Floats) -> Floats:
-        return billed_until(self._billing, self._since[rows], until)
-
-    def _alone(self, cls: PodClass, count: int) -> float:
-        return self._cheapest(cls, count)[0]
-
-    def _cheapest(self, cls: PodClass, count: int) -> tuple[float, str]:
-        """The least that machines of one flavour for so many pods cost, and which; inf where none may be bought."""
-        offered = self._offers_for(cls)
-        holding = fits(offered.free, cls) if offered.offers else np.zeros(0, dtype=np.bool_)
-        if not holding.any():
-            return np.inf, ""
-        machines = -(-count // np.maximum(how_many(offered.free, cls), 1))
-        held_s = self._billing.billed_seconds(self._start_s + cls.run_length_s)
-        cost = np.where(holding, offered.price * machines * held_s, np.inf)
-        best = int(cost.argmin())
-        return float(cost[best]), offered.offers[best].flavour.name
-
-    def _offers_for(self, cls: PodClass) -> _Offered:
-        found = self._offered.get(cls.static_key)
-        if found is None:
-            offers = [
-                offer
-                for offer in offers_of(self._sim, self._policy, self._snapshot, [cls])
-                if offer.would_take(cls) and self._allowance.bound(offer).count > 0
-            ]
-            free = (
-                np.array([offer.free for offer in offers], dtype=np.int64)
-                .reshape(len(offers), len(self._sim.table.axis))
-                .T
-            )
-            price = np.array([offer.price for offer in offers], dtype=np.float64)
-            found = self._offered[cls.static_key] = _Offered(tuple(offers), free, price)
-        return found
 
     def _own_rows(self, cls: PodClass) -> Ints | None:
         """Rows of machines that were bought for pods of a class, which are room for them; None: every row is.
@@ -191,19 +144,13 @@ class Lengthening:
         """
         known = self._own.get(id(cls))
         if known is None:
-            bought = self._snapshot.memory.bought_for
+            bought = self._bought_for
             rows = {self._rows_of[bought[p.key]] for p in cls.pods if bought.get(p.key) in self._rows_of}
             overdue = self._policy.overdue(self._sim.now)
             late = any(p.created_at <= overdue and bought.get(p.key) not in self._rows_of for p in cls.pods)
             own = None if late else np.array(sorted(rows), dtype=np.int64)
             known = self._own[id(cls)] = cls, own  # a class that died could leave its id to another one
         return known[1]
-
-
-def lengthening_of(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy) -> Lengthening | None:
-    """What judges the rows of an opening; None: the policy has none refused."""
-    most = policy.max_rental_lengthening
-    return Lengthening(simulated.sim, snapshot, policy, simulated.running, most) if most is not None else None
 
 
 def in_words(bargain: Bargain, policy: Policy) -> str:
@@ -214,45 +161,3 @@ def in_words(bargain: Bargain, policy: Policy) -> str:
         f"{price_text(round(bargain.cost / hour))} {currency}: more than {policy.max_rental_lengthening:g} times "
         f"a {bargain.flavour} of its own ({price_text(round(bargain.alone / hour))})"
     )
-
-
-def billed_until(billing: Billing, since: Floats, until: Floats) -> Floats:
-    """Seconds that machines are billed for which were rented at `since` and are given back at `until`."""
-    held = np.ceil(np.maximum(until - since, 0.0) / billing.granularity_s) * billing.granularity_s
-    billed: Floats = np.maximum(held, billing.minimum_s)
-    return billed
-
-
-def rentals(
-    nodes: Sequence[Node], snapshot: ClusterSnapshot, policy: Policy, running: Mapping[int, Sequence[Pod]]
-) -> tuple[Floats, Floats]:
-    """(price an hour in billionths, start of the rental) of each row; price 0: work there adds nothing to a bill."""
-    claims = {claim.id: claim for claim in snapshot.claims}
-    sizes: dict[str, int] = {}
-    for group, _, _ in owned_machines(policy, snapshot):
-        sizes[group] = sizes.get(group, 0) + 1
-    price, since = np.zeros(len(nodes)), np.zeros(len(nodes))
-    for row, node in enumerate(nodes):
-        claim = claims.get(node.claim or "")
-        if claim is not None and _goes_when_empty(node, policy, sizes) and not _serves(running.get(row, ())):
-            price[row] = policy.price_of(node) or claim.nanos_per_hour
-            since[row] = claim.rented_since
-    return price, since
-
-
-def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bool:
-    """Whether a node is given back once it is empty."""
-    group = policy.group(node.group)
-    return (
-        group is not None
-        and node.cluster == policy.cluster
-        and group.is_elastic
-        and group.cleaning.enabled
-        and sizes.get(group.name, 0) > group.min_nodes
-        and node.held_by is None
-    )
-
-
-def _serves(pods: Iterable[Pod]) -> bool:
-    """Whether a service holds a node: that has no end, and batch work beside it lengthens nothing."""
-    return any(pod.kind is WorkKind.SERVICE and not pod.is_daemon and not pod.is_mirror for pod in pods)
