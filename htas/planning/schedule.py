@@ -111,7 +111,8 @@ class _Scheduling:
         """Moves that cost less than some of the machines; where more work is to come, these would soon be in use."""
         if not self.context.policy.moves_instead_of_buying or not scale_up.bought or scale_up.is_for_more:
             return None
-        return instead_of_buying(self.context, scale_up.bought)
+        rentals = self.lengthening.rentals if self.lengthening is not None else None
+        return instead_of_buying(self.context, scale_up.bought, rentals)
 
     def _less_bought(self, demands: Sequence[Demand], room: MadeRoom) -> ScaleUp:
         """What is bought for the others once room is made for some."""

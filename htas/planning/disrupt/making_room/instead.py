@@ -7,6 +7,7 @@ or comes sooner, it is bought.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from htas.planning.disrupt.making_room.way import Way
 from htas.planning.disrupt.making_room.worth import Avoidable, Charges, hold_s
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
+from htas.planning.rental.rows import Rentals
 
 MOST_MACHINES, MOST_PODS = 3, 4
 """So many machines are looked at in a plan, the dearest to hold first; of each one so many pods at most are seated."""
@@ -46,15 +48,18 @@ class MadeRoom:
         return [shift.pod for shift in self.way.shifts]
 
 
-def instead_of_buying(context: PlanContext, bought: Mapping[int, BoughtMachine]) -> MadeRoom | None:
+def instead_of_buying(
+    context: PlanContext, bought: Mapping[int, BoughtMachine], rentals: Rentals | None = None
+) -> MadeRoom | None:
     """What to move so that some of the machines need not be bought; None: nothing that would be cheaper was found.
 
+    `rentals` are those of the nodes that are there, where they have been worked out already.
     The simulation holds the purchase with all that it is for, and is left as it was.
     """
     machines = _avoidable(context, bought)
     if not machines or not _may_begin(context):
         return None
-    sim, charges = context.simulated.sim, Charges(context)
+    sim, charges = context.simulated.sim, Charges(context, rentals)
     looking, found = RoomSearch(context, charges), MadeRoom()
     memory = dict(context.snapshot.memory.room_made)
     with sim.fork():
@@ -88,12 +93,17 @@ def _avoidable(context: PlanContext, bought: Mapping[int, BoughtMachine]) -> lis
 
     Who has waited for `maxWaitForCapacity` is bought for: a move that could not be made is no reason to wait again.
     """
-    policy, book = context.policy, context.simulated.book
+    policy, book, sim = context.policy, context.simulated.book, context.simulated.sim
+    counts = Counter[int]()
+    for _, row, count in sim.assignments():
+        counts[row] += count
+    few = {row for row in bought if 0 < counts[row] <= MOST_PODS}
+    if not few:  # as in most purchases: nobody is told apart
+        return []
     overdue = policy.overdue(context.now) if context.snapshot.expects_more else float("-inf")
     found = []
-    for row, pods in pods_by_row(context.simulated.sim.assignments()).items():
-        is_few = row in bought and len(pods) <= MOST_PODS
-        if is_few and all(pod.scheduler == policy.scheduler_name and pod.created_at > overdue for pod in pods):
+    for row, pods in pods_by_row(sim.assignments()).items():
+        if row in few and all(pod.scheduler == policy.scheduler_name and pod.created_at > overdue for pod in pods):
             found.append(Avoidable(bought[row].offer, [(pod, book.class_of(pod)) for pod in pods]))
     return found
 

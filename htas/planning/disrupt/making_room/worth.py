@@ -43,13 +43,15 @@ class Avoidable:
 class Charges:
     """Prices ways in a simulation whose rows have the work that runs, and what this plan has placed."""
 
-    def __init__(self, context: PlanContext) -> None:
+    def __init__(self, context: PlanContext, rentals: Rentals | None = None) -> None:
         self._sim = context.simulated.sim
         self._policy = context.policy
         self._snapshot = context.snapshot
         self._now = context.now
         self._billing = context.policy.catalogue.billing
-        self._rentals = Rentals.of(self._sim.table.nodes, context.snapshot, context.policy, context.simulated.running)
+        self._rentals = rentals or Rentals.of(
+            self._sim.table.nodes, context.snapshot, context.policy, context.simulated.running
+        )
         self._bought_at = {claim.id: claim.nanos_per_hour for claim in context.snapshot.claims}
 
     def saved(self, machine: Avoidable) -> int:
