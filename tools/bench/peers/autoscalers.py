@@ -19,7 +19,6 @@ from tools.testenv.daemon import Htas, free_port
 
 Json = dict[str, Any]
 BUILD = Path(__file__).parent / "karpenter" / "build.sh"
-POOLS = "/apis/karpenter.sh/v1/nodepools"
 RESERVED_M, RESERVED_MI = 100, 10
 """What Karpenter's KWOK provider takes off every machine: its types are given so much more."""
 
