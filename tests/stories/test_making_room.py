@@ -64,6 +64,9 @@ def test_figure_1_is_one_move_and_no_purchase() -> None:
     assert why.startswith("moves default/one-1 from left to right to make room instead of buying small")
     assert why.endswith("saves 0.10 USD an hour")
     assert len(story.told("rearranged")) == 1
+    said = {(news.reason, news.name): news.message for news in story.world.announcer.news}
+    assert said["Nominated", "default/three-1"] == f"HTAS {why}"
+    assert said["Descheduled", "default/one-1"].startswith(f"HTAS {why}")
     story.play(7400)
     assert (story.bought, story.world.ledger.finished) == (0, 3)
     story.assert_whole()

@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
+from htas.cli.plan_view import plan_view
+from htas.documents.explain import explain_pod
 from htas.model.constraints import PodAffinityTerm
 from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod, MoveReason
@@ -250,3 +253,20 @@ def test_on_nodes_without_a_price_lost_work_costs_what_a_flavour_asks_for_its_ro
 
     assert len(moved(made(60.0))) == 1
     assert moved(made(HOUR)) == []
+
+
+def test_it_is_told_to_who_waits_who_moves_and_who_reads_the_plan() -> None:
+    snapshot = figure_1()
+    made = decided(snapshot)
+    [(name, source, target)] = moved(made)
+    instead = (
+        f"moves default/{name} from {source} to {target} to make room instead of buying small: saves 0.10 USD an hour"
+    )
+    assert f"has room kept on {source}: {instead}" in explain_pod("three", snapshot, made, policy())
+    told = explain_pod(name, snapshot, made, policy())
+    assert f"is to move to {target} by checkpoint: HTAS {instead}" in told
+    console = Console(record=True, width=200)
+    console.print(plan_view(made))
+    shown = console.export_text()
+    assert "Move, instead of buying more" in shown
+    assert instead in shown
