@@ -83,7 +83,7 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         return
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
     yield from (f"has room kept on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
-    for launch in plan.launch:
+    for launch in plan.launches:
         if pod.key in launch.pods:
             price = price_text(launch.nanos_per_hour)
             others = f" and {counted(len(launch.pods) - 1, 'other')}" if len(launch.pods) > 1 else ""
@@ -103,14 +103,15 @@ def _makes_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str
     if current is not None and current.why:
         under_way = (slot for slot in current.slots if slot.pod.uid == pod.uid and slot.source is not None)
         yield from (f"is moving to {slot.node} by {slot.method}: HTAS {current.why}" for slot in under_way)
-    if plan.carry.seats:
-        moves = (move for move in plan.carry.suggest if move.uid == pod.uid)
-        yield from (f"is to move to {move.target} by {move.method}: HTAS {plan.carry.message}" for move in moves)
+    instead = plan.instead_of_buying
+    if instead is not None:
+        moves = (move for move in instead.moves if move.uid == pod.uid)
+        yield from (f"is to move to {move.target} by {move.method}: HTAS {instead.message}" for move in moves)
 
 
 def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
     """Which node has room for a job that is bought for all the same: it would be rented too long."""
-    if not any(pod.key in launch.pods for launch in plan.launch):
+    if not any(pod.key in launch.pods for launch in plan.launches):
         return  # one that waits is told by the plan
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
     judge = lengthening_of(opening, snapshot, policy)

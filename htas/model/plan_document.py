@@ -7,6 +7,7 @@ from typing import Any
 
 from htas.model.money import price_text
 from htas.model.plan import Plan
+from htas.model.proposals import Proposal
 from htas.model.rearrangement_document import leave_document
 
 API_VERSION = "htas.io/v1alpha1"
@@ -43,7 +44,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "pods": list(item.pods),
                 **({"replaces": list(item.replaces)} if item.replaces else {}),
             }
-            for item in plan.launch
+            for item in plan.launches
         ],
         "preempt": [{"pod": item.pod, "node": item.source, "for": item.beneficiary} for item in plan.preempt],
         "optimize": list(plan.optimize),
@@ -53,8 +54,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 for step in plan.carry.steps
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
-            **({"suggest": leave_document(plan.carry.suggest)} if plan.carry.suggest else {}),
-            **({"place": [{"pod": s.pod, "node": s.node} for s in plan.carry.seats]} if plan.carry.seats else {}),
+            **({"suggest": leave_document(plan.suggest)} if plan.suggest else {}),
+            **_instead_of_buying(plan.instead_of_buying),
         },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}
@@ -79,3 +80,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
     }
+
+
+def _instead_of_buying(proposal: Proposal | None) -> dict[str, Any]:
+    """Who moves, who gets the room, and why; nothing where nobody does."""
+    if proposal is None:
+        return {}
+    place = [{"pod": seat.pod, "node": seat.node} for seat in proposal.seats]
+    return {"insteadOfBuying": {"leave": leave_document(proposal.moves), "place": place, "why": proposal.message}}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from htas.model.plan import Carrying, Plan
+from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
@@ -17,7 +15,6 @@ from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
 from htas.planning.disrupt.edge.rebalance import EdgeMoves, suggest_moves
 from htas.planning.disrupt.fallback import Preemptions
-from htas.planning.disrupt.making_room.instead import carrying
 from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, advance, cancelled, with_steps
 from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
@@ -61,12 +58,7 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
     disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
-    made = write_plan(context, scheduled, scale_down, placements)
-    if scheduled.room is not None:
-        return msgspec.structs.replace(made, carry=carrying(scheduled.room, context))
-    if edge_moves.moves:
-        return msgspec.structs.replace(made, carry=Carrying(suggest=edge_moves.moves))
-    return with_steps(made, steps)
+    return with_steps(write_plan(context, scheduled, edge_moves, scale_down, placements), steps)
 
 
 def _suggest(
@@ -117,5 +109,8 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in simulated.coming for row in placements),
         needed=frozenset(needed),
         leaving=disrupted,
-        may_replace=scheduled.room is None and is_at_rest and simulated.rearrangement is None and not edge_moves.moves,
+        may_replace=scheduled.room is None
+        and is_at_rest
+        and simulated.rearrangement is None
+        and not edge_moves.proposals,
     )

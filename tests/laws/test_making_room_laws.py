@@ -12,7 +12,9 @@ from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
+from htas.model.proposals import Proposal
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot, RoomMade
 from htas.planning.disrupt.making_room.thrift import may_move, saved, with_moves
 from htas.planning.disrupt.rearrangement.advance import open_rearrangement
@@ -85,14 +87,15 @@ def decided(snapshot: ClusterSnapshot, policy: Policy) -> tuple[Plan, Plan]:
 def test_less_is_bought_and_nobody_is_disturbed_who_may_not_be(case: tuple[ClusterSnapshot, Policy]) -> None:
     snapshot, policy = case
     made, before = decided(snapshot, policy)
-    assume(made.carry.seats)
+    assume(made.instead_of_buying is not None)
+    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_BUYING)
     assert sum(each.nanos_per_hour for each in made.launch) < sum(each.nanos_per_hour for each in before.launch)
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
-    moved = [pods[move.uid] for move in made.carry.suggest]
+    moved = [pods[move.uid] for move in found.moves]
     terms = DisruptionPolicy(snapshot.cluster, policy, NOW)
-    for move in made.carry.suggest:
+    for move in found.moves:
         assert terms.terms(pods[move.uid], DisruptionKind.MOVE, move.target).allowed_for is AllowedFor.ANYBODY
-    assert max(pod.priority for pod in moved) <= max(pods[seat.uid].priority for seat in made.carry.seats)
+    assert max(pod.priority for pod in moved) <= max(pods[seat.uid].priority for seat in found.seats)
     assert ledger_of(snapshot).try_spend(moved) is None
     assert 1 <= len(moved) <= 6
 
@@ -103,8 +106,8 @@ def test_what_is_decided_can_be_carried_out(case: tuple[ClusterSnapshot, Policy]
     """By the check that every rearrangement passes before it is journalled, beside all else that the plan binds."""
     snapshot, policy = case
     made, _ = decided(snapshot, policy)
-    assume(made.carry.seats)
-    found = Rearrangement(NOW, RearrangementStatus.IMPROVED, moves=made.carry.suggest, seats=made.carry.seats)
+    assume(made.instead_of_buying is not None)
+    found = made.instead_of_buying or Proposal(ProposalReason.INSTEAD_OF_BUYING)
     bound = msgspec.structs.replace(snapshot, expected_binds={bind.pod: bind.node for bind in made.bind})
     opened = open_rearrangement(found, bound, policy, NOW)
     assert isinstance(opened, OpenRearrangement), opened

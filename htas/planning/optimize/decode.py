@@ -9,7 +9,7 @@ import numpy as np
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.rearrangement import Seat
+from htas.model.proposals import Seat
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.solvers.placement.problem import Counts, Problem

@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain, drains_of
 from htas.model.nodes import DRAINING_TAINT
 from htas.model.outcomes import Outcome, OutcomeStatus
-from htas.model.plan import Removing
+from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.reasons import Removal
-from htas.model.snapshot import Drain
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
 from tests.builders import make_job, make_move, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
 
@@ -28,7 +29,7 @@ def advanced(story: Story, *pods: Pod, planned: tuple[Pod, ...]) -> list[Outcome
         cluster.add_pod(pod)
     story.store.put_claim(msgspec.structs.replace(ready_claim(leaving), state=ClaimState.DRAINING))
     moves = tuple(make_move(pod.key, "n1", "n2") for pod in planned)
-    story.store.put_drain(Drain("n1", "n1", "Underutilized", now, moves))
+    story.store.put_disruption(Drain("n1", "n1", "Underutilized", now, moves))
     return story.daemon._draining.advance(cluster.observe(), ())
 
 
@@ -38,8 +39,8 @@ def test_no_drain_begins_once_a_pod_there_is_not_understood() -> None:
         story.world.cluster.add_node(owned_node(name))
     story.world.cluster.add_pod(JOB)
     story.world.cluster.faults.unreadable.add(JOB.key)
-    removing = Removing("n1", "n1", Removal.EMPTY, 0, "empty")
-    outcome = story.daemon._draining.start(removing, (), story.world.cluster.observe())
+    proposal = Proposal(ProposalReason.EMPTY, releases=(Release("n1", "n1"),))
+    [outcome] = story.daemon._disruptions.begin(Plan(0.0, proposals=(proposal,)), story.daemon.observe())
     assert (outcome.status, outcome.message) == (
         OutcomeStatus.DROPPED,
         "default/job on it cannot be understood, and may be at work",
@@ -75,4 +76,4 @@ def test_a_stranger_that_came_since_ends_the_drain_and_nobody_leaves() -> None:
     assert [(outcome.action, outcome.message) for outcome in outcomes] == [
         ("undo-drain", f"{AGENT.key} came to the node since")
     ]
-    assert (story.world.ledger.evictions, story.store.drains()) == (0, [])
+    assert (story.world.ledger.evictions, drains_of(story.store.disruptions())) == (0, ())

@@ -5,9 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from htas.execution.calls import DirectCalls
-from htas.execution.evictor import Evictor
-from htas.execution.preemption import PreemptionExecutor
 from htas.planning.planner import plan
 from tests.builders import make_node, make_snapshot
 from tests.stories.play import Story
@@ -28,5 +25,5 @@ def test_a_victim_is_the_pod_that_the_plan_saw(uid: str, evictions: int) -> None
     cluster.add_node(make_node("n"))
     for pod in (msgspec.structs.replace(victim, uid=uid), important):
         cluster.add_pod(pod)
-    PreemptionExecutor(story.ports, DirectCalls(), policy(), Evictor(story.ports, policy())).carry_out(made, snapshot)
+    story.daemon._disruptions.begin(made, snapshot)
     assert story.world.ledger.evictions + story.world.ledger.preempted == evictions

@@ -10,10 +10,11 @@ import msgspec
 
 from htas.model.claims import NodeClaim
 from htas.model.moves import MigrationMethod, Move
-from htas.model.plan import KeptNode, Launch, Removing
+from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
-from htas.model.reasons import Kept, Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
@@ -32,8 +33,8 @@ from htas.planning.disrupt.cleaning.consolidation import (
     Consolidator,
     Replacements,
     emptied,
-    launches_of,
     may_look_at,
+    proposals_of,
 )
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.shrinking import Shrinker
@@ -50,12 +51,10 @@ from htas.planning.rental.rows import Rentals
 class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
-    migrate: tuple[Move, ...]
-    remove: tuple[Removing, ...]
+    proposals: tuple[Proposal, ...]
+    """Nodes to empty now; or, where none is, machines to buy: what they replace is emptied by a later plan."""
     kept: tuple[KeptNode, ...]
     memory: Memory
-    launch: tuple[Launch, ...] = ()
-    """Replacements to buy: what they replace is emptied by a later plan."""
 
 
 def clean(
@@ -96,7 +95,6 @@ def clean(
             replaced.append(judged)
         else:
             candidates.append(judged)
-    launch: tuple[Launch, ...] = ()
     if is_due:
         rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
         with sim.closed(_no_targets(sim, snapshot, round_.kept)):
@@ -106,16 +104,11 @@ def clean(
                 )
             for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
                 round_.take(candidate, rescheduler)
-            if may_replace and not replacements.claims and not round_.remove and not snapshot.drains:
+            if may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
                 stay = round_.staying(question, snapshot, pods_on, claims)
-                launch, memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
-    return ScaleDown(
-        tuple(round_.migrate),
-        tuple(sorted(round_.remove, key=lambda removing: removing.node)),
-        tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
-        memory,
-        launch,
-    )
+                memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
+    kept = sorted(round_.kept, key=lambda keeping: keeping.node)
+    return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
 
 
 def _rescheduler(
@@ -202,8 +195,7 @@ class _Round:
 
     sizes: Counter[str]
     under_way: Counter[str]
-    migrate: list[Move] = field(default_factory=list)
-    remove: list[Removing] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
 
@@ -219,9 +211,14 @@ class _Round:
         if isinstance(moves, KeptNode):
             self.kept.append(moves)
             return
-        self.migrate += moves
+        reason = ProposalReason.EMPTY if candidate.is_empty else ProposalReason.UNDERUTILIZED
+        self._propose(candidate, reason, moves, _why(candidate, moves, rescheduler.policy))
+
+    def _propose(self, candidate: Candidate, reason: ProposalReason, moves: Sequence[Move], message: str) -> None:
+        """That a node is emptied and given back."""
+        release = Release(candidate.node.name, candidate.claim.id)
+        self.proposals.append(Proposal(reason, tuple(moves), (), (release,), value=candidate.price, message=message))
         self.targets |= {move.target for move in moves if move.target is not None}
-        self.remove.append(_removing(candidate, moves, rescheduler.policy))
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
 
@@ -232,14 +229,8 @@ class _Round:
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
-            self.migrate += moves
-            self.targets |= {move.target for move in moves if move.target is not None}
             what = f"its pods go to cheaper machines, {_pods(len(moves))}"
-            self.remove.append(
-                Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
-            )
-            self.sizes[candidate.group.name] -= 1
-            self.under_way[candidate.group.name] += 1
+            self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
@@ -250,8 +241,8 @@ class _Round:
         snapshot: ClusterSnapshot,
         pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
-    ) -> tuple[tuple[Launch, ...], Memory]:
-        """What to buy instead of nodes of one group: a cheaper set first, each look remembered; else smaller machines.
+    ) -> Memory:
+        """What to buy instead of nodes of one group: a cheaper set first, else smaller machines; and what is looked at.
 
         Of the groups the first is taken that has some worth buying.
         """
@@ -262,15 +253,17 @@ class _Round:
                 looked_at[group.name] = now
                 replacing = consolidator.best(group, candidates, self._at_once(group))
                 if replacing is not None:
-                    return tuple(launches_of([replacing], snapshot, policy)), _looked(question.memory, looked_at)
+                    self.proposals += proposals_of([replacing], snapshot, policy)
+                    return _looked(question.memory, looked_at)
         memory = _looked(question.memory, looked_at)
         shrinker = Shrinker(rescheduler, consolidator, snapshot, memory)
         for group, candidates in ripe:
             if group.cleaning.consolidation.shrinks:
                 found = shrinker.best(group, candidates, self._at_once(group))
                 if found:
-                    return tuple(launches_of(found, snapshot, policy)), memory
-        return (), memory
+                    self.proposals += proposals_of(found, snapshot, policy)
+                    break
+        return memory
 
     def _ripe(
         self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
@@ -351,12 +344,10 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
-def _removing(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> Removing:
-    name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
+def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
-        return Removing(name, claim, Removal.EMPTY, price, "empty")
-    message = f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
-    return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
+        return "empty"
+    return f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 
 def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:

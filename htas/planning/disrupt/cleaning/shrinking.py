@@ -56,7 +56,7 @@ class Shrinker:
             offer = self._smaller(group, candidate, contents, offers, allowance)
             if offer is not None:
                 allowance.take(offer, 1)
-                found.append(Replacing(group, (candidate.node.name,), (offer,), candidate.price - offer.price))
+                found.append(Replacing(group, (candidate,), (offer,), candidate.price - offer.price))
         return found
 
     def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:

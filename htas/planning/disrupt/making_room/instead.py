@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from htas.model.money import price_text
-from htas.model.plan import Carrying, Nomination
+from htas.model.plan import Nomination
 from htas.model.pods import Pod
+from htas.model.proposals import Proposal
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import RoomMade
 from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.making_room.search import RoomSearch
@@ -141,10 +143,11 @@ def nominations(made: MadeRoom, context: PlanContext) -> list[Nomination]:
     return [Nomination(each.pod.key, names[each.row].name, why) for each in made.way.seatings]
 
 
-def carrying(made: MadeRoom, context: PlanContext) -> Carrying:
-    """The rearrangement to begin."""
-    sim = context.simulated.sim
-    return Carrying(suggest=made.way.moves(sim), seats=made.way.seats(sim), message=in_words(made, context))
+def proposal(made: MadeRoom, context: PlanContext) -> Proposal:
+    """What is to be begun."""
+    sim, reason = context.simulated.sim, ProposalReason.INSTEAD_OF_BUYING
+    moves, seats = made.way.moves(sim), made.way.seats(sim)
+    return Proposal(reason, moves, seats=seats, value=made.nanos_per_hour, message=in_words(made, context))
 
 
 def _listed(items: Sequence[str]) -> str:

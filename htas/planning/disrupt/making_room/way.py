@@ -9,7 +9,7 @@ import numpy as np
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
-from htas.model.rearrangement import Seat
+from htas.model.proposals import Seat
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.simulation import Simulation
 
