@@ -11,6 +11,7 @@ import typer
 
 import htas
 from htas.cli import experiment_commands as experiments
+from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
@@ -38,6 +39,7 @@ app.add_typer(explain_app, name="explain")
 migrate_app = typer.Typer(help="Move what runs, and lose nothing of it.", no_args_is_help=True)
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(stores.app, name="store")
+app.add_typer(notices.app, name="notices")
 app.add_typer(experiments.app, name="experiment")
 
 Dump = Annotated[

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import typer
 
+import htas
 from htas.cli.console import InputError
 from htas.ports import PermanentError, TransientError
 
@@ -43,7 +44,11 @@ class Server:
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
         self._url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "gzip", "Connection": "close"}
+        self._headers = {
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "User-Agent": f"htas/{htas.__version__}",
+        }
         if token_file is not None:
             from htas.adapters.tokens import read_token
 

@@ -10,9 +10,20 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.simulate import HOURS_A_MONTH, Simulated, a_month, presumed
+from htas.cli.simulate import Simulated, a_month, presumed
 from htas.cli.tables import LiteralTable
-from htas.documents.words import cents, counted, hourly, share, some
+from htas.documents.words import (
+    HOURS_A_MONTH,
+    NOTHING_AS_IT_IS,
+    NOTHING_TO_SAVE,
+    WOULD_SAVE,
+    cents,
+    counted,
+    hourly,
+    saving,
+    share,
+    some,
+)
 from htas.model.plan_document import instant_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
@@ -57,16 +68,14 @@ def _answered(answer: Answer) -> Iterable[Text]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
-        yield Text("HTAS finds nothing to save: it knows no cheaper way to hold this work")
+        yield Text(NOTHING_TO_SAVE)
         return
-    text = Text("HTAS would save ")
+    text = Text(WOULD_SAVE)
     if not saved and lift is not None:
         saved = answer.now.nanos_per_hour - lift.after_nanos
-        text = Text(f"HTAS would save nothing as things are. With {_named(lift)} lifted (see below) it would save ")
-    text.append(f"{hourly(saved)} {answer.currency}/h", style="bold green")
-    text.append(
-        f", {cents(a_month(saved))} a month, {share(saved, answer.now.nanos_per_hour)} of what these nodes cost"
-    )
+        text = Text(f"{NOTHING_AS_IT_IS}. With {_named(lift)} lifted (see below) it would save ")
+    amount, rest = saving(saved, answer.now.nanos_per_hour, answer.currency)
+    text.append(amount, style="bold green").append(rest)
     provided = presumed(answer)
     yield text.append(", provided that" if provided else "")
     yield from (Text(f"  · {each}") for each in provided)

@@ -94,12 +94,19 @@ class Metrics:
         )
         self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
         self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
+        self._notices = Counter("htas_notices_total", "Notices to receivers.", ["result"], registry=make)
+        for result in ("sent", "refused", "given-up", "dropped"):
+            self._notices.labels(result)  # from 0 on, as below
         for result in ("adopted", "refused"):
             self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
     @property
     def last(self) -> CycleResult | None:
         return self.state.last
+
+    def notice(self, result: str) -> None:
+        """What became of a notice to a receiver."""
+        self._notices.labels(result).inc()
 
     def render(self) -> bytes:
         """Everything, as Prometheus reads it."""

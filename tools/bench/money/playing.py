@@ -19,8 +19,8 @@ from htas.planning.planner import plan
 from htas.trials.bill import Trial, run
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.families import Scene, families
+from tools.bench.money.switches import HTAS, without
 
-HTAS = "htas"
 ONE = "cluster-autoscaler-one"
 SHIPPED = ("cluster-autoscaler", "karpenter")
 FAIR = (*WELL_SET, ONE)
@@ -80,6 +80,8 @@ def _trial(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
 def _contender(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
     if name == HTAS:
         return Contender(HTAS, "HTAS, as shipped", as_shipped(catalogue), plan)
+    if name.startswith(HTAS):
+        return Contender(name, name, without(name, as_shipped(catalogue)), plan)
     if name == ONE:
         return tuned_to(catalogue, _chosen_flavour(family, trace))
     return contenders(catalogue)[name]
