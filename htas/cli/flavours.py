@@ -172,7 +172,7 @@ def _rate(text: str | None, option: str) -> int | None:
 
 
 def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_core: int | None, per_gib: int) -> str:
-    """A price file with every flavour of the cloud: what is known stays, other prices come from rates or are left to fill in.
+    """A price file with every flavour of the cloud: what is known stays, other prices come from rates or are left out.
 
     `per_core` and `per_gib` are in billionths of the currency an hour; without them unpriced flavours are comments.
     """
