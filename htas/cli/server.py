@@ -109,3 +109,13 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
             raise InputError("--ca: goes with --server")
         return None
     return Server(url, token_file, authority)
+
+
+def asked_instead(
+    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
+) -> Server | None:
+    """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
+    asked = server_at(server, token_file, ca)
+    if asked is not None and (dump is not None or at is not None or steady):
+        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
+    return asked

@@ -12,7 +12,7 @@ from htas.daemon.cycle import CycleResult
 from htas.daemon.optimize_endpoint import SearchMetrics
 from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.state_metrics import StateCollector
-from htas.execution.moves_seen import repeated_s, step_seconds
+from htas.execution.moves_seen import step_seconds
 from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
@@ -137,7 +137,7 @@ class Metrics:
         for step, seconds in step_seconds(move).items():
             self._move_s.labels(move.method, step).observe(max(0.0, seconds))
         self._move_bytes.labels(move.method).inc(move.archive_bytes)
-        self._move_repeated.labels(move.method).inc(max(0.0, repeated_s(move) or 0.0))
+        self._move_repeated.labels(move.method).inc(max(0.0, move.repeated_s or 0.0))
 
     def failed(self, why: str) -> None:
         """A cycle that was given up."""
