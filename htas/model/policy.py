@@ -410,8 +410,9 @@ class Policy(msgspec.Struct, frozen=True):
         return self.edge.nanos_per_hour is not None and node.claim is None and self.tier_of(node) is Tier.EDGE
 
     def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
+        """What is bought for a group."""
         return tuple(
             flavour
             for flavour in self.catalogue.flavours
-            if any(fnmatchcase(flavour.name, pattern) for pattern in group.flavours)
+            if not flavour.retired and any(fnmatchcase(flavour.name, pattern) for pattern in group.flavours)
         )

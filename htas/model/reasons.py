@@ -119,12 +119,14 @@ class Blocking(StrEnum):
 
 
 class ProposalReason(StrEnum):
-    """What work is disrupted for. The first three empty nodes that go; people read these words as why a node goes."""
+    """What work is disrupted for. The first four empty nodes that go; people read these words as why a node goes."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
     CONSOLIDATED = "Consolidated"
     """Cheaper machines, bought for that, take over its pods."""
+    RETIRED = "Retired"
+    """Its flavour is to be used no more: its pods go to others, bought for that where they must be."""
     PREEMPTED = "Preempted"
     """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
     REARRANGED = "Rearranged"
@@ -139,7 +141,12 @@ class ProposalReason(StrEnum):
     @property
     def empties_nodes(self) -> bool:
         """Whether nodes are emptied and given back for it."""
-        return self in (ProposalReason.EMPTY, ProposalReason.UNDERUTILIZED, ProposalReason.CONSOLIDATED)
+        return self in (
+            ProposalReason.EMPTY,
+            ProposalReason.UNDERUTILIZED,
+            ProposalReason.CONSOLIDATED,
+            ProposalReason.RETIRED,
+        )
 
 
 class OutcomeReason(StrEnum):
