@@ -12,6 +12,7 @@ from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
+from htas.model.modes import Approval
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
@@ -306,6 +307,17 @@ def grace_of(pod: Pod, group: NodeGroup | None) -> float:
     return pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
 
 
+class Value(msgspec.Struct, frozen=True):
+    """What waiting and restarts are worth, in money: what rental is weighed against.
+
+    `waiting_nanos_per_hour` is an hour of one pod's waiting; None: as much as an hour of the cheapest machine for it.
+    `restart_nanos` is one eviction, beside the work that is done again and is counted by itself.
+    """
+
+    waiting_nanos_per_hour: int | None = None
+    restart_nanos: int = 0
+
+
 class Policy(msgspec.Struct, frozen=True):
     """Everything `plan` may know of the operator's wishes."""
 
@@ -334,16 +346,24 @@ class Policy(msgspec.Struct, frozen=True):
     packing: Packing | None = None
     """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
     gather_s: float = 40.0
-    """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
+    """How long batch work that finds no room waits at most for more to be bought with it. 0: it is bought for at once.
+
+    It does so while what is expected to be saved is worth the waiting (`value`).
+    """
+    value: Value = Value()
 
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone.
 
     None: it is put wherever there is room.
     """
+    moves_instead_of_buying: bool = True
+    """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
 
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""
+    approval: Approval | None = None
+    """How what disturbs running pods is approved; None: it needs no approval."""
 
     def limit_of(self, namespace: str) -> NamespaceLimit | None:
         """What a namespace may have of the machines that are bought; None: whatever the other limits allow."""
@@ -390,10 +410,9 @@ class Policy(msgspec.Struct, frozen=True):
         return self.edge.nanos_per_hour is not None and node.claim is None and self.tier_of(node) is Tier.EDGE
 
     def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
-        from fnmatch import fnmatchcase
-
+        """What is bought for a group."""
         return tuple(
             flavour
             for flavour in self.catalogue.flavours
-            if any(fnmatchcase(flavour.name, pattern) for pattern in group.flavours)
+            if not flavour.retired and any(fnmatchcase(flavour.name, pattern) for pattern in group.flavours)
         )

@@ -46,10 +46,23 @@ class OwnMachine:
         if not holding.any():
             return np.inf, ""
         machines = -(-count // np.maximum(how_many(offered.free, cls), 1))
-        held_s = self._policy.catalogue.billing.billed_seconds(self._start_s + cls.run_length_s)
-        cost = np.where(holding, offered.price * machines * held_s, np.inf)
+        cost = np.where(holding, offered.price * machines * self.held_s(cls), np.inf)
         best = int(cost.argmin())
         return float(cost[best]), offered.offers[best].flavour.name
+
+    def share(self, cls: PodClass) -> float:
+        """What one pod's share of a machine costs where that is least: its greatest share of any resource."""
+        offered = self._offers_for(cls)
+        holding = fits(offered.free, cls) if offered.offers else np.zeros(0, dtype=np.bool_)
+        if not holding.any():
+            return np.inf
+        needs = list(cls.needs)
+        used = (cls.requests[needs, None] / np.maximum(offered.free[needs], 1)).max(axis=0)
+        return float(np.where(holding, offered.price * used, np.inf).min()) * self.held_s(cls)
+
+    def held_s(self, cls: PodClass) -> int:
+        """Billed seconds of a machine for pods of a class: its start and their run."""
+        return self._policy.catalogue.billing.billed_seconds(self._start_s + cls.run_length_s)
 
     def _offers_for(self, cls: PodClass) -> _Offered:
         found = self._offered.get(cls.static_key)

@@ -14,7 +14,9 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import gathering
+from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
+from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
 from htas.planning.provision.steady import steady_work
 from htas.planning.rental.lengthening import NO_BARGAIN, Lengthening, in_words
@@ -27,6 +29,8 @@ class ScaleUp:
     purchase: Purchase | None = None
     unplaced: list[UnplacedPod] = field(default_factory=list)
     kept: frozenset[str] = frozenset()
+    is_for_more: bool = False
+    """Machines were chosen for work that is still to come, too."""
 
     @property
     def bought(self) -> dict[int, BoughtMachine]:
@@ -51,6 +55,7 @@ def buy(
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
     steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else ()
+    scale_up.is_for_more = bool(ahead_of_need or steady)
     scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for
@@ -91,8 +96,12 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
 def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
     """Take those that wait for company out of their demands; they are told so."""
     policy, told = context.policy, list[UnplacedPod]()
-    message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
-    for demand in gathering(policy, demands, context.now):
+    if not any(demand.count for demand in demands):  # as in most cycles: nothing to price machines for
+        return told
+    telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
+    batch, company = gathering(policy, demands, telling, prices, context.now)
+    message = in_company(company, policy)
+    for demand in batch:
         told += _waiting(context, demand, lengthening, Unplaced.GATHERING, message, {})
         demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told

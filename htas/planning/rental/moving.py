@@ -30,20 +30,24 @@ class Saving:
     left_s: float
     saved_s: int
     repeated_s: float
+    restarts: int = 0
+    """What the restarts of evicted pods are worth (`value.restart`), as price × seconds."""
 
     @classmethod
-    def of(cls, bill: Bill, now: float, *, left_s: float, moves_s: float, repeated_s: float) -> Saving:
+    def of(
+        cls, bill: Bill, now: float, *, left_s: float, moves_s: float, repeated_s: float, restarts: int = 0
+    ) -> Saving:
         """Of a machine whose work ends in `left_s`, and is elsewhere in `moves_s`.
 
         A job that is evicted starts again from the beginning and may hold its target longer by what it had run
         (`repeated_s`); a checkpoint repeats but seconds.
         """
         saved_s = bill.seconds_in(now, left_s) - bill.seconds_in(now, moves_s)
-        return cls(bill.price, left_s, saved_s, repeated_s)
+        return cls(bill.price, left_s, saved_s, repeated_s, restarts)
 
     def exceeds(self, added: int) -> bool:
-        """Whether more is saved than done again, and added to other rentals: what is claimed is never negative."""
-        return self.saved_s > self.repeated_s and (not added or self.worth > added)
+        """Whether more is saved than done again, added elsewhere and lost by restarts: no loss is called a saving."""
+        return self.saved_s > self.repeated_s and (not added + self.restarts or self.worth > added + self.restarts)
 
     @property
     def worth(self) -> Fraction:

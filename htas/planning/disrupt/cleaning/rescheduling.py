@@ -29,6 +29,7 @@ from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.eligibility.movability import VolumeBook, method_for, source_refusal, target_refusal
 from htas.planning.place.placing import Placer
 from htas.planning.rental.moving import Saving
+from htas.planning.rental.new_machines import HOUR_S
 from htas.planning.rental.rows import Rentals
 
 
@@ -89,10 +90,21 @@ class Rescheduler:
         return movable
 
     def _saving(self, candidate: Candidate, pods: list[Pod]) -> Saving | None:
-        """What emptying a node saves, beside what that adds elsewhere. None: services have no end, always worth it."""
-        if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
-            return None
+        """What emptying a node saves, beside what that adds elsewhere.
+
+        None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
+        services is taken to be held for an hour more, as when it is bought.
+        """
         rules, now = candidate.group.cleaning, self.now
+        restarts = 0
+        if self.policy.value.restart_nanos:
+            evicted = sum(method_for(pod, rules.migration) is MigrationMethod.EVICT for pod in pods)
+            restarts = self.policy.value.restart_nanos * HOUR_S * evicted
+        if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
+            if not restarts:
+                return None
+            moves_s, bill = self.moves_s(rules, pods), candidate.bill(self.policy)
+            return Saving.of(bill, now, left_s=HOUR_S, moves_s=moves_s, repeated_s=0.0, restarts=restarts)
         repeated = 0.0
         if not rules.migration.keeps_progress:
             repeated = max(now - (now if pod.started_at is None else pod.started_at) for pod in pods)
@@ -102,6 +114,7 @@ class Rescheduler:
             left_s=max(remaining_s(pod, self.policy, now) for pod in pods),
             moves_s=self.moves_s(rules, pods),
             repeated_s=repeated,
+            restarts=restarts,
         )
 
     def moves_s(self, rules: CleaningRules, pods: Sequence[Pod]) -> float:
@@ -172,6 +185,8 @@ def _not_worth_it(candidate: Candidate, saving: Saving, added: int) -> KeptNode:
     message = f"its work ends in {span(saving.left_s)}; moving it would save {span(max(saving.saved_s, 0))} of rental"
     if saving.repeated_s:
         message += f" and repeat {span(saving.repeated_s)} of work"
+    if saving.restarts:
+        message += ", and restart pods, which is worth more (value.restart)"
     if added and saving.price:
         message += f", and have others rented longer for as much as {span(added / saving.price)} of it"
     return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
