@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import typer
 
+import htas
 from htas.cli.console import InputError
 from htas.ports import PermanentError, TransientError
 
@@ -36,18 +37,24 @@ class Server:
     what is wrong with the answer.
     """
 
-    def __init__(self, url: str, token_file: Path | None, authority: Path | None) -> None:
+    def __init__(self, url: str, token_file: Path | None, authority: Path | None, token: str = "") -> None:
         import urllib3
 
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
         self._url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "gzip", "Connection": "close"}
+        self._headers = {
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "User-Agent": f"htas/{htas.__version__}",
+        }
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
-            self._headers["Authorization"] = f"Bearer {read_token(token_file)}"
+            token = read_token(token_file)
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         if authority is not None and not authority.is_file():
             raise InputError(f"--ca: {authority}: there is no such file")
         self._pool = urllib3.PoolManager(
@@ -57,6 +64,20 @@ class Server:
     def get(self, path: str, kind: type[T], **query: Any) -> T:
         """A document. Arguments that are None, or infinite, are not sent."""
         return msgspec.json.decode(self.get_raw(path, **query), type=kind)
+
+    def post(self, path: str, body: Any, kind: type[T]) -> T:
+        """Send a document, and read the answer."""
+        import urllib3
+
+        headers = {**self._headers, "Content-Type": "application/json"}
+        try:
+            sent = msgspec.json.encode(body)
+            answer = self._pool.request("POST", f"{self._url}/api/v1{path}", headers=headers, body=sent)
+        except urllib3.exceptions.HTTPError as error:
+            raise TransientError(f"{self._url}: {_reason(error)}") from error
+        if answer.status == 200:
+            return msgspec.json.decode(answer.data, type=kind)
+        raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
 
     def get_raw(self, path: str, **query: Any) -> bytes:
         """A document as it came."""
@@ -104,3 +125,13 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
             raise InputError("--ca: goes with --server")
         return None
     return Server(url, token_file, authority)
+
+
+def asked_instead(
+    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
+) -> Server | None:
+    """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
+    asked = server_at(server, token_file, ca)
+    if asked is not None and (dump is not None or at is not None or steady):
+        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
+    return asked

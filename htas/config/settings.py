@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
 from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
+from htas.config.modes import ApprovalSetting, RecommendSetting
 from htas.config.namespaces import NamespaceLimitSetting
+from htas.config.notices import NoticeSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import Name, Real, Seconds, Section, Source, Text
+from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Switch, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -59,6 +62,15 @@ class Configuration(Section):
     api_version: Literal["htas.io/v1alpha1"] = Field(description="The form of this file.")
     kind: Literal["HTASConfiguration"] = Field(description="What this file is.")
     cluster: Name = Field(description="Written on everything HTAS owns: one name for each cluster of a project.")
+    mode: Literal["automatic", "approve", "recommend"] = Field(
+        default="automatic",
+        description="approve: what disturbs running pods waits for a word (`approval`). recommend: HTAS watches and "
+        "tells, and changes nothing.",
+    )
+    recommend: RecommendSetting = Field(
+        default=RecommendSetting(), description="With mode recommend: what HTAS would be in charge of."
+    )
+    approval: ApprovalSetting = Field(default=ApprovalSetting(), description="With mode approve: how long it waits.")
     scheduler_name: Text = Field(
         default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
     )
@@ -73,6 +85,7 @@ class Configuration(Section):
         default=LeaderElectionSetting(), description="Of several daemons one acts."
     )
     http: HttpSetting = Field(default=HttpSetting(), description="Health, metrics and the last plan over HTTP.")
+    audit: AuditSetting = Field(default=AuditSetting(), description="Who asked for what, a line of JSON each.")
     logging: LoggingSetting = Field(default=LoggingSetting(), description="Logs go to standard error.")
     store: StoreSetting = Field(
         default=StoreSetting(sqlite=SqliteSetting()), description="Where journal and history are kept."
@@ -105,6 +118,11 @@ class Configuration(Section):
         description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
         "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
     )
+    move_instead_of_buying: Switch = Field(
+        default=True,
+        description="A pod or two are moved to make room where that costs less than the machine that would be bought, "
+        "and takes no longer; on. Only what may be moved: batch work, and services that have opted in.",
+    )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."
     )
@@ -117,8 +135,25 @@ class Configuration(Section):
         default=(),
         description="What namespaces may have of the machines that are bought, and pin on them; others have no bound.",
     )
+    monthly_budget: Nanos | None = Field(
+        default=None,
+        description="What a month (UTC) may cost, in the price file's currency: told by notices and on the Money page. "
+        "Nothing is held back for it; limits.maxPricePerHour does that. null: none.",
+    )
+    notices: tuple[NoticeSetting, ...] = Field(
+        default=(), max_length=20, description="Who is told of limits, failed purchases, undone drains and the budget."
+    )
     scheduling: SchedulingSetting = Field(
         default=SchedulingSetting(),
         description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
     )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")
+
+    @field_validator("notices")
+    @classmethod
+    def _are_told_apart(cls, notices: tuple[NoticeSetting, ...]) -> tuple[NoticeSetting, ...]:
+        names = [notice.name for notice in notices]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is there more than once; give each receiver a name of its own")
+        return notices

@@ -5,6 +5,8 @@ Counters and histograms are written as things happen; the state of the cluster i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 import htas
@@ -12,7 +14,7 @@ from htas.daemon.cycle import CycleResult
 from htas.daemon.optimize_endpoint import SearchMetrics
 from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.state_metrics import StateCollector
-from htas.execution.moves_seen import repeated_s, step_seconds
+from htas.execution.moves_seen import step_seconds
 from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
@@ -94,12 +96,19 @@ class Metrics:
         )
         self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
         self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
+        self._notices = Counter("htas_notices_total", "Notices to receivers.", ["result"], registry=make)
+        for result in ("sent", "refused", "given-up", "dropped"):
+            self._notices.labels(result)  # from 0 on, as below
         for result in ("adopted", "refused"):
             self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
     @property
     def last(self) -> CycleResult | None:
         return self.state.last
+
+    def notice(self, result: str) -> None:
+        """What became of a notice to a receiver."""
+        self._notices.labels(result).inc()
 
     def render(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -112,6 +121,8 @@ class Metrics:
         self._cycle_s.labels("planning").observe(result.planning_s)
         self._cycle_s.labels("all").observe(result.took_s)
         for outcome in result.outcomes:
+            if outcome.status is OutcomeStatus.RECOMMENDED:
+                continue  # the same again in each cycle: the course with HTAS is what is counted
             self._actions.labels(outcome.action.value, outcome.status.value).inc()
             if outcome.move is not None:
                 self._count_move(outcome.move)
@@ -120,6 +131,11 @@ class Metrics:
         self._time_startups(result)
         self.searches.observe(result)
         self.state.last = result
+
+    def observe_course(self, outcomes: Iterable[Outcome]) -> None:
+        """What would have been done in a cycle of the course with HTAS."""
+        for outcome in outcomes:
+            self._actions.labels(outcome.action.value, outcome.status.value).inc()
 
     def _count_move(self, move: MigrationRecord) -> None:
         result = "done" if move.state is MigrationState.DONE else "rolled-back"
@@ -130,7 +146,7 @@ class Metrics:
         for step, seconds in step_seconds(move).items():
             self._move_s.labels(move.method, step).observe(max(0.0, seconds))
         self._move_bytes.labels(move.method).inc(move.archive_bytes)
-        self._move_repeated.labels(move.method).inc(max(0.0, repeated_s(move) or 0.0))
+        self._move_repeated.labels(move.method).inc(max(0.0, move.repeated_s or 0.0))
 
     def failed(self, why: str) -> None:
         """A cycle that was given up."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from htas.documents.words import did_you_mean
+from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import PriceError, parse_price, price_text
 from htas.model.nodes import Node
@@ -109,6 +109,8 @@ class Simulated(msgspec.Struct, frozen=True):
     waiting: Mapping[str, int]
     rules: Sequence[Lifted]
     unpriced: int = 0
+    headline: str = ""
+    """As `htas simulate --as-annotated` begins, with the same figures."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -171,7 +173,14 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
+        _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
     )
+
+
+def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -> str:
+    if after < before:
+        return WOULD_SAVE + "".join(saving(before - after, before, currency))
+    return NOTHING_AS_IT_IS if rules else NOTHING_TO_SAVE
 
 
 def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str]) -> Outcome:

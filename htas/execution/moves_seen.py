@@ -43,12 +43,6 @@ def step_seconds(move: MigrationRecord) -> dict[str, float]:
     return {step: seconds for step, seconds in taken.items() if seconds is not None}
 
 
-def repeated_s(move: MigrationRecord) -> float | None:
-    """What the restored process does again: from the dump to its restart. None: it came to neither."""
-    restored = move.reached.get(MigrationState.RESTORED)
-    return None if move.dumped_at is None or restored is None else restored - move.dumped_at
-
-
 def summary(move: MigrationRecord) -> str:
     """A move that is over, in one line."""
     tries = "1 attempt" if move.attempt == 1 else f"{move.attempt} attempts"
@@ -65,8 +59,7 @@ def summary(move: MigrationRecord) -> str:
         line += f", {move.archive_bytes / 2**20:.1f} MiB"
     if move.detour:
         line += f", through the daemon ({move.detour})"
-    again = repeated_s(move)
-    if again is not None:
+    if (again := move.repeated_s) is not None:
         line += f", {again:.1f} s of work repeated"
     return line if move.attempt == 1 else f"{line}, after {tries}"
 

@@ -22,10 +22,9 @@ from htas.experiments.contenders import (
     with_cheapest_mix,
 )
 from htas.experiments.edge.contenders import edge_contenders
-from htas.experiments.edge.design import SEEDS as EDGE_SEEDS
-from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EDGE
-from htas.experiments.edge.scenarios import SCENARIOS
+from htas.experiments.edge.scenarios import SCENARIOS, ScenarioSource
+from htas.experiments.edge.scenarios import SEEDS as EDGE_SEEDS
 from htas.experiments.workloads import openb, patterns, table
 from htas.model.flavours import Catalogue
 from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy

@@ -117,3 +117,8 @@ def _may_have_a_machine(claim: NodeClaim) -> bool:
     if claim.state is ClaimState.RELEASED:
         return False
     return claim.state is not ClaimState.FAILED or claim.instance is not None
+
+
+def nanos_paid(node: Node, claim: NodeClaim | None, policy: Policy) -> int:
+    """An hour's price of a node: the catalogue's, or for a flavour that has left it the one it was bought at."""
+    return policy.price_of(node) or (claim.nanos_per_hour if claim is not None else 0)

@@ -10,12 +10,12 @@ import msgspec
 
 from htas.documents.nodes import pods_by_node
 from htas.documents.remedies import Meaning, meaning
+from htas.model.approvals import ApprovalState
 from htas.model.claims import NodeClaim
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup
-from htas.planning.disrupt.cleaning.utilization import shares
 from htas.web.seat import Picture, Seat
 
 NO_GROUP = "(none)"
@@ -113,10 +113,11 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class ClusterReport(msgspec.Struct, frozen=True):
-    """The cluster now."""
+    """The cluster now. `awaits` is how much waits for a word; null: nothing does in this mode."""
 
     version: int
     mode: str
+    awaits: int | None
     at: float
     cluster: str
     currency: str
@@ -160,22 +161,36 @@ def judged(picture: Picture) -> tuple[Judged, ...]:
     for node in picture.snapshot.cluster.nodes:
         pods = on.get(node.name, ())
         group = policy.group(node.group)
-        cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, picture.at)
+        known = picture.figures.of(node, pods, (group or policy.groups[0]).cleaning, picture.at)
         reason, message = why.get(node.name, ("Unjudged", ""))
-        price = policy.price_of(node) or 0
-        asked_cpu = asked = 0
-        for pod in pods:
-            asked_cpu += pod.requests.cpu_m
-            asked += pod.requests.memory_bytes
-        name = node.group or NO_GROUP
         found.append(
-            Judged(node, pods, name, node.flavour or "", reason, message, cpu, memory, price, asked_cpu, asked)
+            Judged(
+                node,
+                pods,
+                node.group or NO_GROUP,
+                node.flavour or "",
+                reason,
+                message,
+                known.cpu,
+                known.memory,
+                policy.price_of(node) or 0,
+                known.asked_cpu_m,
+                known.asked_bytes,
+            )
         )
+    picture.figures.keep({node.name for node in picture.snapshot.cluster.nodes})
     return tuple(sorted(found, key=_fullest_first))
 
 
 def _fullest_first(each: Judged) -> tuple[bool, str, float, str]:
     return each.group == NO_GROUP, each.group, -max(each.cpu, each.memory), each.node.name
+
+
+def _awaits(seat: Seat, picture: Picture) -> int | None:
+    """How much waits for a word; None: nothing ever does."""
+    if picture.policy.approval is None or seat.approvals is None:
+        return None
+    return sum(each.state is ApprovalState.WAITING for each in seat.approvals.asked())
 
 
 def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
@@ -187,6 +202,7 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     return ClusterReport(
         version=picture.version,
         mode=seat.mode,
+        awaits=_awaits(seat, picture),
         at=picture.at,
         cluster=picture.policy.cluster,
         currency=cost.currency,

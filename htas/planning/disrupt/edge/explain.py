@@ -15,9 +15,9 @@ from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.place.edge_view import edge_rows
-from htas.planning.solvers.edge.best_fit import LEAST_GAIN
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.quality import Qualities
+from htas.planning.solvers.edge.making_room import LEAST_GAIN
+from htas.planning.solvers.edge.search import Qualities
+from htas.planning.solvers.edge.state import Layout
 
 
 def why_it_stays(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:

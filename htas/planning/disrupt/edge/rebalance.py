@@ -30,9 +30,8 @@ from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
-from htas.planning.solvers.edge.decision import Decision, Shift
 from htas.planning.solvers.edge.search import Work
-from htas.planning.solvers.edge.state import CLOUD
+from htas.planning.solvers.edge.state import CLOUD, Decision, Shift
 
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another

@@ -21,7 +21,7 @@ from htas.model.snapshot import Memory, Search
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
-from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.search import edge_ratios
 from htas.planning.solvers.edge.state import EdgeService
 from tests.builders import (
     NECTAR,

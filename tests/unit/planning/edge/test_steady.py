@@ -18,7 +18,7 @@ from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import Memory
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
-from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.search import edge_ratios
 from tests.builders import (
     NOW,
     amounts,
