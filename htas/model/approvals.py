@@ -104,6 +104,8 @@ def without(plan: Plan, held: Collection[str], rejected: Collection[str], snapsh
     if any(question.kind is QuestionKind.REPLACE and question.id in out for _, question in questions if question):
         # It is proposed again: it has not been done.
         memory = msgspec.structs.replace(memory, consolidated_at=snapshot.memory.consolidated_at)
+    if plan.instead_of_buying is not None and plan.instead_of_buying not in kept:  # nor has that cost anything
+        memory = msgspec.structs.replace(memory, room_made=snapshot.memory.room_made)
     if carried is not None and carried.id in held:
         carry = msgspec.structs.replace(carry, steps=())
     elif carried is not None and carried.id in rejected:
@@ -112,9 +114,9 @@ def without(plan: Plan, held: Collection[str], rejected: Collection[str], snapsh
 
 
 def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
-    """The rearrangement under way, before its next steps; a suggestion was asked about before it was begun."""
+    """The rearrangement under way, before its next steps; what a plan proposed was asked about before it was begun."""
     current = snapshot.rearrangement
-    if not plan.carry.steps or current is None or current.is_suggestion:
+    if not plan.carry.steps or current is None or current.is_suggestion or current.why:
         return None
     pods = [slot.pod.key for slot in current.slots if slot.source is not None]
     pods += [victim.key for victim in current.victims]

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from htas.cli.plan_view import plan_view
 from htas.documents.explain import explain_pod
+from htas.model.approvals import QuestionKind, questions_of, without
 from htas.model.constraints import PodAffinityTerm
 from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import HOSTNAME_LABEL, Node
-from htas.model.plan import Plan
+from htas.model.plan import Carrying, Plan
 from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.rearrangement import OpenRearrangement
@@ -282,3 +283,15 @@ def test_it_is_told_to_who_waits_who_moves_and_who_reads_the_plan() -> None:
     shown = console.export_text()
     assert "Move, instead of buying more" in shown
     assert instead in shown
+
+
+def test_where_each_disruption_is_approved_it_is_asked_about_once_and_costs_nothing_until_then() -> None:
+    snapshot = figure_1()
+    made = decided(snapshot)
+    [question] = questions_of(made, snapshot)
+    assert (question.kind, question.why) == (QuestionKind.REARRANGE, _why(made))
+    held = without(made, {question.id}, (), snapshot)
+    assert (held.proposals, held.memory.room_made) == ((), {})
+    begun = OpenRearrangement(NOW, 0, slots=(), why=_why(made))
+    carried = msgspec.structs.replace(made, proposals=(), carry=Carrying(steps=_moves(made)))
+    assert questions_of(carried, msgspec.structs.replace(snapshot, rearrangement=begun)) == []
