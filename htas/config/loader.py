@@ -153,4 +153,5 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         packing=settings.scheduling.stated(),
         max_rental_lengthening=settings.max_rental_lengthening,
         approval=settings.approval.model() if settings.mode == "approve" else None,
+        moves_instead_of_buying=settings.move_instead_of_buying,
     )

@@ -22,7 +22,7 @@ from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Text
+from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Switch, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -117,6 +117,11 @@ class Configuration(Section):
         gt=0,
         description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
         "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
+    )
+    move_instead_of_buying: Switch = Field(
+        default=True,
+        description="A pod or two are moved to make room where that costs less than the machine that would be bought, "
+        "and takes no longer; on. Only what may be moved: batch work, and services that have opted in.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

@@ -357,6 +357,8 @@ class Policy(msgspec.Struct, frozen=True):
 
     None: it is put wherever there is room.
     """
+    moves_instead_of_buying: bool = True
+    """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
 
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""

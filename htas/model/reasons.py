@@ -129,6 +129,8 @@ class ProposalReason(StrEnum):
     """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
     REARRANGED = "Rearranged"
     """The optimiser found a placement that takes in more of the important work."""
+    INSTEAD_OF_BUYING = "InsteadOfBuying"
+    """A machine would be bought for the pods that are seated; moving what runs costs less."""
     NEARER_TO_USERS = "NearerToUsers"
     """Services are moved to the edge."""
     REQUESTED = "Requested"
