@@ -177,6 +177,7 @@ def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
     if bool(word.ids) == word.all:
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict == "approve", currency=currency)
+    seat.renew()
     return approvals_report(said, approval, currency)
 
 

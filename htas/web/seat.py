@@ -112,6 +112,12 @@ class Seat:
         if self.mode != RECOMMEND:  # then the chronicle is that of the course with HTAS
             self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
 
+    def renew(self) -> None:
+        """What is shown has changed without a cycle: somebody has answered."""
+        with self._lock:
+            self._version += 1
+            self._picture = None
+
     @property
     def version(self) -> int:
         """Of the picture that would be shown now."""
