@@ -99,7 +99,7 @@ class Refilling:
     def _most_at_home(self, nodes: Ints, content: Ints) -> Ints:
         """Which content each node gets, so that as many pods as can are at home (an assignment problem).
 
-        Of 256 pods on 32 like nodes some 60 instead of 8 stay where they are, before the fewest moves are searched for.
+        Of 248 pods on 32 like nodes 75 instead of 15 were at home, before the fewest moves are searched for.
         """
         problem, room = self._problem, self._room[nodes]
         loads = content.T @ problem.requests
