@@ -1,8 +1,8 @@
 """Decisions on record are made again: planning may be rebuilt inside, and no plan changes unseen.
 
 Each was recorded from a story, a law, a table test or a day in the sandbox (`python -m tools.corpus record`), and chosen
-so that together they run nearly every line of planning several times over. The optimiser's searches and the answers of
-`htas simulate` are those of random clusters (`python -m tools.corpus answers`).
+so that together they run nearly every line of planning several times over. Plans, searches of the
+optimiser and answers of `htas simulate` are those of random clusters (`python -m tools.corpus answers`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 python -m tools.corpus record DIR       # plays the tests, stories and days; 10 minutes
 python -m tools.corpus compare DIR      # plans all of it anew and prints what differs
 python -m tools.corpus stories DIR      # plays the stories anew and prints which go another way
-python -m tools.corpus answers          # makes the searches and simulations of the tests anew, from their seeds
+python -m tools.corpus answers          # makes the plans, searches and simulations of random clusters anew
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser("renew", help="take what is decided now for right, and print what changed")
     again.add_argument("--stories", action="store_true", help="the stories, too: they are played twice")
     again.set_defaults(run=_renew)
-    made = commands.add_parser("answers", help="take searches and simulations of random clusters on record")
+    made = commands.add_parser("answers", help="take plans, searches and simulations of random clusters on record")
     made.set_defaults(run=_answer)
     played = commands.add_parser("stories", help="play the stories anew, and tell which go another way")
     played.add_argument("folder", type=Path)

@@ -44,11 +44,11 @@ Item = TypeVar("Item")
 Change = Callable[[Random, Pod], dict[str, Any]]
 
 
-def _labelled(app: str) -> LabelSelector:
+def labelled(app: str) -> LabelSelector:
     return LabelSelector((Requirement("app", Operator.IN, (app,)),))
 
 
-def _one(name: str, cpu_m: int, memory: int, node: str, app: str, random: Random) -> Pod:
+def one(name: str, cpu_m: int, memory: int, node: str, app: str, random: Random) -> Pod:
     started = NOW - random.choice((30.0, 900.0, 7200.0, 200_000.0))
     return Pod(
         namespace="shop",
@@ -70,7 +70,7 @@ def _anywhere(name: str, operator: Operator, *values: str) -> NodeSelectorTerm:
     return NodeSelectorTerm((Requirement(name, operator, values),), ())
 
 
-def _batch(random: Random, pod: Pod) -> dict[str, Any]:
+def batch(random: Random, pod: Pod) -> dict[str, Any]:
     return {
         "kind": WorkKind.BATCH,
         "owner": Owner("Job", pod.name, f"{pod.name}-job"),
@@ -79,8 +79,8 @@ def _batch(random: Random, pod: Pod) -> dict[str, Any]:
 
 
 AWKWARD: Sequence[Change] = (
-    _batch,
-    _batch,
+    batch,
+    batch,
     lambda random, pod: {"owner": None},
     lambda random, pod: {"owner": Owner("Ring", "ring", "ring-uid")},
     lambda random, pod: {"owner": Owner("StatefulSet", pod.labels["app"], "set-uid", 2)},
@@ -108,17 +108,17 @@ AWKWARD: Sequence[Change] = (
         )
     },
     lambda random, pod: {
-        "constraints": Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, _labelled(pod.labels["app"])),))
+        "constraints": Constraints(anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, labelled(pod.labels["app"])),))
     },
     lambda random, pod: {
-        "constraints": Constraints(spread=(SpreadConstraint(ZONE_LABEL, 1, _labelled(pod.labels["app"])),))
+        "constraints": Constraints(spread=(SpreadConstraint(ZONE_LABEL, 1, labelled(pod.labels["app"])),))
     },
     lambda random, pod: {"constraints": Constraints(tolerations=(Toleration("reserved", operator="Exists"),))},
 )
 """What makes a pod other than a service's that may move; each is drawn alike."""
 
 
-def _altered(random: Random, pod: Pod, share: float) -> Pod:
+def altered(random: Random, pod: Pod, share: float) -> Pod:
     if random.random() >= share:
         return pod
     return msgspec.structs.replace(pod, **random.choice(AWKWARD)(random, pod))
@@ -130,7 +130,7 @@ def _fits(pod: Pod, free: Resources) -> bool:
 
 def _budgets(random: Random) -> tuple[DisruptionBudget, ...]:
     chosen = random.sample(APPS, random.choice((0, 1, 2)))
-    return tuple(DisruptionBudget("shop", f"{app}-budget", _labelled(app), random.choice((0, 1, 2))) for app in chosen)
+    return tuple(DisruptionBudget("shop", f"{app}-budget", labelled(app), random.choice((0, 1, 2))) for app in chosen)
 
 
 def crowded(seed: int) -> tuple[ClusterSnapshot, Policy]:
@@ -150,13 +150,13 @@ def crowded(seed: int) -> tuple[ClusterSnapshot, Policy]:
         is_ready, is_closed = random.random() > 0.05, random.random() < 0.05
         nodes.append(Node(name, free, labels=labels, taints=taints, is_ready=is_ready, is_unschedulable=is_closed))
         for each in range(random.randint(1, 5)):
-            pod = _one(f"run-{number}-{each}", *_size(random, unit), name, random.choice(APPS), random)
+            pod = one(f"run-{number}-{each}", *_size(random, unit), name, random.choice(APPS), random)
             if _fits(pod, free):
-                pods.append(_altered(random, _important(random, pod), 0.3))
+                pods.append(altered(random, _important(random, pod), 0.3))
                 free = free - pod.requests
     for number in range(random.randint(2, 8)):
-        pod = _one(f"wait-{number}", *_size(random, unit), "node-0", random.choice(APPS), random)
-        pod = _altered(random, _important(random, pod), 0.25)
+        pod = one(f"wait-{number}", *_size(random, unit), "node-0", random.choice(APPS), random)
+        pod = altered(random, _important(random, pod), 0.25)
         alone = {"node": None, "phase": Phase.PENDING, "started_at": None, "ready_since": None}
         if not pod.is_mirror:
             pods.append(msgspec.structs.replace(pod, **alone, deleted_at=None))
@@ -215,13 +215,13 @@ def grown(seed: int) -> tuple[ClusterSnapshot, Policy]:
         free = node.allocatable
         for each in range(random.randint(0, 4)):
             size = random.choice((100, 300, 800, 1500)), random.choice((1, 2, 5, 9)) * GIB // 4
-            pod = _one(f"run-{number}-{each}", *size, node.name, random.choice(APPS), random)
+            pod = one(f"run-{number}-{each}", *size, node.name, random.choice(APPS), random)
             if _fits(pod, free):
-                pods.append(_altered(random, pod, 0.35))
+                pods.append(altered(random, pod, 0.35))
                 free = free - pod.requests
         if random.random() < 0.8:
             owner = Owner("DaemonSet", "log", "log-uid")
-            log = _one(f"log-{number}", 50, 2**26, node.name, "log", random)
+            log = one(f"log-{number}", 50, 2**26, node.name, "log", random)
             pods.append(msgspec.structs.replace(log, owner=owner, namespace="kube-system"))
     if random.random() < 0.3:
         pods += [_agent(random, node) for node in nodes]
@@ -267,6 +267,6 @@ def _grown_node(random: Random, name: str, flavour: Flavour) -> Node:
 
 def _agent(random: Random, node: Node) -> Pod:
     """A pod that an operator made for a node, and names it."""
-    pod = _one(f"engine-{node.name}", 100, 2**27, node.name, "engine", random)
+    pod = one(f"engine-{node.name}", 100, 2**27, node.name, "engine", random)
     labels = {"app": "engine", "node": node.name}
     return msgspec.structs.replace(pod, owner=Owner("Engine", node.name, f"{node.name}-engine"), labels=labels)
