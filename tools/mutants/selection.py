@@ -106,7 +106,7 @@ def _measure(root: Path, path: Path, packages: Sequence[str], tests: dict[str, s
     rc = path.with_suffix(".coveragerc")
     rc.write_text(f"[run]\nsource = {','.join(packages)}\ndata_file = {path}.contexts\n")
     options = ["--cov", f"--cov-config={rc}", "--cov-context=test", "--cov-report=", f"--timeout={COVERED_S}"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), *options, *sorted(tests)]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers if workers > 1 else 0), *options, *sorted(tests)]
     done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     if done.returncode not in (0, TESTS_FAILED):
         raise SystemExit(f"pytest ends with {done.returncode}:\n{done.stdout[-3000:]}")
