@@ -1,4 +1,7 @@
-"""Plans, searches of the optimiser and answers of `htas simulate` on record, of random clusters; no plan runs the others."""
+"""Plans, searches of the optimiser and answers of `htas simulate` on record, of random clusters.
+
+No plan runs the search or the simulation: decisions on record tell nothing of them.
+"""
 
 from __future__ import annotations
 

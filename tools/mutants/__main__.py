@@ -24,7 +24,7 @@ import msgspec
 
 from tools.mutants.forking import job
 from tools.mutants.mutations import Mutant, sample
-from tools.mutants.selection import Selection, measured
+from tools.mutants.selection import Selection, known, measured
 from tools.mutants.trying import Found, Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="forget that mutants survived, and try those anew")
     parser.add_argument("--tests", nargs="+", help="ask these tests alone, whatever line it is: nothing is measured")
+    parser.add_argument(
+        "--known", action="store_true", help="ask the tests alone of which it is known which lines they run"
+    )
     parser.add_argument("--packages", nargs="+", default=PACKAGES, help="what is broken")
     chosen = parser.parse_args(arguments)
     folder = ROOT / "out" / "mutants"
@@ -50,12 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = folder / f"{_name(chosen)}.jsonl"
     if chosen.again and kept.exists():
         kept.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in _read(kept).values() if each.is_caught))
-    known = _read(kept)
-    open_ones = [mutant for mutant in picked if mutant.name not in known]
+    found = _read(kept)
+    open_ones = [mutant for mutant in picked if mutant.name not in found]
     if open_ones:
         _try(open_ones, _choice(chosen), chosen.workers, kept)
-    known = _read(kept)
-    return _told([known[mutant.name] for mutant in picked])
+        found = _read(kept)
+    return _told([found[mutant.name] for mutant in picked])
 
 
 def _name(chosen: argparse.Namespace) -> str:
@@ -72,7 +75,8 @@ Choice = Callable[[Mutant], list[str]]
 def _choice(chosen: argparse.Namespace) -> Choice:
     if chosen.tests:
         return lambda mutant: list(chosen.tests)
-    selection = Selection(ROOT, measured(ROOT, CACHE, PACKAGES, chosen.workers))
+    runs = known(ROOT, CACHE, PACKAGES) if chosen.known else measured(ROOT, CACHE, PACKAGES, chosen.workers)
+    selection = Selection(ROOT, runs)
     return lambda mutant: selection.tests(mutant, MOST_TESTS)
 
 
@@ -92,8 +96,8 @@ def _try(mutants: list[Mutant], choice: Choice, workers: int, kept: Path) -> Non
         files = sorted({test.partition("::")[0] for each in jobs for test in each.tests})
         if files:
             Workshop(ROOT, folder / "forks").try_in_forks(folder / "jobs.json", kept, files, workers)
-        known = _read(kept)
-        _try_in_trees([mutant for mutant in mutants if mutant.name not in known], tests, workers, kept, folder)
+        done = _read(kept)
+        _try_in_trees([mutant for mutant in mutants if mutant.name not in done], tests, workers, kept, folder)
 
 
 def _try_in_trees(

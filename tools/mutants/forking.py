@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mutants", type=Path, required=True, help="file of jobs")
     parser.addoption("--found", type=Path, required=True, help="file to which is added what was found")
     parser.addoption("--forks", type=int, default=2)
+    parser.addoption("--most-seconds", type=int, default=HANGS_S, help="of the processor, for all tests of a mutant")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +59,7 @@ class Forks:
         self._jobs = msgspec.json.decode(config.getoption("--mutants").read_bytes(), type=list[Job])
         self._found: Path = config.getoption("--found")
         self._forks: int = config.getoption("--forks")
+        self._most_s: int = config.getoption("--most-seconds")
         self._sound: dict[str, bool] = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -73,7 +75,7 @@ class Forks:
             if changes is None or not functions.have(str(root / each.module), changes):
                 continue
             asked = _named(each.tests, items)
-            pid, told = _forked(_asking(asked, functions, str(root / each.module), changes))
+            pid, told = _forked(_asking(asked, functions, str(root / each.module), changes), self._most_s)
             under_way[pid] = each, told
             if len(under_way) >= self._forks:
                 self._one_ends(under_way, items)
@@ -100,7 +102,7 @@ class Forks:
     def _is_sound(self, item: pytest.Item) -> bool:
         """A test that fails on what is whole, too, would catch everything."""
         if item.nodeid not in self._sound:
-            pid, told = _forked(lambda: _first_failing([item]))
+            pid, told = _forked(lambda: _first_failing([item]), self._most_s)
             _, status = os.waitpid(pid, 0)
             self._sound[item.nodeid] = not _read(told) and not status
         return self._sound[item.nodeid]
@@ -143,7 +145,7 @@ def _first_failing(items: list[pytest.Item]) -> str:
     return ""
 
 
-def _forked(work: Callable[[], str]) -> tuple[int, int]:
+def _forked(work: Callable[[], str], most_s: int) -> tuple[int, int]:
     """The id of a process that works, and a pipe on which it tells what comes of it."""
     told, telling = os.pipe()
     pid = os.fork()
@@ -153,7 +155,7 @@ def _forked(work: Callable[[], str]) -> tuple[int, int]:
     status = 1
     try:
         os.close(told)
-        resource.setrlimit(resource.RLIMIT_CPU, (HANGS_S, HANGS_S))
+        resource.setrlimit(resource.RLIMIT_CPU, (most_s, most_s))
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
         with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a device
             sys.stdout = sys.stderr = nowhere

@@ -84,15 +84,20 @@ class Run(msgspec.Struct, frozen=True):
     tests: dict[str, str]
 
 
+def known(root: Path, cache: Path, packages: Sequence[str]) -> list[Run]:
+    """What has been measured for the sources as they are."""
+    folder = cache / _digest(root, packages)
+    return [msgspec.json.decode(file.read_bytes(), type=Run) for file in sorted(folder.glob("*.json"))]
+
+
 def measured(root: Path, cache: Path, packages: Sequence[str], workers: int) -> list[Run]:
     """What is known for the sources as they are; test files that are not part of it are measured now.
 
     All of them take some minutes. A change of the sources is another state of them, of which nothing is known yet.
     """
-    folder = cache / _digest(root, packages)
-    runs = [msgspec.json.decode(file.read_bytes(), type=Run) for file in sorted(folder.glob("*.json"))]
-    known = {item for run in runs for item in run.tests.items()}
-    missing = {path: digest for path, digest in _test_files(root).items() if (path, digest) not in known}
+    folder, runs = cache / _digest(root, packages), known(root, cache, packages)
+    done = {item for run in runs for item in run.tests.items()}
+    missing = {path: digest for path, digest in _test_files(root).items() if (path, digest) not in done}
     for suite in SUITE:  # one after another: what is broken off goes on there
         part = {path: digest for path, digest in missing.items() if path.startswith(f"{suite}/")}
         if part:
