@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = ROOT / "out" / "mutants"
     folder.mkdir(parents=True, exist_ok=True)
     modules = [str(path.relative_to(ROOT)) for package in chosen.packages for path in (ROOT / package).rglob("*.py")]
-    picked = sample(ROOT, modules, chosen.sample, chosen.seed)
+    picked = sample(ROOT, modules, chosen.sample, chosen.seed, CACHE / "places")
     kept = folder / f"{_name(chosen)}.jsonl"
     if chosen.again and kept.exists():
         kept.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in _read(kept).values() if each.is_caught))

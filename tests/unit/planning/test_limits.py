@@ -32,7 +32,7 @@ def offer(given: Policy, flavour: str = "large", group: str = "any", zone: str |
     found, sold = given.group(group), given.catalogue.named(flavour)
     assert found is not None
     assert sold is not None
-    return Offer(found, sold, zone, sold.allocatable, {}, {}, np.zeros(4, dtype=np.int64))
+    return Offer(found, sold, zone, sold.allocatable, (), {}, np.zeros(4, dtype=np.int64))
 
 
 def machine(name: str, group: str = "any", flavour: str = "large", **fields: Any) -> tuple[Node, NodeClaim]:
@@ -40,7 +40,7 @@ def machine(name: str, group: str = "any", flavour: str = "large", **fields: Any
     return node, msgspec.structs.replace(ready_claim(node), **fields)
 
 
-def allowance(given: Policy, machines: Sequence[tuple[Node, NodeClaim]] = (), **snapshot: Any) -> Allowance:
+def allowance(given: Policy, machines: Sequence[tuple[Node, NodeClaim]] = (), /, **snapshot: Any) -> Allowance:
     nodes, claims = [node for node, _ in machines], tuple(claim for _, claim in machines)
     return Allowance(given, make_snapshot(nodes, claims=claims, **snapshot))
 
