@@ -13,6 +13,7 @@ import gc
 import os
 import resource
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -64,6 +65,8 @@ class Forks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("some tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
         root = Path.cwd()
         functions = Functions(str(root / each.module) for each in self._jobs)
@@ -75,6 +78,8 @@ class Forks:
             if changes is None or not functions.have(str(root / each.module), changes):
                 continue
             asked = _named(each.tests, items)
+            if not asked:
+                continue
             pid, told = _forked(_asking(asked, functions, str(root / each.module), changes), self._most_s)
             under_way[pid] = each, told
             if len(under_way) >= self._forks:
@@ -136,8 +141,7 @@ def _first_failing(items: list[pytest.Item]) -> str:
             if report.failed:
                 failed.append(report.nodeid)
 
-    if items:
-        items[0].config.pluginmanager.register(Listening())
+    items[0].config.pluginmanager.register(Listening())
     for item, following in zip(items, [*items[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if failed:
@@ -161,6 +165,8 @@ def _forked(work: Callable[[], str], most_s: int) -> tuple[int, int]:
             sys.stdout = sys.stderr = nowhere
             os.write(telling, work().encode())
         status = 0
+    except Exception:
+        traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(status)
 

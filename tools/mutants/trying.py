@@ -55,7 +55,9 @@ class Workshop:
     def try_in_forks(self, jobs: Path, kept: Path, tests: Sequence[str], forks: int) -> None:
         """Those of the jobs that a fork can tell of, each written to `kept` as soon as it is known."""
         options = ["--mutants", str(jobs), "--found", str(kept), "--forks", str(forks), "-s", "--timeout=900"]
-        command = [sys.executable, "-B", "-m", "pytest", "-p", "tools.mutants.forking", "-n0", *options, *tests]
+        # Else the folder that the tests and both files have in common would name them.
+        whose = ["--rootdir", str(self.folder), "-c", str(self.folder / "pyproject.toml")]
+        command = [sys.executable, "-B", "-m", "pytest", "-p", "tools.mutants.forking", *whose, "-n0", *options, *tests]
         temporary = self.folder / "temporary"
         temporary.mkdir()
         places = {"PYTEST_DEBUG_TEMPROOT": str(temporary), "HYPOTHESIS_STORAGE_DIRECTORY": str(temporary / "examples")}
