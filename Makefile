@@ -60,9 +60,14 @@ test-real-clusters: ## Kubernetes with KWOK's nodes, and with real kubelets, con
 	$(BIN)/python -m pytest $(STORY) tests/browser tests/real $(addprefix --ignore=,$(SERVERS)) | sed -u 's/^/clusters: /'
 
 .PHONY: screenshots
-screenshots: $(STAMP) ## every page at three widths, light and dark, in out/screenshots; and the README's picture (needs root on Debian once)
+screenshots: $(STAMP) ## every page at three widths, light and dark, in out/screenshots; and the documentation's pictures (needs root on Debian once)
 	tools/testenv/browser-packages.sh
-	$(BIN)/python -m tools.screenshots --readme docs/pictures/dashboard.png
+	$(BIN)/python -m tools.screenshots
+	$(BIN)/python -m tools.story docs/pictures
+
+.PHONY: docs
+docs: $(STAMP) ## the documentation as a site in out/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 .PHONY: check
 check: $(STAMP) ## ruff, mypy --strict, the import contracts, and what nothing uses

@@ -8,22 +8,25 @@ grants none: back the flavour off and take the next-cheapest).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from htas.model.claims import Headroom, Instance, NodeClaim
 from htas.model.constraints import Taint
+from htas.model.disruptions import Disruption
 from htas.model.flavours import Flavour
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.moves import MigrationMethod, Move
 from htas.model.news import News
 from htas.model.nodes import Node
+from htas.model.notices import Notice
 from htas.model.pods import Pod
-from htas.model.rearrangement import OpenRearrangement
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import ClusterView, Drain
+from htas.model.snapshot import ClusterView
+
+Queued = TypeVar("Queued", bound=Disruption)
 
 
 class HTASError(Exception):
@@ -307,26 +310,18 @@ class StorePort(Protocol):
         """
         ...
 
-    def drains(self) -> Sequence[Drain]: ...
-
-    def put_drain(self, drain: Drain) -> Drain:
-        """Write a drain as `put_claim` writes a claim."""
+    def disruptions(self) -> Sequence[Disruption]:
+        """The queue of what is being carried out, by id: drains, and one rearrangement at most."""
         ...
 
-    def delete_drain(self, node: str) -> None: ...
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        """The rearrangement under way: there is one at most."""
+    def put_disruption(self, disruption: Queued) -> Queued:
+        """Write an entry of the queue as `put_claim` writes a claim."""
         ...
 
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        """Write a rearrangement as `put_claim` writes a claim."""
-        ...
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
+        """Delete an entry whose stored version is `version`; what is gone already is no error.
 
-    def delete_rearrangement(self, version: int) -> None:
-        """Delete the rearrangement whose stored version is `version`; what is gone already is no error.
-
-        Raises ConflictError when another writer was first: another daemon's rearrangement is not ours to forget.
+        Raises ConflictError when another writer was first: what another daemon does is not ours to forget.
         """
         ...
 
@@ -377,3 +372,13 @@ class StorePort(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class NoticePort(Protocol):
+    """Somebody who is told of things unasked."""
+
+    def send(self, notice: Notice) -> None:
+        """Deliver it; the same may come twice. Raises TransientError where it may go through later, PermanentError
+        where this one never will.
+        """
+        ...

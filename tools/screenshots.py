@@ -71,12 +71,10 @@ def settle(page: Page) -> None:
     time.sleep(0.4)  # transitions end
 
 
-def pictures(folder: Path, hours: float, full: bool, readme: Path | None) -> None:
+def pictures(folder: Path, hours: float, full: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = played(hours)
     node = made.seat.picture().snapshot.cluster.nodes[0].name
-    if readme is not None:
-        readme.parent.mkdir(parents=True, exist_ok=True)
     places = PAGES | {"node": f"#/now/node/{quote(node)}"}
     with served(made.seat) as link, browser() as chromium:
         base = link.partition("/assets/")[0]
@@ -96,8 +94,6 @@ def pictures(folder: Path, hours: float, full: bool, readme: Path | None) -> Non
                     wide = page.evaluate("() => document.documentElement.scrollWidth")
                     if wide > width:
                         print(f"{name} at {width}: is {wide} wide")
-                    if readme is not None and (name, width, scheme) == ("now", 1280, "light"):
-                        page.screenshot(path=readme)
                     page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=full and name != "node")
                     page.close()
                 context.close()
@@ -108,6 +104,5 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("out/screenshots"))
     parser.add_argument("--hours", type=float, default=12.0, help="of the demo's day")
     parser.add_argument("--fold", action="store_true", help="only what is seen without scrolling")
-    parser.add_argument("--readme", type=Path, help="where the README's picture goes: the first page, 1280 wide")
     chosen = parser.parse_args()
-    pictures(chosen.out, chosen.hours, not chosen.fold, chosen.readme)
+    pictures(chosen.out, chosen.hours, not chosen.fold)

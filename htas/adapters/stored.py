@@ -8,15 +8,17 @@ goes a step further: nothing has to be migrated, and no file is rewritten of whi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
 
+from htas.model.disruptions import ANY_DISRUPTION
 from htas.model.moves import MigrationMethod, MoveReason
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.reasons import ProposalReason
 from htas.model.record import CycleRecord
-from htas.model.snapshot import ClusterSnapshot, Drain
+from htas.model.snapshot import ClusterSnapshot
 
 _T = TypeVar("_T")
 Json = dict[str, Any]
@@ -41,6 +43,18 @@ def upgraded(old: Json, kind: type[Any]) -> Json:
     return upgrade(old) if upgrade is not None else old
 
 
+def name_of(kind: type[Any]) -> str:
+    """What people are told of a body that cannot be read; a union has no name of its own."""
+    return getattr(kind, "__name__", "Disruption")
+
+
+def _disruption(old: Json) -> Json:
+    """A drain and a rearrangement lay in tables of their own, and did not say which they were."""
+    if old.get("kind", "drain" if "node" in old else "rearrangement") == "drain":
+        return {**_drain(old), "kind": "drain"}
+    return {**_rearrangement(old), "kind": "rearrangement"}
+
+
 def _drain(old: Json) -> Json:
     return {**old, "moves": [_move(move, MoveReason.NODE_DRAINED) for move in old.get("moves", ())]}
 
@@ -50,20 +64,39 @@ def _rearrangement(old: Json) -> Json:
 
 
 def _cycle(old: Json) -> Json:
-    plan = old["plan"]
-    carry = plan.get("carry", {})
+    return {**old, "snapshot": _snapshot(old["snapshot"]), "plan": _plan(old["plan"])}
+
+
+def _plan(old: Json) -> Json:
+    """A plan had a field for each way of disrupting, before they were proposals."""
+    if "proposals" in old:
+        return old
+    carry = old.get("carry", {})
     steps = [_move(step, _step_reason(step)) for step in carry.get("steps", ())]
-    suggest = [_move(move, _suggested_reason(move)) for move in carry.get("suggest", ())]
-    return {
-        **old,
-        "snapshot": _snapshot(old["snapshot"]),
-        "plan": {
-            **plan,
-            "preempt": [_preemption(item) for item in plan.get("preempt", ())],
-            "migrate": [_move(move, MoveReason.NODE_DRAINED) for move in plan.get("migrate", ())],
-            "carry": {**carry, "steps": steps, "suggest": suggest},
-        },
-    }
+    rest = {key: value for key, value in old.items() if key not in ("preempt", "migrate", "remove")}
+    carried = {key: value for key, value in carry.items() if key != "suggest"}
+    return {**rest, "carry": {**carried, "steps": steps}, "proposals": [*_proposals(old, carry.get("suggest", ()))]}
+
+
+def _proposals(old: Json, suggest: Iterable[Json]) -> Iterator[Json]:
+    preempt = [_preemption(item) for item in old.get("preempt", ())]
+    for pod, moves in groupby(preempt, key=lambda move: move["beneficiary"]):
+        victims = list(moves)
+        seat = {"pod": pod, "uid": "", "node": victims[0]["source"]}
+        yield {"reason": ProposalReason.PREEMPTED, "moves": victims, "seats": [seat]}
+    if suggest:
+        shifts = [_move(move, _suggested_reason(move)) for move in suggest]
+        yield {"reason": ProposalReason.NEARER_TO_USERS, "moves": shifts}
+    leaving = [_move(move, MoveReason.NODE_DRAINED) for move in old.get("migrate", ())]
+    for item in old.get("remove", ()):
+        node, saved = item["node"], item["savings_nanos_per_hour"]
+        yield {
+            "reason": item["reason"],
+            "moves": [move for move in leaving if move["source"] == node],
+            "releases": [{"node": node, "claim": item["claim"]}],
+            "value": saved,
+            "message": item.get("message", ""),
+        }
 
 
 def _snapshot(old: Json) -> Json:
@@ -98,8 +131,7 @@ def _preemption(old: Json) -> Json:
 
 
 _UPGRADES: dict[type[Any], Callable[[Json], Json]] = {
-    Drain: _drain,
-    OpenRearrangement: _rearrangement,
+    ANY_DISRUPTION: _disruption,
     ClusterSnapshot: _snapshot,
     CycleRecord: _cycle,
 }

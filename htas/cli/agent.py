@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 from threading import Thread
 
-from htas.adapters.checkpoint.agent import Agent
-from htas.adapters.checkpoint.agent_server import AgentServer
-from htas.adapters.checkpoint.oci_registry import OciRegistry
+from htas.adapters.migration.copying.agent import Agent
+from htas.adapters.migration.copying.agent_server import AgentServer
+from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.config.serving import LoggingSetting
 from htas.daemon.logs import set_up_logs
 from htas.ports import PermanentError

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
+from htas.cli.forms import Form
 from htas.ports import GivenError, HTASError
 
 FAILED, BAD_INPUT = 1, 2
@@ -57,3 +59,16 @@ def exit_on_error() -> Iterator[None]:
 def escaped(text: str) -> str:
     """Brackets in messages are meant as they stand, not as markup."""
     return text.replace("[", r"\[")
+
+
+def print_as(form: Form, view: Callable[[], RenderableType], document: Callable[[], object]) -> None:
+    """Print a result as people or as programs read it."""
+    match form:
+        case Form.TABLE:
+            out.print(view())
+        case Form.JSON:
+            typer.echo(msgspec.json.format(msgspec.json.encode(document()), indent=2))
+        case Form.YAML:
+            import yaml  # wanted by this form alone
+
+            typer.echo(yaml.safe_dump(document(), sort_keys=False), nl=False)

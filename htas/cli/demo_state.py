@@ -74,7 +74,7 @@ class DemoState:
         at, currency = result.snapshot.taken_at, result.plan.cost.currency
         bought: Counter[tuple[str, str, int]] = Counter()
         pods: Counter[tuple[str, str, int]] = Counter()
-        for item in result.plan.launch:
+        for item in result.plan.launches:
             key = item.flavour, item.group, item.nanos_per_hour
             bought[key] += 1
             pods[key] += len(item.pods)

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from htas.cli.console import InputError, err
 from htas.experiments.designs import Design, Source, contender_of
 from htas.experiments.edge.contenders import EdgeContender
-from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EdgeResults, EdgeRun, write_edge_results
+from htas.experiments.edge.scenarios import ScenarioSource
 from htas.experiments.results import Results, RunResult, Timing, write_results
 from htas.ports import PermanentError
 from htas.trials import bill, edge

@@ -5,6 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class Form(StrEnum):
+    """How one result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
 class Export(StrEnum):
     """How rows are printed."""
 

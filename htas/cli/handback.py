@@ -12,6 +12,7 @@ from htas.cli.console import InputError
 from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded
 from htas.config.values import seconds
+from htas.daemon.audit import note_command
 from htas.daemon.handing_back import Handback
 from htas.execution.handing_back import Left
 
@@ -43,6 +44,7 @@ def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
     """Do it, telling each step; what is left. Raises InputError on a sandbox, whose machines end with it."""
     if loaded.sandbox is not None:
         raise InputError("provider: is the sandbox, whose machines end with it; there is nothing to hand back")
+    note_command(loaded, "htas handback", "--keep" if wish.keeps else "--all")
     running = Handback(loaded, typer.echo, wish.timeout_s, wish.namespace, wish.needs_lease)
     left = running.keep() if wish.keeps else running.give_back()
     if not left:

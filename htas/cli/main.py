@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 import htas
 from htas.cli import experiment_commands as experiments
+from htas.cli import explain_commands as explaining
+from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
+from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
-from htas.cli.console import InputError, escaped, exit_on_error, warn
+from htas.cli.console import InputError, escaped, exit_on_error, print_as, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
-from htas.cli.forms import Export, Shell, SimulationForm
+from htas.cli.forms import Export, Form, SimulationForm
 from htas.cli.handback_command import handback
-from htas.cli.options import PLACES, VARIABLE, Config, configured
-from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
+from htas.cli.options import PLACES, VARIABLE, At, Config, Dump, Steady, configured
+from htas.cli.server import Authority, ServerUrl, TokenFile, asked_instead
 from htas.model.moves import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
@@ -32,29 +33,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-explain_app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
-app.add_typer(explain_app, name="explain")
+app.add_typer(explaining.app, name="explain")
 migrate_app = typer.Typer(help="Move what runs, and lose nothing of it.", no_args_is_help=True)
 app.add_typer(migrate_app, name="migrate")
 app.add_typer(stores.app, name="store")
+app.add_typer(notices.app, name="notices")
 app.add_typer(experiments.app, name="experiment")
-
-Dump = Annotated[
-    Path | None,
-    typer.Option(
-        "--from", help="A dump: kubectl get nodes,pods,… -A -o json (.gz too; -: stdin). Else the cluster now."
-    ),
-]
-At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
-Steady = Annotated[
-    bool, typer.Option("--steady", help="As if the cluster had been like this long enough for every cleaning rule.")
-]
-
-
-class Form(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
 
 
 def _version(wanted: bool) -> None:
@@ -70,16 +54,6 @@ def _main(
     ] = False,
 ) -> None:
     pass
-
-
-def _asked(
-    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
-) -> Server | None:
-    """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
-    asked = server_at(server, token_file, ca)
-    if asked is not None and (dump is not None or at is not None or steady):
-        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
-    return asked
 
 
 @app.command()
@@ -100,19 +74,13 @@ def plan(
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
-        asked = _asked(server, token_file, ca, dump, at, steady)
+        asked = asked_instead(server, token_file, ca, dump, at, steady)
         if asked is not None:
             made = asked.get("/plan", Plan, form="record")
         else:
             loaded = configured(config)
             made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
-    match form:
-        case Form.TABLE:
-            stdout.print(plan_view(made))
-        case Form.JSON:
-            print_json(plan_document(made))
-        case Form.YAML:
-            print_yaml(plan_document(made))
+    print_as(form, lambda: plan_view(made), lambda: plan_document(made))
 
 
 @app.command()
@@ -160,67 +128,7 @@ def optimize(
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
         found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
-    match form:
-        case Form.TABLE:
-            stdout.print(optimum.optimum_view(found, took_s, snapshot))
-        case Form.JSON:
-            print_json(optimum.document(found, took_s))
-        case Form.YAML:
-            print_yaml(optimum.document(found, took_s))
-
-
-@explain_app.command("pod")
-def explain_a_pod(
-    name: str,
-    config: Config = None,
-    dump: Dump = None,
-    at: At = None,
-    steady: Steady = False,
-    server: ServerUrl = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-) -> None:
-    """Why a pod is where it is, or waits."""
-    from htas.cli.planning import plan_of, snapshot_of
-    from htas.documents.explain import explain_pod
-    from htas.documents.history import Explained
-
-    with exit_on_error():
-        asked = _asked(server, token_file, ca, dump, at, steady)
-        if asked is not None:
-            lines = asked.get("/explain/pod", Explained, name=name).lines
-        else:
-            loaded = configured(config)
-            snapshot = snapshot_of(loaded, dump, at, steady)
-            lines = explain_pod(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
-    typer.echo("\n".join(lines))
-
-
-@explain_app.command("node")
-def explain_a_node(
-    name: str,
-    config: Config = None,
-    dump: Dump = None,
-    at: At = None,
-    steady: Steady = False,
-    server: ServerUrl = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-) -> None:
-    """Why a node stays or goes."""
-    from htas.cli.planning import plan_of, snapshot_of
-    from htas.documents.explain import explain_node
-    from htas.documents.history import Explained
-
-    with exit_on_error():
-        asked = _asked(server, token_file, ca, dump, at, steady)
-        if asked is not None:
-            lines = asked.get("/explain/node", Explained, name=name).lines
-        else:
-            loaded = configured(config)
-            snapshot = snapshot_of(loaded, dump, at, steady)
-            lines = explain_node(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
-    typer.echo("\n".join(lines))
+    print_as(form, lambda: optimum.optimum_view(found, took_s, snapshot), lambda: optimum.document(found, took_s))
 
 
 @migrate_app.command("pod")
@@ -298,13 +206,7 @@ def flavours(
             stdout.print(write_price_file(write, catalogue, sizes, per_core, per_gib), soft_wrap=True)
             return
     rows, currency = rows_of(catalogue, sizes), catalogue.currency if catalogue is not None else "-"
-    match form:
-        case Form.TABLE:
-            stdout.print(flavours_view(rows, currency))
-        case Form.JSON:
-            print_json(flavours_json(rows, currency))
-        case Form.YAML:
-            print_yaml(flavours_json(rows, currency))
+    print_as(form, lambda: flavours_view(rows, currency), lambda: flavours_json(rows, currency))
 
 
 @app.command()
@@ -334,15 +236,10 @@ def simulate(
 
     with exit_on_error():
         answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())
-    match form:
-        case SimulationForm.TABLE:
-            stdout.print(simulation_view(answer, stdout.width))
-        case SimulationForm.JSON:
-            print_json(simulations.document(answer))
-        case SimulationForm.CSV:
-            print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
-        case SimulationForm.YAML:
-            print_yaml(simulations.document(answer))
+    if form is SimulationForm.CSV:
+        print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
+        return
+    print_as(Form(form.value), lambda: simulation_view(answer, stdout.width), lambda: simulations.document(answer))
 
 
 @app.command()
@@ -373,7 +270,7 @@ def agent(
     ),
 ) -> None:
     """Push checkpoints of this node to a registry, for those who know the token (migration.transfer: registry)."""
-    from htas.adapters.checkpoint.oci_registry import OciRegistry
+    from htas.adapters.migration.copying.oci_registry import OciRegistry
     from htas.cli.agent import serve
 
     with exit_on_error():
@@ -411,24 +308,8 @@ def demo(
 
 for command in (records.top, records.cost, records.history, records.replay):
     app.command()(command)
-
-
-@app.command()
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell that is to complete.")]) -> None:
-    """Print what a shell must read to complete verbs, options and their choices; README tells where to put it."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined] # there, but not in its __all__
-
-    typer.echo(get_completion_script(prog_name="htas", complete_var="_HTAS_COMPLETE", shell=shell.value))
-
-
-def print_json(document: object) -> None:
-    typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
-
-
-def print_yaml(document: object) -> None:
-    import yaml
-
-    typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+app.command()(shells.completion)
+app.command()(shells.man)
 
 
 def main() -> None:

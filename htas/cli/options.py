@@ -23,6 +23,16 @@ Config = Annotated[
         "--config", "-c", help=f"The configuration; else ${VARIABLE}, else one of those that htas --help lists."
     ),
 ]
+Dump = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", help="A dump: kubectl get nodes,pods,… -A -o json (.gz too; -: stdin). Else the cluster now."
+    ),
+]
+At = Annotated[str | None, typer.Option("--at", help="The dump's present (ISO 8601); else the latest instant in it.")]
+Steady = Annotated[
+    bool, typer.Option("--steady", help="As if the cluster had been like this long enough for every cleaning rule.")
+]
 
 
 def configured(path: Path | None) -> Loaded:

@@ -43,10 +43,10 @@ def _headline(plan: Plan) -> Text:
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
     text.append(f"  ({_least(cost)})\n")
-    moves = len(plan.migrate) + len(plan.carry.suggest)
+    moves = len(plan.migrate) + len(plan.suggest)
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} {'has' if len(plan.nominate) == 1 else 'have'} room kept, "
-        f"{counted(len(plan.launch), 'machine')} to buy, {counted(len(plan.preempt), 'pod')} to preempt, "
+        f"{counted(len(plan.launches), 'machine')} to buy, {counted(len(plan.preempt), 'pod')} to preempt, "
         f"{moves} to move, {counted(len(plan.remove), 'node')} to release, "
         f"{counted(len(plan.unplaced), 'pod')} {'waits' if len(plan.unplaced) == 1 else 'wait'}"
     )
@@ -83,9 +83,9 @@ def limited(filled: Table, rows: Sequence[tuple[str, ...]]) -> Table | None:
 
 
 def _launches(plan: Plan) -> Table | None:
-    counts = Counter((item.group, item.flavour, item.zone or "-", item.nanos_per_hour) for item in plan.launch)
+    counts = Counter((item.group, item.flavour, item.zone or "-", item.nanos_per_hour) for item in plan.launches)
     pods: Counter[tuple[str, str, str, int]] = Counter()
-    for item in plan.launch:
+    for item in plan.launches:
         pods[item.group, item.flavour, item.zone or "-", item.nanos_per_hour] += len(item.pods)
     rows = [
         (str(count), key[1], key[0], key[2], hourly(key[3]), str(pods[key])) for key, count in sorted(counts.items())
@@ -105,7 +105,7 @@ def _preemptions(plan: Plan) -> Table | None:
 
 
 def _suggestions(plan: Plan) -> Table | None:
-    rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.carry.suggest]
+    rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.suggest]
     return limited(table("\nMove, for the edge", "pod", "from", "to", "by"), rows)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import typer
 
+import htas
 from htas.cli.console import InputError
 from htas.ports import PermanentError, TransientError
 
@@ -43,7 +44,11 @@ class Server:
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
         self._url = url.rstrip("/")
-        self._headers = {"Accept-Encoding": "gzip", "Connection": "close"}
+        self._headers = {
+            "Accept-Encoding": "gzip",
+            "Connection": "close",
+            "User-Agent": f"htas/{htas.__version__}",
+        }
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
@@ -104,3 +109,13 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
             raise InputError("--ca: goes with --server")
         return None
     return Server(url, token_file, authority)
+
+
+def asked_instead(
+    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
+) -> Server | None:
+    """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
+    asked = server_at(server, token_file, ca)
+    if asked is not None and (dump is not None or at is not None or steady):
+        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
+    return asked

@@ -16,7 +16,7 @@ from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
 from htas.config.loader import load_catalogue, load_configuration
-from htas.documents.words import counted, did_you_mean, hourly, some
+from htas.documents.words import HOURS_A_MONTH, counted, did_you_mean, hourly, some
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
@@ -27,9 +27,6 @@ from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
 from htas.planning.what_if.recognising import Recognised, Unlike, nearest, recognise, size_text, unlike_their_flavour
-
-HOURS_A_MONTH = 730
-"""As clouds count: 8,760 hours a year ÷ 12."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from htas.daemon.stores import recorded_file, store_path
 
 def init(loaded: Loaded) -> str:
     """Make the store; says what was made. Raises PermanentError where another program or a newer htas owns it."""
+    from htas.daemon.audit import note_command
+
+    note_command(loaded, "htas store init")
     if loaded.cassandra is None:
         return f"{_opened(loaded)}: is ready; htas run would have made it, too"
     from htas.daemon.cassandra_store import init_store
@@ -20,6 +23,9 @@ def init(loaded: Loaded) -> str:
 
 def migrate(loaded: Loaded) -> str:
     """Bring the store up to date; says from which version."""
+    from htas.daemon.audit import note_command
+
+    note_command(loaded, "htas store migrate")
     if loaded.cassandra is None:
         SqliteStore(recorded_file(loaded)).close()
         return f"{store_path(loaded)}: is up to date; htas run migrates it by itself, too"

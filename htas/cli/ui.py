@@ -61,10 +61,11 @@ class OneSecret:
 
     secret: str
 
-    def check(self, authorization: str, method: str, path: str) -> None:
+    def check(self, authorization: str, method: str, path: str) -> str:
         """Raises RequestRefusedError."""
         if not hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self.secret}".encode()):
             raise RequestRefusedError(401, "open the link that htas ui printed; was it used, start htas ui again")
+        return "whoever opened the link"
 
 
 class Entrance:
@@ -144,6 +145,7 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
         bind=placed.bind,
         nominate=placed.nominate,
         launch=placed.launch,
+        proposals=tuple(each for each in made.proposals if not each.launches),
         unplaced=placed.unplaced,
     )
     seat = Seat("dump", lambda: present.policy, None, lambda: now)

@@ -148,6 +148,7 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         max_wait_for_capacity_s=settings.max_wait_for_capacity,
         look_ahead_s=settings.look_ahead,
         gather_s=settings.gather_for,
+        value=settings.value.model(),
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
         max_rental_lengthening=settings.max_rental_lengthening,

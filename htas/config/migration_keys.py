@@ -15,7 +15,7 @@ from htas.model.snapshot import Problem
 REAL = frozenset({MigrationMethod.KUBELET_CHECKPOINT, MigrationMethod.COMMAND})
 """Methods that need real nodes."""
 CARRIED = REAL | {MigrationMethod.REPLACE}
-"""Methods that the daemon itself carries from state to state, in any cluster; simulated ones are the provider's."""
+"""Methods that are set up where a group names them; simulated nodes have theirs whatever groups say."""
 _NEEDED: dict[Transfer, tuple[str, ...]] = {
     Transfer.SCP: ("identityFile", "knownHostsFile"),
     Transfer.REGISTRY: ("url", "agentTokenFile"),
@@ -35,24 +35,12 @@ def unstated(document: Document, methods: Collection[MigrationMethod]) -> Iterat
     if setting is None:
         return  # what is unsound in itself is told already
     yield from _misnamed(document, setting.registry)
-    yield from _tried_once(document, setting, methods)
     yield from _idle(document, setting)
     if MigrationMethod.KUBELET_CHECKPOINT in methods:
         section = setting.transfer.value
         yield from _missing(document, raw, section, _NEEDED[setting.transfer], f"transfer: {section}")
     if MigrationMethod.COMMAND in methods or setting.commands != CommandsSetting():
         yield from _missing(document, raw, "commands", _COMMANDS, "cleaning.migration: command")
-
-
-def _tried_once(
-    document: Document, setting: MigrationSetting, methods: Collection[MigrationMethod]
-) -> Iterator[Problem]:
-    """What a node that KWOK plays fails at, it fails at again: its moves have one attempt."""
-    provider = document.raw.get("provider")
-    on_kwok = isinstance(provider, dict) and "kwok" in provider
-    if on_kwok and setting.attempts != MigrationSetting().attempts and not CARRIED.intersection(methods):
-        what = "has no effect on moves between nodes that KWOK plays, which are tried once; remove it"
-        yield Problem(document.place(("migration", "attempts")), what)
 
 
 def _misnamed(document: Document, registry: RegistrySetting) -> Iterator[Problem]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from htas.config.audit import AuditSetting
 from htas.config.edge import EdgeSetting
 from htas.config.fallback import FallbackSetting
 from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
@@ -13,12 +14,14 @@ from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
 from htas.config.namespaces import NamespaceLimitSetting
+from htas.config.notices import NoticeSetting
 from htas.config.openstack import OpenStackSetting
 from htas.config.sandbox import SandboxSetting
 from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
-from htas.config.values import Name, Real, Seconds, Section, Source, Text
+from htas.config.value import ValueSetting
+from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -72,6 +75,7 @@ class Configuration(Section):
         default=LeaderElectionSetting(), description="Of several daemons one acts."
     )
     http: HttpSetting = Field(default=HttpSetting(), description="Health, metrics and the last plan over HTTP.")
+    audit: AuditSetting = Field(default=AuditSetting(), description="Who asked for what, a line of JSON each.")
     logging: LoggingSetting = Field(default=LoggingSetting(), description="Logs go to standard error.")
     store: StoreSetting = Field(
         default=StoreSetting(sqlite=SqliteSetting()), description="Where journal and history are kept."
@@ -94,9 +98,10 @@ class Configuration(Section):
     )
     gather_for: Seconds = Field(
         default=40.0,
-        description="Batch work without room waits so long for more to be bought with it; 40s, two cycles. 0s: bought "
-        "for at once.",
+        description="Batch work without room waits at most so long for more to be bought with it, while that is "
+        "expected to save more than the waiting is worth; 40s, two cycles. 0s: bought for at once.",
     )
+    value: ValueSetting = Field(default=ValueSetting(), description="What waiting and restarts are worth, in money.")
     max_rental_lengthening: Real | None = Field(
         default=4.0,
         gt=0,
@@ -115,8 +120,25 @@ class Configuration(Section):
         default=(),
         description="What namespaces may have of the machines that are bought, and pin on them; others have no bound.",
     )
+    monthly_budget: Nanos | None = Field(
+        default=None,
+        description="What a month (UTC) may cost, in the price file's currency: told by notices and on the Money page. "
+        "Nothing is held back for it; limits.maxPricePerHour does that. null: none.",
+    )
+    notices: tuple[NoticeSetting, ...] = Field(
+        default=(), max_length=20, description="Who is told of limits, failed purchases, undone drains and the budget."
+    )
     scheduling: SchedulingSetting = Field(
         default=SchedulingSetting(),
         description="How waiting work is placed on nodes of no group. Those that belong to one have the group's own.",
     )
     node_groups: tuple[GroupSetting, ...] = Field(min_length=1, description="Machines by the work they take.")
+
+    @field_validator("notices")
+    @classmethod
+    def _are_told_apart(cls, notices: tuple[NoticeSetting, ...]) -> tuple[NoticeSetting, ...]:
+        names = [notice.name for notice in notices]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is there more than once; give each receiver a name of its own")
+        return notices

@@ -8,6 +8,7 @@ token once and has a cookie from then on (`sessions.py`); the pages themselves a
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
+from htas.daemon.audit import AuditLog, Entry, cut, instant, plain_query
 from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
@@ -31,11 +33,15 @@ SESSION = "/session"
 READING = frozenset({"GET", "HEAD"})
 
 
+WHO = "htas.who"
+"""Where a request's scope has who asked, once that is known."""
+
+
 class Gatekeeper(Protocol):
     """Decides who may ask."""
 
-    def check(self, authorization: str, method: str, path: str) -> None:
-        """Raises RequestRefusedError."""
+    def check(self, authorization: str, method: str, path: str) -> str:
+        """Who it is, for the audit log. Raises RequestRefusedError."""
 
 
 class NotConnectedYet:
@@ -55,18 +61,20 @@ class Gate:
     token_file: Path | None = None
     reviewer: ReviewPort | None = None
 
-    def check(self, authorization: str, method: str, path: str) -> None:
-        """Raises RequestRefusedError: 401 without a token that is known, 403 for one whose user may not."""
+    def check(self, authorization: str, method: str, path: str) -> str:
+        """The user's name, or the setting whose token was shown. Raises RequestRefusedError: 401 without a token that
+        is known, 403 for one whose user may not.
+        """
         if self.token_file is None and self.reviewer is None:
             raise RequestRefusedError(403, "this needs a token, and none is configured: set http.tokenFile")
         if self.token_file is not None and self._shows_the_file(authorization, self.token_file):
-            return
+            return "http.tokenFile"
         if self.reviewer is None:
             raise RequestRefusedError(401, "show the token of http.tokenFile (Authorization: Bearer …)")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise RequestRefusedError(401, "show a token that the API server knows (Authorization: Bearer …)")
-        self._review(self.reviewer, token.strip(), "get" if method in READING else method.lower(), path)
+        return self._review(self.reviewer, token.strip(), "get" if method in READING else method.lower(), path)
 
     def _shows_the_file(self, authorization: str, token_file: Path) -> bool:
         """The token is read anew each time, so that a Secret may be replaced."""
@@ -77,13 +85,14 @@ class Gate:
                 return False
             raise RequestRefusedError(500, f"http.tokenFile: {error}") from error
 
-    def _review(self, reviewer: ReviewPort, token: str, verb: str, path: str) -> None:
+    def _review(self, reviewer: ReviewPort, token: str, verb: str, path: str) -> str:
         try:
             user = reviewer.user_of(token)
             if user is None:
                 raise RequestRefusedError(401, "the API server does not know this token")
             if not reviewer.may(user, verb, path):
                 raise RequestRefusedError(403, f"{user.name} may not {verb} {path}; grant it as a nonResourceURL")
+            return user.name
         except HTASError as error:
             raise RequestRefusedError(503, f"the API server cannot be asked who you are: {error}") from error
 
@@ -91,13 +100,25 @@ class Gate:
 class Guarded:
     """An application behind a gate (ASGI). Writes from a page of another origin, and forms, are refused first."""
 
-    def __init__(self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, gate: Gatekeeper, sessions: Sessions | None = None, audit: AuditLog | None = None
+    ) -> None:
         self._app = app
         self._gate = gate
         self._sessions = sessions
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         send = _with_headers(send)
+        if self._audit is None or scope["type"] != "http" or _is_open(scope):
+            return await self._answer(scope, receive, send)
+        answered = Answered(send)
+        try:
+            return await self._answer(scope, receive, answered)
+        finally:
+            self._audit.request(answered.entry(scope))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_open(scope):
             headers = Headers(scope=scope)
             try:
@@ -107,7 +128,7 @@ class Guarded:
                     refuse_a_form(headers)
                 if scope["path"] != SESSION:
                     shown = self._shown(headers)
-                    await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
+                    scope[WHO] = await run_in_threadpool(self._gate.check, shown, scope["method"], scope["path"])
             except RequestRefusedError as refused:
                 return await refused.response()(scope, receive, send)
         return await self._app(scope, receive, send)
@@ -119,6 +140,36 @@ class Guarded:
             return shown
         name = cookie_name(headers.get("host", ""))
         return self._sessions.authorization(cookie_parser(headers.get("cookie", "")).get(name, ""))
+
+
+class Answered:
+    """Passes an answer on, and knows its status and how long it took."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._began = time.monotonic()
+        self._at = time.time()
+        self._status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+        await self._send(message)
+
+    def entry(self, scope: Scope) -> Entry:
+        client = scope.get("client")
+        return Entry(
+            at=instant(self._at),
+            how="http",
+            who=cut(scope.get(WHO, "")),
+            source=client[0] if client else "",
+            method=scope["method"],
+            path=cut(scope["path"]),
+            query=plain_query(scope.get("query_string", b"").decode("latin-1")),
+            status=self._status,
+            took_ms=round((time.monotonic() - self._began) * 1000),
+            agent=cut(Headers(scope=scope).get("user-agent", "")),
+        )
 
 
 def _is_open(scope: Scope) -> bool:

@@ -19,6 +19,7 @@ from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claimed_nodes import with_true_claims
 from htas.execution.claims_seen import ready_by_now
 from htas.execution.cloud_calls import CloudCalls
+from htas.execution.disruptions import Disruptions
 from htas.execution.drainer import Drainer
 from htas.execution.event_recorder import EventRecorder
 from htas.execution.evictor import Evictor
@@ -28,11 +29,12 @@ from htas.execution.journal import Journal
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
-from htas.execution.preemption import PreemptionExecutor
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.execution.requested_moves import RequestedMoves
+from htas.execution.retries import Retries
 from htas.execution.taking_over import take_over
 from htas.model.claims import Headroom, Instance
+from htas.model.disruptions import drains_of, rearrangement_of
 from htas.model.edge import Tier
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan, UnplacedPod
@@ -109,16 +111,17 @@ class Daemon:
         self._expectations = Expectations()
         self._backoffs = Backoffs(policy.timeouts)
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
-        self._moves = MovesSeen(ports.migration, policy.timeouts)
+        self._retries = Retries(policy.timeouts)
+        self._moves = MovesSeen(ports.migration, self._retries)
         self.requested_moves = RequestedMoves(ports.migration)
         self._evictor = Evictor(ports, policy)
-        self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor)
-        self._preempting = PreemptionExecutor(ports, calls, policy, self._evictor)
-        self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor)
-        self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
-        self._executor = Executor(
-            ports, calls, self._machines, self._preempting, self._draining, self._rearranging, self._expectations
+        self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor, self._retries)
+        self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor, self._retries)
+        self._disruptions = Disruptions(
+            ports, calls, policy, self._evictor, self._expectations, self._draining, self._rearranging
         )
+        self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
+        self._executor = Executor(ports, calls, self._machines, self._disruptions, self._expectations)
         self._announcing = EventRecorder(ports.announcer, policy)
         self._memory = Memory()
         self._generation = 0
@@ -168,11 +171,11 @@ class Daemon:
         """Go on with a new policy. To be called between cycles, by the thread that runs them."""
         self.policy = policy
         self._backoffs.timeouts = policy.timeouts
-        self._moves.timeouts = policy.timeouts
+        self._retries.timeouts = policy.timeouts
         self._machines.policy = policy
         self._evictor.policy = policy
         self._draining.policy = policy
-        self._preempting.policy = policy
+        self._disruptions.policy = policy
         self._rearranging.policy = policy
         self.searching.policy = policy
         self._announcing.policy = policy
@@ -237,7 +240,8 @@ class Daemon:
             self._stays.observe(self._last)
         if newest and newest[0].at <= now:
             before = newest[0].snapshot
-            self._moves.begin(before.move_times, before.failed_moves, newest[0].at)
+            self._moves.begin(before.move_times, newest[0].at)
+            self._retries.begin(before.failed_moves)
             self._machines.times = before.machine_times
 
     def _repair(self) -> list[Outcome]:
@@ -292,7 +296,7 @@ class Daemon:
         view = msgspec.structs.replace(
             view,
             nodes=with_true_claims(view.nodes, claims),
-            pods=self._preempting.applied(self._run_lengths.applied(view.pods), now),
+            pods=self._expectations.applied(self._run_lengths.applied(view.pods), now),
         )
         if self._journal.problem:
             claims = ready_by_now(claims, view.nodes, self.policy.cluster)
@@ -304,7 +308,7 @@ class Daemon:
             generation=self._generation,
             claims=claims,
             instances=cloud.instances,
-            drains=business.drains,
+            drains=drains_of(business.disruptions),
             moves=tuple(ports.migration.moving()),
             expected_binds=self._expectations.binds,
             held_back=self._expectations.held_back(now),
@@ -315,9 +319,9 @@ class Daemon:
             learned=business.learned,
             move_times=dict(self._moves.times),
             machine_times=self._machines.times,
-            failed_moves=self._moves.failed(now),
+            failed_moves=self._retries.left_alone(now),
             memory=self._memory,
-            rearrangement=business.rearrangement,
+            rearrangement=rearrangement_of(business.disruptions),
         )
         return msgspec.structs.replace(snapshot, learned=dict(learned_allocatable(snapshot, self.policy.catalogue)))
 

@@ -9,8 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.place.edge_present import edge_nodes, present
-from htas.planning.solvers.edge.fragmentation import node_fragmentation
-from htas.planning.solvers.edge.quality import edge_ratios, service_qualities
+from htas.planning.solvers.edge.search import edge_ratios, node_fragmentation, service_qualities
 
 
 def edge_metrics(view: ClusterView, policy: Policy) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from htas.daemon.asking import Gate, Gatekeeper, Guarded
+from htas.daemon.audit import AuditLog
 from htas.daemon.health import Health
 from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.logging_in import session_routes
@@ -53,6 +54,7 @@ class HttpServer:
         gate: Gate,
         health_address: tuple[str, int] | None = None,
         certificate: Certificate | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         self._listeners: list[Listener] = []
         self.health_port: int | None = None
@@ -62,7 +64,9 @@ class HttpServer:
             self._listeners.append(probes)
             self.health_port = probes.port
         sessions = Sessions()
-        main = Listener(address, Guarded(application(desks, gate, sessions), gate, sessions), "http", certificate)
+        main = Listener(
+            address, Guarded(application(desks, gate, sessions), gate, sessions, audit), "http", certificate
+        )
         self._listeners.append(main)
         self.port = main.port
 

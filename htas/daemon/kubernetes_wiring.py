@@ -79,13 +79,13 @@ class KubernetesWorld:
         self._loaded = loaded
         self._hooks = hooks
         self.supply = self._supply(access)
-        self.moves = moves_by_method(loaded.policy, access, self.api, self.cluster.live, self.supply.migration)
+        self.moves = moves_by_method(loaded, access, self.api, self.cluster.live)
         self._announcer: KubernetesAnnouncer | None = None
 
     def _supply(self, access: Access) -> Supply:
         match self._loaded.provider:
             case KwokSetting() as kwok:
-                return kwok_supply(self._loaded, kwok, self.api, self.namespace, self.cluster.live)
+                return kwok_supply(self._loaded, kwok, self.api, self.namespace)
             case OpenStackSetting() as openstack:
                 from htas.daemon.openstack_supply import openstack_supply
 

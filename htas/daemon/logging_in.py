@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.asking import SESSION, Gatekeeper
+from htas.daemon.asking import SESSION, WHO, Gatekeeper
 from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
 from htas.web.endpoints import PREFIX
 from htas.web.sent import RequestRefusedError, as_json, sent_body
@@ -30,7 +30,7 @@ def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
         try:
             login = as_json(await sent_body(request, LONGEST), Login)
             shown = f"Bearer {login.token.strip()}"
-            await run_in_threadpool(gate.check, shown, "GET", FIRST_PAGE)
+            request.scope[WHO] = await run_in_threadpool(gate.check, shown, "GET", FIRST_PAGE)
         except RequestRefusedError as refused:
             return refused.response()
         sessions.end(request.cookies.get(_name(request), ""))  # else it would live on, and nobody could end it

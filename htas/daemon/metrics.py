@@ -12,12 +12,12 @@ from htas.daemon.cycle import CycleResult
 from htas.daemon.optimize_endpoint import SearchMetrics
 from htas.daemon.remote_store import StoreMetrics
 from htas.daemon.state_metrics import StateCollector
-from htas.execution.moves_seen import repeated_s, step_seconds
+from htas.execution.moves_seen import step_seconds
 from htas.model.claims import ClaimState
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch
-from htas.model.reasons import Removal
+from htas.model.proposals import Launch
+from htas.model.reasons import ProposalReason
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SETTLED = frozenset({ClaimState.READY, ClaimState.FAILED, ClaimState.RELEASED})
@@ -94,12 +94,19 @@ class Metrics:
         )
         self._dropped = Counter("htas_events_dropped_total", "Events not sent: too many.", registry=make)
         self._reloads = Counter("htas_config_reloads_total", "Configurations read anew.", ["result"], registry=make)
+        self._notices = Counter("htas_notices_total", "Notices to receivers.", ["result"], registry=make)
+        for result in ("sent", "refused", "given-up", "dropped"):
+            self._notices.labels(result)  # from 0 on, as below
         for result in ("adopted", "refused"):
             self._reloads.labels(result)  # from 0 on: Prometheus sees no increase in a series that begins with 1
 
     @property
     def last(self) -> CycleResult | None:
         return self.state.last
+
+    def notice(self, result: str) -> None:
+        """What became of a notice to a receiver."""
+        self._notices.labels(result).inc()
 
     def render(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -130,7 +137,7 @@ class Metrics:
         for step, seconds in step_seconds(move).items():
             self._move_s.labels(move.method, step).observe(max(0.0, seconds))
         self._move_bytes.labels(move.method).inc(move.archive_bytes)
-        self._move_repeated.labels(move.method).inc(max(0.0, repeated_s(move) or 0.0))
+        self._move_repeated.labels(move.method).inc(max(0.0, move.repeated_s or 0.0))
 
     def failed(self, why: str) -> None:
         """A cycle that was given up."""
@@ -159,7 +166,7 @@ class Metrics:
         self._reloads.labels("adopted" if is_adopted else "refused").inc()
 
     def _count_machines(self, result: CycleResult) -> None:
-        self._asked |= {launch.claim: launch for launch in result.plan.launch}
+        self._asked |= {launch.claim: launch for launch in result.plan.launches}
         groups = self._groups | {claim.id: claim.group for claim in result.snapshot.claims}
         self._groups = {claim.id: claim.group for claim in result.snapshot.claims}
         removals = {item.claim: item for item in result.plan.remove}
@@ -172,7 +179,7 @@ class Metrics:
                 self._bought.labels(launch.group, launch.flavour).inc()
             elif outcome.action is Action.RELEASE:
                 self._released.labels(groups.get(outcome.subject, ""), _why(outcome)).inc()
-        planned = {launch.claim for launch in result.plan.launch}
+        planned = {launch.claim for launch in result.plan.launches}
         self._asked = {key: each for key, each in self._asked.items() if key in self._groups or key in planned}
         for item in removals.values():
             if any(_is_drain_of(outcome, item.node) for outcome in result.outcomes):
@@ -199,7 +206,8 @@ class Metrics:
 
 def _why(outcome: Outcome) -> str:
     """Cleaning's reason; what clouds say of machines that failed is without end, and no label."""
-    return outcome.message if outcome.message in set(Removal) else "Failed"
+    reasons = {reason for reason in ProposalReason if reason.empties_nodes}
+    return outcome.message if outcome.message in reasons else "Failed"
 
 
 def _is_drain_of(outcome: Outcome, node: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from htas.execution.moves_seen import repeated_s, step_seconds
+from htas.execution.moves_seen import step_seconds
 from htas.execution.requested_moves import MoveRequest, RequestedMoves, TooManyWaitingError
 from htas.model.migrations import MigrationRecord
 from htas.model.moves import MigrationMethod
@@ -90,5 +90,5 @@ def described(request: MoveRequest, move: MigrationRecord | None) -> Json:
     }
     if move.detour:
         told["detour"] = move.detour
-    again = repeated_s(move)
+    again = move.repeated_s
     return told if again is None else {**told, "repeatedSeconds": again}

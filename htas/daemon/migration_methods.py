@@ -1,4 +1,4 @@
-"""How pods are moved: by the provider's own means, or by the methods for real nodes that groups ask for."""
+"""Which methods move pods, and the engine that carries each: those that groups ask for, and KWOK's own."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from functools import partial
 from pathlib import Path
 from threading import Semaphore
 
-from htas.adapters.checkpoint.command import CommandMethod
-from htas.adapters.checkpoint.documents import Json
-from htas.adapters.checkpoint.engine import CheckpointMigration
-from htas.adapters.checkpoint.kubelet import Kubelets
-from htas.adapters.checkpoint.kubelet_checkpoint import Copies, KubeletCheckpoint
-from htas.adapters.checkpoint.methods import Method
-from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.checkpoint.registry_copies import RegistryCopies
-from htas.adapters.checkpoint.removal import at_once_s
-from htas.adapters.checkpoint.replacing import Replacing
-from htas.adapters.checkpoint.secure_copy import SecureCopies
-from htas.adapters.checkpoint.shell import Shell
 from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.live import LiveView
+from htas.adapters.migration.copying.registry_copies import RegistryCopies
+from htas.adapters.migration.copying.secure_copy import SecureCopies
+from htas.adapters.migration.copying.shell import Shell
+from htas.adapters.migration.documents import Json
+from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.method import Method
+from htas.adapters.migration.methods.command import CommandMethod
+from htas.adapters.migration.methods.kubelet_checkpoint import Copies, KubeletCheckpoint, Kubelets
+from htas.adapters.migration.methods.replace import Replacing
+from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
+from htas.adapters.migration.objects import Objects, at_once_s
+from htas.config.kwok import KwokSetting
+from htas.config.loader import Loaded
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.execution.crash_points import reached
 from htas.model.migrations import ENDED_KEPT, MigrationRecord, MigrationSettings, Refusal, Transfer
@@ -29,85 +30,75 @@ from htas.model.moves import MigrationMethod, Move
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.ports import MigrationPort, MoveRefusedError
+from htas.ports import MoveRefusedError
 
 USUAL_GRACE_S = 30
 """Kubernetes' own default."""
 
 
 class MovesByMethod:
-    """Implements MigrationPort: each move goes to the one that carries its method."""
+    """Implements MigrationPort: each move goes to the engine that carries its method."""
 
-    def __init__(
-        self, provider: MigrationPort, real: Mapping[MigrationMethod, CheckpointMigration], objects: Objects
-    ) -> None:
-        self._provider = provider
-        self._real = real
+    def __init__(self, engines: Mapping[MigrationMethod, MigrationEngine], objects: Objects) -> None:
+        self._engines = engines
         self._objects = objects
 
     def start(self, pod: Pod, target: str, method: MigrationMethod = MigrationMethod.CHECKPOINT) -> None:
-        if method in self._real:
-            self._real[method].start(pod, target, method)
-        elif method is MigrationMethod.CHECKPOINT:
-            self._provider.start(pod, target, method)
-        else:
-            raise MoveRefusedError(
-                Refusal.NOT_CONFIGURED, f"pod {pod.key}: {method} is not set up, and no group moves by it"
-            )
+        engine = self._engines.get(method)
+        if engine is None:
+            what = f"pod {pod.key}: {method} is not set up, and no group moves by it"
+            raise MoveRefusedError(Refusal.NOT_CONFIGURED, what)
+        engine.start(pod, target, method)
 
     def moving(self) -> Sequence[Move]:
-        return [move for port in self._ports for move in port.moving()]
+        return [move for engine in self._engines.values() for move in engine.moving()]
 
     def records(self) -> Sequence[MigrationRecord]:
-        found = [record for port in self._ports for record in port.records()]
+        found = [record for engine in self._engines.values() for record in engine.records()]
         ended = sorted((each for each in found if each.is_over), key=lambda each: each.ended_at or 0.0)
         return [each for each in found if not each.is_over] + ended[-ENDED_KEPT:]
 
     def run(self) -> None:
-        """Carry moves on real nodes: only the daemon that leads does so. Those that none of them carries are told."""
-        tell_stranded(self._objects, {*self._real, MigrationMethod.CHECKPOINT})
-        for engine in self._real.values():
+        """Carry moves: only the daemon that leads does so. Those that no engine carries are told."""
+        tell_stranded(self._objects, self._engines)
+        for engine in self._engines.values():
             engine.run()
 
     def close(self) -> None:
-        for engine in self._real.values():
+        for engine in self._engines.values():
             engine.close()
 
-    @property
-    def _ports(self) -> tuple[MigrationPort, ...]:
-        return (self._provider, *self._real.values())
 
-
-def moves_by_method(
-    policy: Policy, access: Access, api: ApiServer, live: LiveView, provider: MigrationPort
-) -> MovesByMethod:
-    """The methods that the policy's groups name or that are set up, beside the provider's own."""
+def moves_by_method(loaded: Loaded, access: Access, api: ApiServer, live: LiveView) -> MovesByMethod:
+    """The methods that groups name or that are set up; on nodes that KWOK plays, its own."""
+    policy, objects = loaded.policy, Objects(api)
     makers: dict[MigrationMethod, Callable[[], Method]] = {
-        MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, api),
-        MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, Objects(api).address),
-        MigrationMethod.REPLACE: lambda: Replacing(Objects(api)),
+        MigrationMethod.KUBELET_CHECKPOINT: partial(kubelet_checkpoint, policy.migration, access, objects),
+        MigrationMethod.COMMAND: lambda: CommandMethod(policy.migration.commands, objects.address),
+        MigrationMethod.REPLACE: lambda: Replacing(objects),
     }
-    at_once = Semaphore(policy.migration.at_once)
     named = {group.cleaning.migration for group in policy.groups} | set_up(policy.migration)
-    real = {
-        method: CheckpointMigration(
-            api,
+    at_once = Semaphore(policy.migration.at_once)
+    engine = partial(MigrationEngine, settings=policy.migration, reached=reached, at_once=at_once)
+    engines = {
+        method: engine(
+            objects,
             make(),
-            policy.migration,
             sweepable=partial(_nodes_of, policy, live, method),
-            reached=reached,
-            at_once=at_once,
             grace=partial(grace_s, policy, live.node) if method is MigrationMethod.REPLACE else at_once_s,
         )
         for method, make in makers.items()
         if method in named
     }
-    return MovesByMethod(provider, real, Objects(api))
+    if isinstance(loaded.provider, KwokSetting):
+        simulated = SimulatedObjects(api)
+        method = Simulated(simulated, bandwidth_bytes_per_s=loaded.provider.move_bandwidth)
+        engines[MigrationMethod.CHECKPOINT] = engine(simulated, method)
+    return MovesByMethod(engines, objects)
 
 
-def kubelet_checkpoint(settings: MigrationSettings, access: Access, api: ApiServer) -> KubeletCheckpoint:
+def kubelet_checkpoint(settings: MigrationSettings, access: Access, objects: Objects) -> KubeletCheckpoint:
     """The method, with the transfer that is configured. By ssh a kubelet's own certificate can be read and trusted."""
-    objects = Objects(api)
     copies: Copies
     own = None
     if settings.transfer is Transfer.SCP:

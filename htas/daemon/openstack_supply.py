@@ -12,7 +12,6 @@ from htas.adapters.kubernetes.access import Access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.bootstrap_tokens import BootstrapTokens, ca_cert_hash
 from htas.adapters.openstack.api import OnCall, OpenStackApi
-from htas.adapters.openstack.migration import EvictionOnly
 from htas.adapters.openstack.nova import Nova
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access as CloudAccess
@@ -48,7 +47,6 @@ def openstack_supply(
 
     return Supply(
         provider,
-        EvictionOnly(),
         provider.start,
         provider.close,
         provider.look,

@@ -21,7 +21,17 @@ log = structlog.get_logger()
 
 LOOK_S = 5.0
 """Between looks at the files. The kubelet takes up to a minute to bring a changed ConfigMap to a pod."""
-FIXED = ("cluster", "scheduler_name", "provider", "kubernetes", "leader_election", "http", "store", "migration")
+FIXED = (
+    "cluster",
+    "scheduler_name",
+    "provider",
+    "kubernetes",
+    "leader_election",
+    "http",
+    "audit",
+    "store",
+    "migration",
+)
 """Sections that a running daemon has been built from."""
 
 

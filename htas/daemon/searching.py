@@ -15,7 +15,8 @@ from htas.model.moves import Move
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.policy import Policy
-from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus, Seat
+from htas.model.proposals import Seat
+from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
 from htas.model.snapshot import ClusterSnapshot, Search
 from htas.planning.disrupt.fallback import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
@@ -126,7 +127,7 @@ class Searching:
         self.on_answer(answer)
         self._note(answer, snapshot.taken_at)
         if answer.found is not None and answer.found.is_better:
-            opened, outcome = self._rearranging.begin(answer.found, snapshot)
+            opened, outcome = self._rearranging.begin(answer.found.proposal, snapshot)
             outcomes.append(outcome)
             if opened is None:
                 self._dropped(snapshot)

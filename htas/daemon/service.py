@@ -14,6 +14,7 @@ import structlog
 from htas.adapters.owning import owned
 from htas.config.loader import Loaded
 from htas.daemon.asking import Gate, NotConnectedYet
+from htas.daemon.audit import audit_of
 from htas.daemon.cycle import Daemon
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
@@ -25,6 +26,7 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
+from htas.daemon.receivers import Telling
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
 from htas.daemon.seeing import seen
@@ -83,6 +85,8 @@ class Service:
         self._gate = gate_of(loaded)
         self._moves, self._searches = MigrateEndpoint(), OptimizeEndpoint()
         self._seat = Seat("live", lambda: self._loaded.policy, partial(reading_store, loaded))
+        self._seat.budget_nanos = lambda: self._loaded.settings.monthly_budget
+        self._telling: Telling | None = None
         self._reloading = Reloading(loaded, self._adopt, self._metrics.reloaded)
 
     def stop(self) -> None:
@@ -142,8 +146,12 @@ class Service:
         setting = self._loaded.settings.http
         if setting.address is not None:
             desks = Desks(self._health, self._metrics, self._moves, self._searches, self._seat)
+            audit = audit_of(self._loaded)
+            if audit is not None:
+                audit.start()
+                stack.callback(audit.close)
             server = HttpServer(
-                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded)
+                setting.address, desks, self._gate, setting.health_address, certificate_of(self._loaded), audit
             )
             server.start()
             stack.callback(server.stop)
@@ -288,6 +296,7 @@ class Service:
         self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
         self._tell_the_seat(daemon)
+        self._tell_people(daemon)
         daemon.searching.on_answer = self._metrics.searches.answered
         self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
@@ -304,6 +313,7 @@ class Service:
             finally:
                 self._moves.requests = None
                 self._searches.open_for(None)
+                self._tell_nobody()
         if leadership is not None and leadership.is_leader and leadership.successor:
             self._metrics.leads(False)
             self._has_made_way = True
@@ -317,6 +327,20 @@ class Service:
         self._seat.present = daemon.ports.clock.now
         self._seat.policy = lambda: daemon.policy
         daemon.listeners.append(lambda result: self._seat.observe(seen(result, daemon)))
+
+    def _tell_people(self, daemon: Daemon) -> None:
+        """Have receivers of notices told of what cycles do. Its own view of the store: bills are read beside cycles."""
+        telling = Telling(
+            self._loaded, partial(reading_store, self._loaded), daemon.ports.clock.now, self._metrics.notice
+        )
+        telling.start()
+        daemon.listeners.append(telling.observe)
+        self._telling = telling
+
+    def _tell_nobody(self) -> None:
+        telling, self._telling = self._telling, None
+        if telling is not None:
+            telling.close()
 
     def _tell_of_store(self, daemon: Daemon) -> None:
         """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""
@@ -342,3 +366,6 @@ class Service:
             self._loaded = loaded
             if self._triggers is not None:
                 self._triggers.adopt(loaded.policy)
+            telling = self._telling
+        if telling is not None:
+            telling.adopt(loaded)

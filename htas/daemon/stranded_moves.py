@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import structlog
 
-from htas.adapters.checkpoint.documents import record_in
-from htas.adapters.checkpoint.objects import Objects
+from htas.adapters.migration.documents import record_in
+from htas.adapters.migration.objects import Objects
 from htas.model.migrations import MigrationSettings
 from htas.model.moves import MigrationMethod
 from htas.ports import HTASError

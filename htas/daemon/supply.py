@@ -1,4 +1,4 @@
-"""Where machines come from in a real cluster: the provider that is configured, and how its pods are moved."""
+"""Where machines come from in a real cluster: the provider that is configured."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from htas.adapters.kubernetes.api import ApiServer
-from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kwok.machines import Faults
-from htas.adapters.kwok.migration import KwokMigration
 from htas.adapters.kwok.provider import KwokProvider
 from htas.config.kwok import KwokSetting
 from htas.config.loader import Loaded
 from htas.execution.crash_points import reached
-from htas.ports import JoinPort, MigrationPort, ProviderPort
+from htas.ports import JoinPort, ProviderPort
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A provider and its migration. `start` and `close` are for the daemon that leads, `look` is for who asks once.
+    """A provider. `start` and `close` are for the daemon that leads, `look` is for who asks once.
 
     Up to `calls_at_once` go to the cloud at one time; `fence` is given what tells whether it may be changed at all.
     `problems` asks the cloud what the configuration names in vain.
     """
 
     provider: ProviderPort
-    migration: MigrationPort
     start: Callable[[], None]
     close: Callable[[], None]
     look: Callable[[], None]
@@ -35,7 +32,7 @@ class Supply:
     join: JoinPort | None = None
 
 
-def kwok_supply(loaded: Loaded, setting: KwokSetting, api: ApiServer, namespace: str, live: LiveView) -> Supply:
+def kwok_supply(loaded: Loaded, setting: KwokSetting, api: ApiServer, namespace: str) -> Supply:
     """Machines that KWOK plays. They are objects of the API server, whose fence is theirs."""
     faults = setting.faults
     provider = KwokProvider(
@@ -46,15 +43,5 @@ def kwok_supply(loaded: Loaded, setting: KwokSetting, api: ApiServer, namespace:
         Faults(setting.seed, faults.out_of_stock, faults.never_registers, faults.registers_late, faults.late),
         reached=reached,
     )
-    migration = KwokMigration(api, live, bandwidth_bytes_per_s=setting.move_bandwidth, reached=reached)
-
-    def start() -> None:
-        provider.start()
-        migration.run()
-
-    def close() -> None:
-        migration.close()
-        provider.close()
-
     calls = loaded.settings.kubernetes.connections
-    return Supply(provider, migration, start, close, lambda: None, calls, lambda may_write: None, list)
+    return Supply(provider, provider.start, provider.close, lambda: None, calls, lambda may_write: None, list)

@@ -18,7 +18,8 @@ from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for
-from htas.planning.provision.lengthening import in_words, lengthening_of
+from htas.planning.provision.own_machine import lengthening_of
+from htas.planning.rental.lengthening import in_words
 from htas.ports import GivenError
 
 
@@ -81,7 +82,7 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         return
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
     yield from (f"has room kept on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
-    for launch in plan.launch:
+    for launch in plan.launches:
         if pod.key in launch.pods:
             price = price_text(launch.nanos_per_hour)
             others = f" and {counted(len(launch.pods) - 1, 'other')}" if len(launch.pods) > 1 else ""
@@ -97,7 +98,7 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
 
 def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
     """Which node has room for a job that is bought for all the same: it would be rented too long."""
-    if not any(pod.key in launch.pods for launch in plan.launch):
+    if not any(pod.key in launch.pods for launch in plan.launches):
         return  # one that waits is told by the plan
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
     judge = lengthening_of(opening, snapshot, policy)

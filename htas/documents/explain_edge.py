@@ -13,7 +13,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.services import is_served
 from htas.planning.disrupt.edge.explain import why_it_stays
 from htas.planning.place.edge_present import edge_nodes, present
-from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.search import edge_ratios
 
 
 def explain_tier(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _share(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> str:
 
 
 def _why(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
-    for shift in plan.carry.suggest:
+    for shift in plan.suggest:
         if shift.uid == pod.uid:
             return f"it is to move to {shift.target}"
     for slot in snapshot.rearrangement.slots if snapshot.rearrangement is not None else ():

@@ -109,7 +109,7 @@ def cycle_line(record: CycleRecord) -> CycleLine:
         pods=len(view.pods),
         waiting=sum(pod.node is None for pod in view.pods),
         bind=len(made.bind),
-        launch=len(made.launch),
+        launch=len(made.launches),
         migrate=len(made.migrate),
         remove=len(made.remove),
         unplaced=len(made.unplaced),

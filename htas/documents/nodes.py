@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from htas.documents.figures import KnownFigures
 from htas.documents.forms import Sorted
-from htas.documents.instants import absolute
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
-from htas.planning.disrupt.cleaning.utilization import shares
 
 
 class NodeLine(msgspec.Struct, frozen=True):
@@ -66,29 +65,35 @@ def pods_by_node(view: ClusterView) -> Mapping[str, Sequence[Pod]]:
 
 
 def present_of(
-    view: ClusterView, now: float, policy: Policy, sort: Sorted, upcoming: Mapping[Stage, float] | None = None
+    view: ClusterView,
+    now: float,
+    policy: Policy,
+    sort: Sorted,
+    upcoming: Mapping[Stage, float] | None = None,
+    known: KnownFigures | None = None,
 ) -> Present:
-    """What a cluster's nodes come to at an instant."""
-    on = pods_by_node(view)
-    lines = sorted((node_line(node, on.get(node.name, ()), policy, now) for node in view.nodes), key=ORDER[sort])
+    """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one."""
+    on, known = pods_by_node(view), known or KnownFigures()
+    made = (node_line(node, on.get(node.name, ()), policy, now, known) for node in view.nodes)
+    lines = sorted(made, key=ORDER[sort])
     waiting = sum(pod.node is None for pod in view.pods)
     total = sum(policy.price_of(node) or 0 for node in view.nodes)
     return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {})
 
 
-def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> NodeLine:
+def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float, known: KnownFigures) -> NodeLine:
     """One node with the pods on it."""
     group, nanos = policy.group(node.group), policy.price_of(node)
-    cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, now)
+    figures = known.of(node, pods, (group or policy.groups[0]).cleaning, now)
     return NodeLine(
         node=node.name,
         group=node.group or "",
         flavour=node.flavour or "",
         zone=node.zone or "",
-        cpu=round(cpu, 4),
-        memory=round(memory, 4),
+        cpu=round(figures.cpu, 4),
+        memory=round(figures.memory, 4),
         pods=len(pods),
-        created=absolute(node.created_at),
+        created=figures.created,
         age_s=max(0, int(now - node.created_at)),
         price_per_hour=price_text(nanos) if nanos is not None else "",
         state="draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),

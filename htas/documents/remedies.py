@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from htas.model.reasons import Kept, Removal, Unplaced
+from htas.model.reasons import Kept, ProposalReason, Unplaced
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -157,10 +157,10 @@ UNPLACED: Mapping[Unplaced, Meaning] = {
     ),
 }
 
-REMOVAL: Mapping[Removal, Meaning] = {
-    Removal.EMPTY: Meaning("Nothing but its DaemonSet pods runs on it."),
-    Removal.UNDERUTILIZED: Meaning("Its pods fit elsewhere, and moving them pays."),
-    Removal.CONSOLIDATED: Meaning("Cheaper machines, bought for that, take over its pods."),
+REMOVAL: Mapping[ProposalReason, Meaning] = {
+    ProposalReason.EMPTY: Meaning("Nothing but its DaemonSet pods runs on it."),
+    ProposalReason.UNDERUTILIZED: Meaning("Its pods fit elsewhere, and moving them pays."),
+    ProposalReason.CONSOLIDATED: Meaning("Cheaper machines, bought for that, take over its pods."),
 }
 
 OTHERS: Mapping[str, Meaning] = {

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from htas.documents.words import did_you_mean
+from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import PriceError, parse_price, price_text
 from htas.model.nodes import Node
@@ -109,6 +109,8 @@ class Simulated(msgspec.Struct, frozen=True):
     waiting: Mapping[str, int]
     rules: Sequence[Lifted]
     unpriced: int = 0
+    headline: str = ""
+    """As `htas simulate --as-annotated` begins, with the same figures."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -167,11 +169,18 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
         _mix(found.packed),
         _mix(best),
         price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
-        dict(Counter(item.flavour for item in made.launch)) if change.replicas else {},
+        dict(Counter(item.flavour for item in made.launches)) if change.replicas else {},
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
+        _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
     )
+
+
+def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -> str:
+    if after < before:
+        return WOULD_SAVE + "".join(saving(before - after, before, currency))
+    return NOTHING_AS_IT_IS if rules else NOTHING_TO_SAVE
 
 
 def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str]) -> Outcome:
@@ -293,9 +302,9 @@ def _another(pod: Pod, number: int) -> Pod:
 def _carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
     """The view once what the plan places and buys is there. Nothing is emptied yet: that is the next figure."""
     place = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
-    place |= {pod: item.claim for item in made.launch for pod in item.pods}
+    place |= {pod: item.claim for item in made.launches for pod in item.pods}
     nodes: list[Node] = list(view.nodes)
-    for item in made.launch:
+    for item in made.launches:
         group, flavour = policy.group(item.group), policy.catalogue.named(item.flavour)
         if group is not None and flavour is not None:
             nodes.append(machine_node(policy, group, flavour, item.zone, item.claim))

@@ -57,3 +57,16 @@ def cents(nanos: int) -> str:
 
 def share(part: int, of: int) -> str:
     return f"{(Decimal(part) / of * 100).quantize(Decimal('0.1')) + 0:f} %" if of else "-"  # + 0: no -0.0
+
+
+HOURS_A_MONTH = 730
+"""As clouds' price lists have it: a twelfth of a year."""
+WOULD_SAVE = "HTAS would save "
+NOTHING_AS_IT_IS = "HTAS would save nothing as things are"
+NOTHING_TO_SAVE = "HTAS finds nothing to save: it knows no cheaper way to hold this work"
+
+
+def saving(saved_nanos: int, whole_nanos: int, currency: str) -> tuple[str, str]:
+    """What `htas simulate` and What if say first: how much an hour, and what that is a month and of the whole."""
+    a_month, part = cents(saved_nanos * HOURS_A_MONTH), share(saved_nanos, whole_nanos)
+    return f"{hourly(saved_nanos)} {currency}/h", f", {a_month} a month, {part} of what these nodes cost"

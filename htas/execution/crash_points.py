@@ -39,11 +39,6 @@ POINTS = (
     "kwok.node-created",
     "kwok.machine-deleted",
     "kwok.node-deleted",
-    "migrate.twin-created",
-    "migrate.twin-running",
-    "migrate.orphaned",
-    "migrate.adopted",
-    "migrate.deleted",
     "move.prepared",
     "move.dumped",
     "move.checkpointed",
@@ -59,7 +54,7 @@ POINTS = (
     "move.source-deleted",
     "move.taken-back",
 )
-"""Of purchases, preemptions, rearrangements, drains, releases; of each provider; of simulated moves and real ones."""
+"""Of purchases, preemptions, rearrangements, drains, releases; of each provider; of moves."""
 
 VARIABLE = "HTAS_CRASH_AT"
 

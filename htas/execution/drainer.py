@@ -7,32 +7,30 @@ step a crash falls on, the next cycle finds the drain in the journal and goes on
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from htas.execution.calls import Call, Calls
 from htas.execution.crash_points import reached
-from htas.execution.evictor import Departures, Evictor, Stuck, first_to_leave
+from htas.execution.evictor import Departures, Evictor, first_to_leave
 from htas.execution.machines import Machines
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
+from htas.execution.retries import Retries
+from htas.execution.validation import Validator
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.disruptions import Drain, drain_id, drains_of
 from htas.model.migrations import Refusal
 from htas.model.moves import Move
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Removing
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.reasons import Blocking, Invalid, OutcomeReason
-from htas.model.snapshot import ClusterView, Drain
-from htas.planning.cluster.ending import is_overdue
+from htas.model.proposals import Proposal
+from htas.model.reasons import Invalid, OutcomeReason
+from htas.model.snapshot import ClusterView
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
-from htas.planning.eligibility import drain_rules
-from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
-from htas.planning.eligibility.movability import VolumeBook
 from htas.ports import ConflictError, HTASError, NotFoundError, TransientError
 
 FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers")
@@ -40,7 +38,7 @@ FORGOTTEN = Invalid(OutcomeReason.NOT_JOURNALLED, "a drain that nobody remembers
 
 @dataclass(slots=True)
 class Drainer:
-    """Starts drains, takes them further each cycle, and undoes those that cannot finish."""
+    """Begins drains, takes them further each cycle, and undoes those that cannot finish."""
 
     ports: Ports
     calls: Calls
@@ -48,71 +46,27 @@ class Drainer:
     machines: Machines
     moves: MovesSeen
     evictor: Evictor
-    _stuck: Stuck = field(default_factory=Stuck)
-    """Since when a node's pods could not be evicted, not one of them."""
-    _refused_moves: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By node: a pod that cannot be moved as it is, and why."""
+    retries: Retries
 
-    def start(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Outcome:
-        """Begin to empty a node, if it is still as the plan saw it."""
-        changed = self._changed(removing, moves, view)
-        if changed is not None:
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, changed.message, changed.reason)
-        now = self.ports.clock.now()
-        claim = self._claim(removing.claim)
+    def begin(self, proposal: Proposal) -> Outcome:
+        """Begin to empty the node of a proposal, which has been found right."""
+        [release] = proposal.gives_back
+        node, reason = release.node, proposal.reason.value
+        claim = self._claim(release.claim)
         if claim is None:
             gone = OutcomeReason.CLAIM_GONE
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DROPPED, "its claim is gone", gone)
-        drain = Drain(
-            removing.node,
-            removing.claim,
-            removing.reason.value,
-            now,
-            tuple(moves),
-        )
+            return Outcome(Action.DRAIN, node, OutcomeStatus.DROPPED, "its claim is gone", gone)
+        drain = Drain(node, release.claim, reason, self.ports.clock.now(), proposal.moves)
         try:
-            self.ports.store.put_drain(drain)
+            self.ports.store.put_disruption(drain)
             reached("drain.journalled")
-            self.machines.put(claim, ClaimState.DRAINING, removing.reason.value)
+            self.machines.put(claim, ClaimState.DRAINING, reason)
             reached("drain.claimed")
-            self.ports.cluster.set_draining(removing.node, True)
+            self.ports.cluster.set_draining(node, True)
             reached("drain.tainted")
         except HTASError as error:
-            return Outcome(Action.DRAIN, removing.node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
-        return Outcome(Action.DRAIN, removing.node, OutcomeStatus.DONE, removing.message or removing.reason.value)
-
-    def _changed(self, removing: Removing, moves: Sequence[Move], view: ClusterView) -> Invalid | None:
-        """What makes a planned drain wrong on the present view; None: nothing."""
-        nodes = {node.name: node for node in view.nodes}
-        node = nodes.get(removing.node)
-        if node is None or node.is_draining or not node.is_ready:
-            why = "the node is gone, not Ready or being emptied by somebody else"
-            return Invalid(OutcomeReason.NODE_CLOSED, why)
-        planned = {move.pod for move in moves}
-        here = {pod.key for pod in self._held(view.pods, removing.node)}
-        if here - planned:
-            came = ", ".join(sorted(here - planned)[:3])
-            return Invalid(OutcomeReason.POD_CAME, f"{came} came to the node since")
-        if node.name in view.unread:
-            return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
-        promise = self._promise(node, view)
-        if promise is not None:
-            return promise
-        for move in moves:
-            target = nodes.get(move.target or "")
-            if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
-                why = f"the target {move.target} of {move.pod} is gone or closed"
-                return Invalid(OutcomeReason.NODE_CLOSED, why)
-        return None
-
-    def _held(self, pods: Iterable[Pod], node: str) -> list[Pod]:
-        """Pods that must leave a node before its machine goes."""
-        now = self.ports.clock.now()
-        return [
-            pod
-            for pod in pods
-            if pod.node == node and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
-        ]
+            return Outcome(Action.DRAIN, node, OutcomeStatus.FAILED, f"taken up again next cycle: {error}")
+        return Outcome(Action.DRAIN, node, OutcomeStatus.DONE, proposal.message or reason)
 
     def _claim(self, claim_id: str) -> NodeClaim | None:
         return next((claim for claim in self.ports.store.claims() if claim.id == claim_id), None)
@@ -125,33 +79,34 @@ class Drainer:
         outcomes: list[Outcome] = []
         calls: list[Call] = []
         under_way = self.machines.cloud.under_way
-        drains = {drain.node: drain for drain in self.ports.store.drains()}
+        queue = self.ports.store.disruptions()
+        drains = {drain.node: drain for drain in drains_of(queue)}
+        self.retries.forget_all_but({each.id for each in queue})
         outcomes += self.moves.look()
         departures = self.evictor.departures(view.nodes)
-        self._refused_moves = {node: why for node, why in self._refused_moves.items() if node in drains}
-        self._stuck.keep(drains)
+        validator = Validator(view, self.policy, self.ports.clock.now(), departures.under_way)
         going = {instance.claim for instance in instances if instance.state is InstanceState.DELETING}
         going |= under_way
         for drain in drains.values():
             if drain.claim not in going:
-                told, begun = self._step(drain, view, departures, can_release)
+                told, begun = self._step(drain, validator, departures, can_release)
                 outcomes += told
                 calls += begun
         for node in view.nodes:
             if node.cluster == self.policy.cluster and node.is_draining and node.name not in drains:
-                outcomes.append(self._undo(node.name, None, FORGOTTEN))
+                outcomes.append(self._undo(node.name, None, None, FORGOTTEN))
         outcomes += self.calls.all(calls)
         self._note_refusals(departures, view.pods)
         return outcomes
 
     def _step(
-        self, drain: Drain, view: ClusterView, departures: Departures, can_release: bool
+        self, drain: Drain, validator: Validator, departures: Departures, can_release: bool
     ) -> tuple[list[Outcome], list[Call]]:
         """What was done about a drain, and the calls to make for it beside those of the others."""
         claim = self._claim(drain.claim)
-        node = next((node for node in view.nodes if node.name == drain.node), None)
+        node, view = validator.nodes.get(drain.node), validator.view
         if claim is None:
-            self.ports.store.delete_drain(drain.node)
+            self.ports.store.delete_disruption(drain.id, drain.version)
             return [], []
         if claim.state is not ClaimState.DRAINING:
             return [self._resume(drain, claim)], []
@@ -161,23 +116,23 @@ class Drainer:
             return [], []
         if not node.is_draining or not node.is_unschedulable:
             return [attempted(Action.DRAIN, drain.node, lambda: self.ports.cluster.set_draining(drain.node, True))], []
-        held = self._held(view.pods, drain.node)
+        held = validator.held(drain.node)
         if not held and drain.node not in view.unread:
             reached("drain.emptied")
             if node.held_by is not None:
                 held_back = Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
-                return [self._undo(drain.node, claim, held_back)], []
+                return [self._undo(drain.node, drain, claim, held_back)], []
             if can_release:
                 self.machines.release(claim)
             return [], []
-        why = self._hopeless(drain, node, held, view)
+        why = self._hopeless(drain, node, held, validator)
         if why is not None:
-            return [self._undo(drain.node, claim, why)], []
+            return [self._undo(drain.node, drain, claim, why)], []
         return [], self._moves_on(drain, held, departures)
 
-    def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], view: ClusterView) -> Invalid | None:
+    def _hopeless(self, drain: Drain, node: Node, held: Sequence[Pod], validator: Validator) -> Invalid | None:
         """Why a drain cannot finish, or must not go on."""
-        now, timeouts = self.ports.clock.now(), self.policy.timeouts
+        now, timeouts, view = validator.now, self.policy.timeouts, validator.view
         strangers = sorted({pod.key for pod in held} - {move.pod for move in drain.moves})
         if strangers:
             return Invalid(OutcomeReason.POD_CAME, f"{strangers[0]} came to the node since")
@@ -186,12 +141,12 @@ class Drainer:
             return Invalid(OutcomeReason.TIMED_OUT, f"not empty after {timeouts.drain_s:g} s{unread}")
         failed = self._failed_move(drain, held)
         if failed is not None:
-            self.moves.leave_alone(drain.node, *failed, now, of_drain=True)
+            self.retries.leave_alone(drain.node, *failed, now, of_drain=True)
             return Invalid(OutcomeReason.MOVE_FAILED, f"{failed[0]} could not be moved: {failed[1]}")
-        if drain.node in self._stuck.longer_than(timeouts.eviction_s, now):
+        if self.retries.stuck(drain.id, now):
             why = f"none of its pods could be evicted for {timeouts.eviction_s:g} s"
             return Invalid(OutcomeReason.EVICTION_REFUSED, why)
-        return self._promise(node, view)
+        return validator.promise(node)
 
     def _failed_move(self, drain: Drain, held: Sequence[Pod]) -> tuple[str, str] | None:
         """A pod that could not be moved after every attempt, or cannot be as it is; and why."""
@@ -199,31 +154,14 @@ class Drainer:
             why = self.moves.failure(pod.key, pod.uid, drain.started_at)
             if why is not None:
                 return pod.key, why
-        return self._refused_moves.get(drain.node)
-
-    def _promise(self, node: Node, view: ClusterView) -> Invalid | None:
-        """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
-        group = self.policy.group(node.group)
-        if group is None:
-            return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone")
-        if node.held_by is not None:
-            return Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
-        now = self.ports.clock.now()
-        volumes = VolumeBook.of(view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
-        context = Context(group.cleaning, BudgetLedger(view.budgets, ()), now, self.policy.migration, volumes)
-        under_way = self.evictor.under_way()
-        for pod in self._held(view.pods, node.name):
-            if pod.key in under_way:  # it may belong to nobody for a moment, while its twin takes its place
-                continue
-            verdict = drain_rules.judge(pod, context)
-            if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
-                return Invalid(OutcomeReason.PROMISED, verdict.message)
-        return None
+        return self.retries.refused(drain.id)
 
     def _resume(self, drain: Drain, claim: NodeClaim) -> Outcome:
         """A crash fell between the drain's journal entry and its claim's."""
         if claim.state is not ClaimState.READY:
-            return self._undo(drain.node, None, Invalid(OutcomeReason.CLAIM_GONE, f"its machine is {claim.state}"))
+            return self._undo(
+                drain.node, drain, None, Invalid(OutcomeReason.CLAIM_GONE, f"its machine is {claim.state}")
+            )
         return attempted(Action.DRAIN, drain.node, lambda: self.machines.put(claim, ClaimState.DRAINING, drain.reason))
 
     def _moves_on(self, drain: Drain, held: Sequence[Pod], departures: Departures) -> list[Call]:
@@ -236,16 +174,16 @@ class Drainer:
     def _note(self, move: Move, outcome: Outcome) -> None:
         """Since when none of a node's pods could be evicted; a move that is refused is told of its pod."""
         if not move.method.makes_twin:
-            self._stuck.note(move.source, outcome, self.ports.clock.now())
+            self.retries.note(drain_id(move.source), move.source, outcome, self.ports.clock.now())
 
     def _note_refusals(self, departures: Departures, pods: Iterable[Pod]) -> None:
         for pod in pods:
             error = departures.refused.get(pod.uid)
             if error is not None and error.reason is not Refusal.NOT_RUNNING:  # it may run by the next cycle
-                self._refused_moves[pod.node or ""] = pod.key, str(error)
+                self.retries.refuse(drain_id(pod.node or ""), pod.key, str(error))
 
-    def _undo(self, node: str, claim: NodeClaim | None, why: Invalid) -> Outcome:
-        """Open a node again and forget its drain."""
+    def _undo(self, node: str, drain: Drain | None, claim: NodeClaim | None, why: Invalid) -> Outcome:
+        """Open a node again and forget its drain, if that is known."""
         try:
             self.ports.cluster.set_draining(node, False)
         except NotFoundError:
@@ -259,5 +197,6 @@ class Drainer:
         except (TransientError, ConflictError) as error:
             return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached("drain.undone")
-        self.ports.store.delete_drain(node)
+        if drain is not None:
+            self.ports.store.delete_disruption(drain.id, drain.version)
         return Outcome(Action.UNDO_DRAIN, node, OutcomeStatus.DONE, why.message, why.reason)

@@ -49,7 +49,7 @@ class EventRecorder:
         now = snapshot.taken_at
         told = list(outcomes)
         self._bought_for = {claim: each for claim, each in self._bought_for.items() if now - each[0] < ANSWER_S}
-        self._bought_for |= {launch.claim: (now, launch.pods) for launch in plan.launch}
+        self._bought_for |= {launch.claim: (now, launch.pods) for launch in plan.launches}
         asked = [key for outcome in told for key in self._bought_for.get(outcome.subject, (now, ()))[1]]
         pods = _pods(snapshot, plan, told, asked)
         news = [*self._of_waiting(plan, pods), *self._of_outcomes(plan, told, snapshot, pods)]
@@ -93,7 +93,7 @@ class EventRecorder:
                 yield _of_pod(pod, "FailedScheduling", _refusal(item), is_warning=True)
             if item.reason in NOT_BOUGHT:
                 yield _of_pod(pod, "NotTriggerScaleUp", f"no machine is bought: {item.reason.value}: {item.message}")
-        for launch in plan.launch:
+        for launch in plan.launches:
             message = f"buys {launch.flavour} for group {launch.group} (claim {launch.claim})"
             yield from (_of_pod(pods[key], "TriggeredScaleUp", message) for key in launch.pods if key in pods)
 
@@ -124,14 +124,14 @@ class EventRecorder:
                 case Action.DRAIN | Action.UNDO_DRAIN if node is not None:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
-                    is_near = plan.carry.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
+                    is_near = plan.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
                     yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
     """The pods that something is to be said of."""
     keys = {item.pod for item in plan.unplaced} | set(asked)
-    keys.update(key for launch in plan.launch for key in launch.pods)
+    keys.update(key for launch in plan.launches for key in launch.pods)
     keys.update(outcome.subject for outcome in outcomes)
     return {pod.key: pod for pod in snapshot.cluster.pods if pod.key in keys} if keys else {}
 

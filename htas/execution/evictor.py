@@ -1,12 +1,12 @@
 """The evictor: the one place that makes pods leave their nodes, by eviction or by a move that makes a twin.
 
 Who leaves, and in which order, is decided elsewhere; here the call is made, told in the words of what it is made for,
-and held to how many moves may be under way. Whoever asks keeps in mind who could not leave, and since when (`Stuck`).
+and held to how many moves may be under way. Who could not leave, and since when, is kept in mind by `Retries`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -38,26 +38,6 @@ def told_as(move: Move) -> tuple[Action, str]:
     if move.target is None:
         return Action.DISPLACE, "evicted for more important work"
     return Action.MOVE, to if move.method.makes_twin else f"evicted, goes {to}"
-
-
-@dataclass(slots=True)
-class Stuck:
-    """Since when somebody could not leave: a pod (by uid), or whoever is on a node (by its name)."""
-
-    _since: dict[str, float] = field(default_factory=dict)
-
-    def note(self, who: str, outcome: Outcome, now: float) -> None:
-        if outcome.status is OutcomeStatus.DONE:
-            self._since.pop(who, None)
-        else:
-            self._since.setdefault(who, now)
-
-    def keep(self, known: Collection[str]) -> None:
-        """Forget all others: they are asked to leave no more."""
-        self._since = {who: at for who, at in self._since.items() if who in known}
-
-    def longer_than(self, seconds: float, now: float) -> list[str]:
-        return [who for who, at in self._since.items() if now - at >= seconds]
 
 
 Noted = Callable[[Outcome], None]

@@ -19,6 +19,7 @@ from htas.execution.machines import Machines
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
+from htas.execution.validation import pods_to_leave
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
@@ -27,7 +28,6 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, Policy
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
-from htas.planning.cluster.ending import is_overdue
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
@@ -146,13 +146,7 @@ class HandingBack:
         return None
 
     def _pods_of(self, node: Node, view: ClusterView) -> list[Pod]:
-        """Pods that must leave before a machine goes."""
-        now = self.ports.clock.now()
-        return [
-            pod
-            for pod in view.pods
-            if pod.node == node.name and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
-        ]
+        return pods_to_leave(view.pods, node.name, self.ports.clock.now())
 
     def _close(self, emptying: Iterable[tuple[NodeClaim, Node]]) -> list[Outcome]:
         """All at once, before anybody is evicted: else they would land on the next machine to be emptied."""

@@ -15,11 +15,10 @@ from typing import TypeVar
 import structlog
 
 from htas.model.claims import NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import Disruption
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
-from htas.ports import Clock, ConflictError, HTASError, StorePort
+from htas.ports import Clock, ConflictError, HTASError, Queued, StorePort
 
 log = structlog.get_logger()
 
@@ -36,9 +35,8 @@ class OpenBusiness:
     """What the journal holds: all that a plan has to know of it."""
 
     claims: tuple[NodeClaim, ...] = ()
-    drains: tuple[Drain, ...] = ()
+    disruptions: tuple[Disruption, ...] = ()
     learned: Mapping[str, Resources] = field(default_factory=dict)
-    rearrangement: OpenRearrangement | None = None
 
 
 class Journal:
@@ -92,23 +90,14 @@ class Journal:
     def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
         return self._tried(lambda: self._store.put_claims(claims))
 
-    def drains(self) -> Sequence[Drain]:
-        return self._tried(self._store.drains)
+    def disruptions(self) -> Sequence[Disruption]:
+        return self._tried(self._store.disruptions)
 
-    def put_drain(self, drain: Drain) -> Drain:
-        return self._tried(lambda: self._store.put_drain(drain))
+    def put_disruption(self, disruption: Queued) -> Queued:
+        return self._tried(lambda: self._store.put_disruption(disruption))
 
-    def delete_drain(self, node: str) -> None:
-        self._tried(lambda: self._store.delete_drain(node))
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        return self._tried(self._store.rearrangement)
-
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        return self._tried(lambda: self._store.put_rearrangement(rearrangement))
-
-    def delete_rearrangement(self, version: int) -> None:
-        self._tried(lambda: self._store.delete_rearrangement(version))
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
+        self._tried(lambda: self._store.delete_disruption(disruption_id, version))
 
     def learned(self) -> dict[str, Resources]:
         return self._tried(self._store.learned)
@@ -187,4 +176,4 @@ class Journal:
 
 
 def _read(store: StorePort) -> OpenBusiness:
-    return OpenBusiness(tuple(store.claims()), tuple(store.drains()), store.learned(), store.rearrangement())
+    return OpenBusiness(tuple(store.claims()), tuple(store.disruptions()), store.learned())

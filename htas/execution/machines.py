@@ -24,8 +24,8 @@ from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch
 from htas.model.policy import Policy
+from htas.model.proposals import Launch
 from htas.model.record import Bill
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView

@@ -1,17 +1,14 @@
-"""What became of moves: told once each, learned from, and held against the nodes that pods could not leave."""
+"""What became of moves: told once each, and learned from; a pod whose move was taken back is left alone for a while."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
+from htas.execution.retries import Retries
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.policy import Timeouts
-from htas.model.snapshot import MoveBackoff
 from htas.ports import MigrationPort
 
 STEPS = {
@@ -46,12 +43,6 @@ def step_seconds(move: MigrationRecord) -> dict[str, float]:
     return {step: seconds for step, seconds in taken.items() if seconds is not None}
 
 
-def repeated_s(move: MigrationRecord) -> float | None:
-    """What the restored process does again: from the dump to its restart. None: it came to neither."""
-    restored = move.reached.get(MigrationState.RESTORED)
-    return None if move.dumped_at is None or restored is None else restored - move.dumped_at
-
-
 def summary(move: MigrationRecord) -> str:
     """A move that is over, in one line."""
     tries = "1 attempt" if move.attempt == 1 else f"{move.attempt} attempts"
@@ -68,8 +59,7 @@ def summary(move: MigrationRecord) -> str:
         line += f", {move.archive_bytes / 2**20:.1f} MiB"
     if move.detour:
         line += f", through the daemon ({move.detour})"
-    again = repeated_s(move)
-    if again is not None:
+    if (again := move.repeated_s) is not None:
         line += f", {again:.1f} s of work repeated"
     return line if move.attempt == 1 else f"{line}, after {tries}"
 
@@ -79,21 +69,17 @@ class MovesSeen:
     """Looks at the port's records once a cycle. What it keeps is on record in the newest cycle, too."""
 
     migration: MigrationPort
-    timeouts: Timeouts
+    retries: Retries
     times: dict[str, MoveTimes] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
     _rolled_back: dict[str, MigrationRecord] = field(default_factory=dict)
     """By pod: the last move of it, where that was taken back."""
-    _failed: dict[tuple[str, str], MoveBackoff] = field(default_factory=dict)
-    """By node and pod. A wait that is over is kept: the next is twice as long."""
     _known_until: float = 0.0
 
-    def begin(self, times: Mapping[str, MoveTimes], failed: Iterable[MoveBackoff], at: float) -> None:
+    def begin(self, times: Mapping[str, MoveTimes], at: float) -> None:
         """Go on from what an earlier daemon had on record: moves that ended before `at` have been told."""
         self.times = {**times, **self.times}
         self._known_until = at
-        for each in failed:
-            self._failed.setdefault((each.node, each.pod), each)
 
     def look(self) -> list[Outcome]:
         """Moves that have ended since the last look."""
@@ -117,11 +103,11 @@ class MovesSeen:
             if move.method.keeps_progress:  # size is no matter where nothing is copied
                 self.times[move.method] = self.times.get(move.method, MoveTimes()).learned(move)
             self._rolled_back.pop(move.pod, None)
-            self._forget_waits(move)
+            self.retries.moved(move.source, move.pod)
             return Outcome(Action.MOVED, move.pod, OutcomeStatus.DONE, summary(move), target=move.target, move=move)
         self._rolled_back[move.pod] = move
         if move.reason not in NOBODYS_FAULT:
-            self.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
+            self.retries.leave_alone(move.source, move.pod, why_of(move), move.reached[move.state])
         return Outcome(Action.MOVED, move.pod, OutcomeStatus.FAILED, summary(move), target=move.target, move=move)
 
     def failure(self, pod: str, uid: str, since: float) -> str | None:
@@ -130,35 +116,3 @@ class MovesSeen:
         if move is None or move.uid != uid or move.started_at < since:
             return None
         return why_of(move)
-
-    def _forget_waits(self, done: MigrationRecord) -> None:
-        """Of the pod that was moved, and of drains of its node, from which pods are moved after all.
-
-        Others stay: that one pod could leave says nothing of a neighbour whose eviction a webhook refuses.
-        """
-        node, pod = done.source, done.pod
-        self._failed = {
-            key: failed
-            for key, failed in self._failed.items()
-            if key != (node, pod) and not (failed.node == node and failed.of_drain)
-        }
-
-    def leave_alone(self, node: str, pod: str, why: str, now: float, *, of_drain: bool = False) -> None:
-        """Let a node and a pod be for a while: 5 minutes at first, twice as long each time, up to 30 (as flavours).
-
-        Failures within a wait do not lengthen it: what was taken back is told by the one who asked for it, too.
-        """
-        known = self._failed.get((node, pod))
-        if known is not None and now < known.until:
-            self._failed[node, pod] = msgspec.structs.replace(known, of_drain=known.of_drain or of_drain)
-            return
-        wait_s = self.timeouts.backoff_initial_s
-        if known is not None:
-            wait_s = min(2 * (known.wait_s or wait_s), self.timeouts.backoff_max_s)
-            del self._failed[node, pod]  # the newest come last
-        self._failed[node, pod] = MoveBackoff(node, pod, why, now + wait_s, wait_s, of_drain)
-        while len(self._failed) > REMEMBERED:
-            del self._failed[next(iter(self._failed))]
-
-    def failed(self, now: float) -> tuple[MoveBackoff, ...]:
-        return tuple(failed for failed in self._failed.values() if now < failed.until)

@@ -12,24 +12,26 @@ more: pods that have left are ordinary waiting pods.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from htas.execution.calls import Calls
 from htas.execution.crash_points import reached
-from htas.execution.evictor import Departures, Evictor, Stuck
+from htas.execution.evictor import Departures, Evictor
 from htas.execution.moves_seen import MovesSeen
 from htas.execution.ports import Ports
+from htas.execution.retries import Retries
 from htas.model.migrations import Refusal as MoveRefusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Carrying
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
-from htas.model.reasons import Invalid, OutcomeReason
+from htas.model.proposals import Proposal
+from htas.model.rearrangement import OpenRearrangement
+from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.holds.slots import progress
 from htas.planning.disrupt.rearrangement.advance import advance_on, after_detour, open_rearrangement
@@ -50,30 +52,27 @@ class RearrangementExecutor:
     policy: Policy
     moves: MovesSeen
     evictor: Evictor
-    _stuck: Stuck = field(default_factory=Stuck)
+    retries: Retries
 
-    def begin(self, found: Rearrangement, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
+    def begin(self, found: Proposal, snapshot: ClusterSnapshot) -> tuple[OpenRearrangement | None, Outcome]:
         """Journal what was found, if it is still valid and better on this snapshot; nothing is moved yet."""
         opened = open_rearrangement(found, snapshot, self.policy, snapshot.taken_at)
-        action = Action.SUGGEST if found.is_suggestion else Action.REARRANGE
+        action = Action.SUGGEST if found.reason is ProposalReason.NEARER_TO_USERS else Action.REARRANGE
         if isinstance(opened, Invalid):
             why = f"{opened.reason}: {opened.message}"
             return None, Outcome(action, CLUSTER, OutcomeStatus.DROPPED, why, opened.reason)
         try:
-            written = self.ports.store.put_rearrangement(opened)
+            written = self.ports.store.put_disruption(opened)
         except HTASError as error:
             return None, Outcome(action, CLUSTER, OutcomeStatus.FAILED, str(error))
         reached("rearrange.journalled")
-        self._stuck.keep(())
+        self.retries.keep(written.id, ())
         return written, Outcome(action, CLUSTER, OutcomeStatus.DONE, summary(written))
 
     def advance(self, carrying: Carrying, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
-        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed.
-
-        What a plan suggests is begun first, and taken as far as it goes at once.
-        """
+        """Note what is done, and take the steps that a plan says are next; `binds` are those not yet observed."""
         if snapshot.rearrangement is None:
-            return self._suggested(carrying.suggest, snapshot, binds) if carrying.suggest else []
+            return []
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
@@ -89,9 +88,9 @@ class RearrangementExecutor:
             return [self._spare(current, failed)]
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
-    def _suggested(self, moves: tuple[Move, ...], snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+    def suggested(self, found: Proposal, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
+        """Begin a suggestion, and take it as far as it goes at once."""
         snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
-        found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, moves=moves)
         opened, outcome = self.begin(found, snapshot)
         if opened is None:
             return [outcome]
@@ -148,7 +147,7 @@ class RearrangementExecutor:
         )
         if slots == current.slots:
             return current
-        written = self.ports.store.put_rearrangement(msgspec.structs.replace(current, slots=slots))
+        written = self.ports.store.put_disruption(msgspec.structs.replace(current, slots=slots))
         reached("rearrange.eviction-journalled")
         return written
 
@@ -157,7 +156,7 @@ class RearrangementExecutor:
         pods = {slot.pod.uid: slot.pod for slot in current.slots}
         for uid, why in failed.items():
             pod = pods[uid]
-            self.moves.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
+            self.retries.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
         first = min(failed, key=lambda uid: pods[uid].key)
         others = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         message = f"{pods[first].key}{others} stays where it is: {failed[first]}"
@@ -168,26 +167,25 @@ class RearrangementExecutor:
         seen = progress(before, view, self.ports.clock.now())
         if seen == before or seen.is_complete:
             return seen
-        written = self.ports.store.put_rearrangement(seen)
+        written = self.ports.store.put_disruption(seen)
         reached("rearrange.noted")
         return written
 
     def _take(self, steps: tuple[Move, ...], current: OpenRearrangement, view: ClusterView) -> list[Outcome]:
         pods = {pod.uid: pod for pod in view.pods}
-        self._stuck.keep({step.uid for step in steps})
+        self.retries.keep(current.id, {step.uid for step in steps})
         departures = self.evictor.departures(view.nodes)
-        calls = [
-            departures.call(pods[step.uid], step, partial(self._note, pods[step.uid], departures)) for step in steps
-        ]
+        noted = partial(self._note, current.id, departures)
+        calls = [departures.call(pods[step.uid], step, partial(noted, pods[step.uid])) for step in steps]
         outcomes = self.calls.all([call for call in calls if call is not None])
         refused = {uid: str(error) for uid, error in departures.refused.items() if _says_of_pod(error, pods[uid])}
         return [*outcomes, *self._after_refusals(current, pods, refused)]
 
-    def _note(self, pod: Pod, departures: Departures, outcome: Outcome) -> None:
+    def _note(self, entry: str, departures: Departures, pod: Pod, outcome: Outcome) -> None:
         """Since when a pod could not leave; not of one that is to be evicted instead from now on."""
         error = departures.refused.get(pod.uid)
         if error is None or not _says_of_pod(error, pod):
-            self._stuck.note(pod.uid, outcome, self.ports.clock.now())
+            self.retries.note(entry, pod.uid, outcome, self.ports.clock.now())
 
     def _after_refusals(
         self, current: OpenRearrangement, pods: Mapping[str, Pod], refused: Mapping[str, str]
@@ -200,7 +198,7 @@ class RearrangementExecutor:
                 current = self._evicted_instead(current, refused)
             except HTASError as error:
                 return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
-        late = self._stuck.longer_than(self.policy.timeouts.eviction_s, self.ports.clock.now())
+        late = self.retries.stuck(current.id, self.ports.clock.now())
         return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
     def _give_up(self, current: OpenRearrangement, late: list[Pod]) -> Outcome:
@@ -208,7 +206,7 @@ class RearrangementExecutor:
         patience_s = self.policy.timeouts.eviction_s
         for pod in late:
             why = f"{pod.key} could not leave {pod.node} for {patience_s:g} s"
-            self.moves.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
+            self.retries.leave_alone(pod.node or "", pod.key, why, self.ports.clock.now())
         why = f"{len(late)} pods could not leave their nodes for {patience_s:g} s"
         return self._cancel(current, OutcomeReason.EVICTION_REFUSED, why)
 
@@ -218,7 +216,7 @@ class RearrangementExecutor:
         """That a slot is elsewhere now is written down before its pod leaves for it."""
         detours = {step.uid: step.target for step in steps if step.reason is MoveReason.DETOUR}
         if detours:
-            current = self.ports.store.put_rearrangement(after_detour(current, detours, view.pods))
+            current = self.ports.store.put_disruption(after_detour(current, detours, view.pods))
             reached("rearrange.detour-journalled")
         return current
 
@@ -242,11 +240,10 @@ class RearrangementExecutor:
     ) -> Outcome:
         """Forget it: no slot is kept any more."""
         try:
-            self.ports.store.delete_rearrangement(current.version)
+            self.ports.store.delete_disruption(current.id, current.version)
         except HTASError as error:
             return Outcome(action, CLUSTER, OutcomeStatus.FAILED, f"tried again next cycle: {error}")
         reached(point)
-        self._stuck.keep(())
         return Outcome(action, CLUSTER, OutcomeStatus.DONE, message, reason)
 
 

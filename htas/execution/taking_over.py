@@ -12,6 +12,7 @@ import msgspec
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Disruption, Drain
 from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.reasons import OutcomeReason
 
@@ -37,21 +38,16 @@ def take_over(ports: Ports, machines: Machines) -> list[Outcome]:
             outcomes.append(Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, OVERTAKEN, OutcomeReason.OVERTAKEN))
         elif claim.state is ClaimState.DRAINING:
             machines.put(claim, ClaimState.READY, OVERTAKEN)
-    for drain in ports.store.drains():
-        if drain.claim in going:
+    for each in ports.store.disruptions():
+        if isinstance(each, Drain) and each.claim in going:
             continue
-        ports.store.delete_drain(drain.node)
-        outcomes.append(Outcome(Action.DRAIN, drain.node, OutcomeStatus.DROPPED, OVERTAKEN, OutcomeReason.OVERTAKEN))
-    rearrangement = ports.store.rearrangement()
-    if rearrangement is not None:
-        ports.store.delete_rearrangement(rearrangement.version)
-        outcomes.append(
-            Outcome(
-                Action.REARRANGE,
-                CLUSTER,
-                OutcomeStatus.DROPPED,
-                f"{OutcomeReason.OVERTAKEN}: {OVERTAKEN}",
-                OutcomeReason.OVERTAKEN,
-            )
-        )
+        ports.store.delete_disruption(each.id, each.version)
+        outcomes.append(_dropped(each))
     return outcomes
+
+
+def _dropped(disruption: Disruption) -> Outcome:
+    why = OutcomeReason.OVERTAKEN
+    if isinstance(disruption, Drain):
+        return Outcome(Action.DRAIN, disruption.node, OutcomeStatus.DROPPED, OVERTAKEN, why)
+    return Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.DROPPED, f"{why}: {OVERTAKEN}", why)

@@ -22,10 +22,9 @@ from htas.experiments.contenders import (
     with_cheapest_mix,
 )
 from htas.experiments.edge.contenders import edge_contenders
-from htas.experiments.edge.design import SEEDS as EDGE_SEEDS
-from htas.experiments.edge.design import ScenarioSource
 from htas.experiments.edge.results import EDGE
-from htas.experiments.edge.scenarios import SCENARIOS
+from htas.experiments.edge.scenarios import SCENARIOS, ScenarioSource
+from htas.experiments.edge.scenarios import SEEDS as EDGE_SEEDS
 from htas.experiments.workloads import openb, patterns, table
 from htas.model.flavours import Catalogue
 from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
@@ -152,7 +151,7 @@ def ablations(catalogue: Catalogue | None = None) -> dict[str, Contender]:
     for base in (HTAS, HTAS_DEFAULT):
         whole = there[base]
         made[base] = whole
-        for name, (title, change) in _SWITCHES.items():
+        for name, (title, change) in SWITCHES.items():
             changed = change(whole.policy)
             if changed != whole.policy:
                 made[f"{base}/{name}"] = replace(
@@ -174,7 +173,7 @@ def _without_bundling(policy: Policy) -> Policy:
 
 
 def _without_time_bins(policy: Policy) -> Policy:
-    return _each_group(policy, lambda group: msgspec.structs.replace(group, packing=Packing(PackingAlgorithm.BFD)))
+    return each_group(policy, lambda group: msgspec.structs.replace(group, packing=Packing(PackingAlgorithm.BFD)))
 
 
 def _without_zero_bin(policy: Policy) -> Policy:
@@ -184,7 +183,7 @@ def _without_zero_bin(policy: Policy) -> Policy:
 
 def _without_rescheduling(policy: Policy) -> Policy:
     """Only nodes that have become empty by themselves are given back: no use is low enough to be cleaned."""
-    return _each_group(
+    return each_group(
         policy,
         lambda group: msgspec.structs.replace(
             group, cleaning=msgspec.structs.replace(group.cleaning, utilization_threshold=0.0)
@@ -194,7 +193,7 @@ def _without_rescheduling(policy: Policy) -> Policy:
 
 def _without_cleaner(policy: Policy) -> Policy:
     """No node is ever given back."""
-    return _each_group(
+    return each_group(
         policy,
         lambda group: msgspec.structs.replace(group, cleaning=msgspec.structs.replace(group.cleaning, enabled=False)),
     )
@@ -213,7 +212,7 @@ def _without_gathering(policy: Policy) -> Policy:
 def _with_consolidation(policy: Policy) -> Policy:
     """Sets of nodes are replaced by cheaper ones. Jobs of minutes: looked at every two, not every fifteen."""
     rules = Consolidation(enabled=True, after_s=120.0, cool_down_s=120.0)
-    return _each_group(
+    return each_group(
         policy,
         lambda group: msgspec.structs.replace(
             group, cleaning=msgspec.structs.replace(group.cleaning, consolidation=rules)
@@ -221,11 +220,12 @@ def _with_consolidation(policy: Policy) -> Policy:
     )
 
 
-def _each_group(policy: Policy, change: Callable[[NodeGroup], NodeGroup]) -> Policy:
+def each_group(policy: Policy, change: Callable[[NodeGroup], NodeGroup]) -> Policy:
     return msgspec.structs.replace(policy, groups=tuple(map(change, policy.groups)))
 
 
-_SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
+SWITCHES: Mapping[str, tuple[str, Callable[[Policy], Policy]]] = {
+    # Rules by name: in words, and the policy changed.
     "no-bundling": ("one group for all work", _without_bundling),
     "no-time-bins": ("without time bins", _without_time_bins),
     "no-zero-bin": ("without the 0-bin", _without_zero_bin),

@@ -11,10 +11,15 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
+
+if TYPE_CHECKING:  # pods tell why they cannot be moved, in words of this module
+    from htas.model.pods import Pod
+
 
 MIGRATION = "htas.io/migration"
 """The annotation that journals a move: on the source until it has switched, on the twin from then on."""
@@ -80,10 +85,9 @@ TRANSITIONS: dict[MigrationState, frozenset[MigrationState]] = {
     MigrationState.DONE: frozenset(),
     MigrationState.ROLLED_BACK: frozenset(),
 }
-"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, such as KWOK's or
-`replace`, skips what it does not have; none may switch what was not seen running. A switch is taken back only while
-the source lives: KWOK's model does so when the twin is gone, a real move when the twin ended or lost its node before
-the source was deleted."""
+"""Which state may follow which. Back to Prepared: the next attempt. A method that writes no archive, `replace`,
+skips what it does not have; none may switch what was not seen running. A switch is taken back only while the source
+lives: when the twin ended, or lost its node, before the source was deleted."""
 
 
 class Refusal(StrEnum):
@@ -195,6 +199,15 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     base_images: tuple[str, ...] = ()
     """Of kubelet-checkpoint: what the containers start from where they do not go on from a checkpoint."""
 
+    @classmethod
+    def prepared(
+        cls, id: str, pod: Pod, source: str, target: str, method: MigrationMethod, now: float, **facts: Any
+    ) -> MigrationRecord:
+        """A move that begins."""
+        state = MigrationState.PREPARED
+        facts |= {"reached": {state.value: now}, "memory_bytes": pod.requests.memory_bytes}
+        return cls(id, pod.key, pod.uid, source, target, method, state, now, **facts)
+
     @property
     def move(self) -> Move:
         return Move(self.pod, self.uid, self.source, self.target, self.method, MoveReason.UNDER_WAY)
@@ -245,6 +258,12 @@ class MigrationRecord(msgspec.Struct, frozen=True, omit_defaults=True):
             fresh |= {"twin": "", "archive": "", "digest": "", "image": "", "archive_bytes": 0, "detour": ""}
             return msgspec.structs.replace(self, state=state, **{**fresh, **changes})
         return msgspec.structs.replace(self, state=state, reached={**self.reached, state.value: at}, **changes)
+
+    @property
+    def repeated_s(self) -> float | None:
+        """What the restored process does again: from the dump to its restart. None: it came to neither."""
+        restored = self.reached.get(MigrationState.RESTORED)
+        return None if self.dumped_at is None or restored is None else restored - self.dumped_at
 
     def took(self, before: MigrationState, after: MigrationState) -> float | None:
         """Seconds between two states of the last attempt; None where one was not reached."""

@@ -11,7 +11,7 @@ class MigrationMethod(StrEnum):
     EVICT = "evict"
     """The pod is evicted; its controller starts it again elsewhere, from the beginning."""
     CHECKPOINT = "checkpoint"
-    """The pod is checkpointed, moved and restored by the provider's own means (sandbox, KWOK)."""
+    """The pod is checkpointed, moved and restored between simulated nodes (sandbox, KWOK)."""
     KUBELET_CHECKPOINT = "kubelet-checkpoint"
     """The kubelet checkpoints it with CRIU; the target's runtime restores it from a checkpoint image."""
     COMMAND = "command"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from htas.model.moves import Move
-from htas.model.reasons import Kept, OutcomeReason, Removal, Unplaced
+from htas.model.proposals import Launch, Proposal
+from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
 from htas.model.snapshot import Memory
 
 
@@ -24,38 +25,20 @@ class Nomination(msgspec.Struct, frozen=True):
     why: str
 
 
-class Launch(msgspec.Struct, frozen=True):
-    """A machine to buy, and the pods it is bought for."""
-
-    claim: str
-    group: str
-    flavour: str
-    zone: str | None
-    nanos_per_hour: int
-    pods: tuple[str, ...]
-    why: str = ""
-    replaces: tuple[str, ...] = ()
-    """Nodes that it replaces, with the other machines that name them: they are emptied once all are Ready."""
-
-
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all.
-
-    Where none is, `suggest` are the moves of one to begin, which brings services nearer to their targets.
-    """
+    """How the rearrangement under way goes on: by these steps, or (`cancel`) not at all."""
 
     steps: tuple[Move, ...] = ()
     cancel: OutcomeReason | None = None
     message: str = ""
-    suggest: tuple[Move, ...] = ()
 
 
-class Removing(msgspec.Struct, frozen=True):
-    """A node to empty (its migrations stand in the plan) and release."""
+class NodeRemoval(msgspec.Struct, frozen=True):
+    """A node that a plan begins to empty (its moves are the plan's `migrate`) and will release."""
 
     node: str
     claim: str
-    reason: Removal
+    reason: ProposalReason
     savings_nanos_per_hour: int
     message: str = ""
 
@@ -95,20 +78,21 @@ class Cost(msgspec.Struct, frozen=True):
         return round(max(0, self.after_nanos - self.bound_nanos) / self.bound_nanos, 3)
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """One cycle's decisions. Binds come first, then purchases, then drains with their moves."""
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One cycle's decisions: binds come first, then purchases, then what is proposed.
+
+    The properties are its proposals in the words of the documented JSON. `launch` is bought for work that waits.
+    """
 
     taken_at: float
     cost: Cost = Cost()
     bind: tuple[Bind, ...] = ()
     nominate: tuple[Nomination, ...] = ()
     launch: tuple[Launch, ...] = ()
-    preempt: tuple[Move, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     optimize: tuple[str, ...] = ()
     """Pods that a rearrangement is to be searched for: nothing can be bought for them. A wish, not an action."""
     carry: Carrying = Carrying()
-    migrate: tuple[Move, ...] = ()
-    remove: tuple[Removing, ...] = ()
     unplaced: tuple[UnplacedPod, ...] = ()
     kept: tuple[KeptNode, ...] = ()
     memory: Memory = Memory()
@@ -116,5 +100,37 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        is_carried = self.carry.steps or self.carry.cancel or self.carry.suggest
-        return not (self.bind or self.launch or self.preempt or is_carried or self.migrate or self.remove)
+        return not (self.bind or self.launch or self.proposals or self.carry.steps or self.carry.cancel)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every machine that is bought: for work that waits, and to replace others."""
+        return (*self.launch, *(launch for each in self.proposals for launch in each.launches))
+
+    @property
+    def preempt(self) -> tuple[Move, ...]:
+        """Pods that are evicted for more important ones."""
+        return self._moves(ProposalReason.PREEMPTED)
+
+    @property
+    def suggest(self) -> tuple[Move, ...]:
+        """Moves for the edge's sake."""
+        return self._moves(ProposalReason.NEARER_TO_USERS)
+
+    @property
+    def migrate(self) -> tuple[Move, ...]:
+        """Pods that leave nodes which are emptied."""
+        return tuple(move for each in self.proposals if each.gives_back for move in each.moves)
+
+    @property
+    def remove(self) -> tuple[NodeRemoval, ...]:
+        """Nodes that are emptied from now on, by name: not those for which others are bought first."""
+        found = [
+            NodeRemoval(release.node, release.claim, each.reason, each.value, each.message)
+            for each in self.proposals
+            for release in each.gives_back
+        ]
+        return tuple(sorted(found, key=lambda removal: removal.node))
+
+    def _moves(self, reason: ProposalReason) -> tuple[Move, ...]:
+        return tuple(move for each in self.proposals if each.reason is reason for move in each.moves)

@@ -43,7 +43,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 "pods": list(item.pods),
                 **({"replaces": list(item.replaces)} if item.replaces else {}),
             }
-            for item in plan.launch
+            for item in plan.launches
         ],
         "preempt": [{"pod": item.pod, "node": item.source, "for": item.beneficiary} for item in plan.preempt],
         "optimize": list(plan.optimize),
@@ -53,7 +53,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
                 for step in plan.carry.steps
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
-            **({"suggest": leave_document(plan.carry.suggest)} if plan.carry.suggest else {}),
+            **({"suggest": leave_document(plan.suggest)} if plan.suggest else {}),
         },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}

@@ -306,6 +306,17 @@ def grace_of(pod: Pod, group: NodeGroup | None) -> float:
     return pod.grace_s if group is None else min(pod.grace_s, group.cleaning.max_grace_s)
 
 
+class Value(msgspec.Struct, frozen=True):
+    """What waiting and restarts are worth, in money: what rental is weighed against.
+
+    `waiting_nanos_per_hour` is an hour of one pod's waiting; None: as much as an hour of the cheapest machine for it.
+    `restart_nanos` is one eviction, beside the work that is done again and is counted by itself.
+    """
+
+    waiting_nanos_per_hour: int | None = None
+    restart_nanos: int = 0
+
+
 class Policy(msgspec.Struct, frozen=True):
     """Everything `plan` may know of the operator's wishes."""
 
@@ -334,7 +345,11 @@ class Policy(msgspec.Struct, frozen=True):
     packing: Packing | None = None
     """How work is placed on nodes of no group; None: batch work by time bins, services by best fit."""
     gather_s: float = 40.0
-    """How long batch work that finds no room waits for more to be bought with it. 0: it is bought for at once."""
+    """How long batch work that finds no room waits at most for more to be bought with it. 0: it is bought for at once.
+
+    It does so while what is expected to be saved is worth the waiting (`value`).
+    """
+    value: Value = Value()
 
     max_rental_lengthening: float | None = 4.0
     """Batch work is put on no node whose rental it lengthens at more than so many times a machine's price for it alone.

@@ -12,6 +12,8 @@ import msgspec
 
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
+from htas.model.proposals import Proposal, Seat
+from htas.model.reasons import ProposalReason
 
 
 class RearrangementStatus(StrEnum):
@@ -46,14 +48,6 @@ class PriorityTier(msgspec.Struct, frozen=True):
     is_staying_proven: bool
 
 
-class Seat(msgspec.Struct, frozen=True):
-    """A waiting pod and the node it gets."""
-
-    pod: str
-    uid: str
-    node: str
-
-
 class Rearrangement(msgspec.Struct, frozen=True):
     """A placement to be carried out; `tiers` from the highest priority. `found_at` is when its snapshot was taken."""
 
@@ -69,9 +63,9 @@ class Rearrangement(msgspec.Struct, frozen=True):
         return self.status in (RearrangementStatus.PROVEN_OPTIMAL, RearrangementStatus.IMPROVED)
 
     @property
-    def is_suggestion(self) -> bool:
-        """Whether pods move for the edge's sake, and not to make room for work that waits."""
-        return any(move.reason is MoveReason.NEARER_TO_USERS for move in self.moves)
+    def proposal(self) -> Proposal:
+        """What is to be done about it."""
+        return Proposal(ProposalReason.REARRANGED, self.moves, seats=self.seats)
 
 
 class Slot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -106,10 +100,10 @@ NOBODY = -(2**31)
 """The priority of a rearrangement that is made for no waiting pod: none may be disturbed for its sake."""
 
 
-class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rearrangement"):
     """A rearrangement that is being carried out, as journalled: what of it is not done yet.
 
-    A suggestion (`Rearrangement.is_suggestion`) is given up as a whole once somebody else has put one of its pods
+    A suggestion (it was proposed for the edge's sake) is given up as a whole once somebody else has put one of its pods
     elsewhere, or taken it away (`lost` counts them). It is complete only when the pods that filled its slots are Ready;
     `starting` are the uids of those that are not yet.
 
@@ -131,6 +125,10 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True):
     is_suggestion: bool = False
     lost: int = 0
     starting: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return "rearrangement"
 
     @property
     def is_complete(self) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from htas.model.moves import Move
-from htas.model.rearrangement import PriorityTier, Seat
+from htas.model.proposals import Seat
+from htas.model.rearrangement import PriorityTier
 
 
 def tiers_document(tiers: Iterable[PriorityTier]) -> list[dict[str, Any]]:

@@ -118,13 +118,26 @@ class Blocking(StrEnum):
     """It would lose something if it were moved with its progress; the message begins with what (Refusal)."""
 
 
-class Removal(StrEnum):
-    """Why a node goes."""
+class ProposalReason(StrEnum):
+    """What work is disrupted for. The first three empty nodes that go; people read these words as why a node goes."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
     CONSOLIDATED = "Consolidated"
     """Cheaper machines, bought for that, take over its pods."""
+    PREEMPTED = "Preempted"
+    """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
+    REARRANGED = "Rearranged"
+    """The optimiser found a placement that takes in more of the important work."""
+    NEARER_TO_USERS = "NearerToUsers"
+    """Services are moved to the edge."""
+    REQUESTED = "Requested"
+    """Somebody asked for a pod to be moved."""
+
+    @property
+    def empties_nodes(self) -> bool:
+        """Whether nodes are emptied and given back for it."""
+        return self in (ProposalReason.EMPTY, ProposalReason.UNDERUTILIZED, ProposalReason.CONSOLIDATED)
 
 
 class OutcomeReason(StrEnum):

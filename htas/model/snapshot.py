@@ -8,6 +8,7 @@ import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.claims import Headroom, Instance, NodeClaim
+from htas.model.disruptions import Drain
 from htas.model.machine_times import MachineTimes
 from htas.model.move_times import MoveTimes
 from htas.model.moves import Move
@@ -34,17 +35,6 @@ class Backoff(msgspec.Struct, frozen=True):
     zone: str | None
     until: float
     reason: str
-
-
-class Drain(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node being emptied, as journalled. `claim` is what is released when it is empty."""
-
-    node: str
-    claim: str
-    reason: str
-    started_at: float
-    moves: tuple[Move, ...] = ()
-    version: int = 0
 
 
 class MoveBackoff(msgspec.Struct, frozen=True, omit_defaults=True):

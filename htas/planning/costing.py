@@ -10,13 +10,14 @@ import numpy as np
 
 from htas.model.constraints import Taint, Toleration
 from htas.model.nodes import Node
-from htas.model.plan import Cost, Launch, Removing
+from htas.model.plan import Cost
 from htas.model.pods import Pod
 from htas.model.policy import AutoscalingAlgorithm, Policy
+from htas.model.proposals import Launch, Proposal
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.feasibility.taints import CORDON, untolerated
-from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.machines import learned_allocatable, nanos_paid
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.provision.bound import lower_bound_nanos
 
@@ -26,17 +27,19 @@ def cost_of(
     snapshot: ClusterSnapshot,
     policy: Policy,
     launch: Sequence[Launch],
-    remove: Sequence[Removing],
+    proposals: Sequence[Proposal],
     placements: Mapping[int, list[Pod]],
 ) -> Cost:
-    """Prices an hour: the catalogue's, or for a flavour that has left it the price the machine was bought at.
+    """Prices an hour, as `nanos_paid` has them.
 
     Edge nodes that were not bought have the edge's price, if it has one. Other nodes whose flavour the catalogue does
     not know are paid for elsewhere and count nothing.
     """
-    bought_at = {claim.id: claim.nanos_per_hour for claim in snapshot.claims}
-    before = sum(policy.price_of(node) or bought_at.get(node.claim or "", 0) for node in _present(simulated))
-    after = before + sum(item.nanos_per_hour for item in launch) - sum(item.savings_nanos_per_hour for item in remove)
+    claims = {claim.id: claim for claim in snapshot.claims}
+    before = sum(nanos_paid(node, claims.get(node.claim or ""), policy) for node in _present(simulated))
+    launch = [*launch, *(machine for each in proposals for machine in each.launches)]
+    saved = sum(each.value for each in proposals if each.gives_back)
+    after = before + sum(machine.nanos_per_hour for machine in launch) - saved
     beside = _beside(simulated, policy, placements)
     bound = _bound(simulated, snapshot, policy, placements, beside)
     if launch and any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups):

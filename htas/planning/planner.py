@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from htas.model.plan import Carrying, Plan
+from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import OutcomeReason
@@ -21,7 +19,7 @@ from htas.planning.disrupt.rearrangement.advance import RearrangementSteps, adva
 from htas.planning.namespaces.limiting import within_limits
 from htas.planning.place.context import PlanContext
 from htas.planning.place.placing import Placer
-from htas.planning.provision.lengthening import lengthening_of
+from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.schedule import Scheduled, schedule
 from htas.planning.writing import write_plan
 
@@ -58,10 +56,7 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=Stage.EDGE in stages)
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
-    made = write_plan(context, scheduled, scale_down, placements)
-    if edge_moves.moves:
-        return msgspec.structs.replace(made, carry=Carrying(suggest=edge_moves.moves))
-    return with_steps(made, steps)
+    return with_steps(write_plan(context, scheduled, edge_moves, scale_down, placements), steps)
 
 
 def _suggest(
@@ -110,5 +105,5 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in simulated.coming for row in placements),
         needed=frozenset(needed),
         leaving=disrupted,
-        may_replace=is_at_rest and simulated.rearrangement is None and not edge_moves.moves,
+        may_replace=is_at_rest and simulated.rearrangement is None and not edge_moves.proposals,
     )

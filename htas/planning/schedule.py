@@ -18,8 +18,8 @@ from htas.planning.disrupt.outlook import Outlook
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.queue import SchedulingQueue
-from htas.planning.provision.lengthening import Lengthening
 from htas.planning.provision.scale_up import ScaleUp, buy
+from htas.planning.rental.lengthening import Lengthening
 from htas.planning.satisfiable import is_satisfiable
 
 

@@ -7,13 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from htas.model.nodes import Node
-from htas.model.plan import Bind, Launch, Nomination, Plan, UnplacedPod
+from htas.model.plan import Bind, Nomination, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm
+from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
+from htas.planning.disrupt.edge.rebalance import EdgeMoves
 from htas.planning.disrupt.fallback import Preemptions
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
@@ -24,23 +26,26 @@ Placements = Mapping[int, Sequence[Pod]]
 
 
 def write_plan(
-    context: PlanContext, scheduled: Scheduled, scale_down: ScaleDown, placements: Mapping[int, list[Pod]]
+    context: PlanContext,
+    scheduled: Scheduled,
+    edge_moves: EdgeMoves,
+    scale_down: ScaleDown,
+    placements: Mapping[int, list[Pod]],
 ) -> Plan:
     """The plan that the stages came to."""
     simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     bind, nominate = _binds(context, placements, placed_at_first, bought)
-    launch = (*(_launch(item, placements.get(item.row, [])) for item in bought.values()), *scale_down.launch)
+    launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
+    proposals = (*preemptions.proposals, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
-        cost=cost_of(simulated, snapshot, context.policy, launch, scale_down.remove, placements),
+        cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
         bind=tuple(sorted(bind, key=lambda bind: (bind.node, bind.pod))),
         nominate=tuple(sorted(nominate, key=lambda nomination: (nomination.node, nomination.pod))),
         launch=launch,
-        preempt=tuple(preemptions.preempt),
+        proposals=proposals,
         optimize=preemptions.optimize,
-        migrate=scale_down.migrate,
-        remove=scale_down.remove,
         unplaced=_unplaced(context, preemptions),
         kept=scale_down.kept,
         memory=msgspec.structs.replace(

@@ -8,7 +8,8 @@ import msgspec
 
 from htas.model.money import price_text
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch, Plan, Removing
+from htas.model.plan import NodeRemoval, Plan
+from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
 
 
@@ -56,7 +57,7 @@ def _planned(plan: Plan) -> dict[tuple[Action, str], tuple[str, int]]:
             f"{item.flavour} at {price_text(item.nanos_per_hour)} {currency}/h {_purpose(item)}",
             item.nanos_per_hour,
         )
-        for item in plan.launch
+        for item in plan.launches
     }
     removals = {
         (Action.DRAIN, item.node): (
@@ -74,5 +75,5 @@ def _purpose(launch: Launch) -> str:
     return "for 1 pod" if len(launch.pods) == 1 else f"for {len(launch.pods)} pods"
 
 
-def _reason(removing: Removing) -> str:
+def _reason(removing: NodeRemoval) -> str:
     return removing.message or removing.reason.value

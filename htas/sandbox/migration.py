@@ -88,18 +88,8 @@ class SandboxMigration:
             raise MoveRefusedError(Refusal.BEGINS_AGAIN, f"pod {pod.key} is batch work, which would begin again")
         self._cluster.reserve(target, _token(pod.key), present.requests)
         self._serial += 1
-        now = self._clock.now()
-        self._moves[pod.key] = MigrationRecord(
-            id=f"m{self._serial}",
-            pod=pod.key,
-            uid=pod.uid,
-            source=present.node,
-            target=target,
-            method=method,
-            state=MigrationState.PREPARED,
-            started_at=now,
-            reached={MigrationState.PREPARED.value: now},
-            memory_bytes=present.requests.memory_bytes,
+        self._moves[pod.key] = MigrationRecord.prepared(
+            f"m{self._serial}", present, present.node, target, method, self._clock.now()
         )
         self._attempt(pod.key)
 
@@ -134,7 +124,7 @@ class SandboxMigration:
     def _restored(self, key: str) -> None:
         if self._goes_on(key, "restore", Failure.RESTORE_FAILED):
             move = self._advance(key, MigrationState.RESTORED)
-            self._cluster.repeat(key, self._repeated_s(move))
+            self._cluster.repeat(key, move.repeated_s or 0.0)
             self._advance(key, MigrationState.SWITCHED)
             self._after(self._end_s(move), key, self._source_ended)
 
@@ -145,7 +135,7 @@ class SandboxMigration:
         self._cluster.unreserve(move.target, _token(key))
         self._cluster.relocate(key, move.target, move.reached[MigrationState.RESTORED] if _is_fresh(move) else None)
         self._ledger.migrations += 1
-        self._ledger.work_repeated_s += self._repeated_s(move)
+        self._ledger.work_repeated_s += move.repeated_s or 0.0
         self._end(key, MigrationState.DONE)
 
     # What steps have in common.
@@ -195,7 +185,7 @@ class SandboxMigration:
         move = self._moves[key]
         self._cluster.unreserve(move.target, _token(key))
         if MigrationState.RESTORED in move.reached:
-            self._cluster.repeat(key, -self._repeated_s(move))
+            self._cluster.repeat(key, -(move.repeated_s or 0.0))
         self._end(key, MigrationState.ROLLED_BACK, reason=failure.value, detail=detail)
 
     def _end(self, key: str, state: MigrationState, **changes: object) -> None:
@@ -210,11 +200,6 @@ class SandboxMigration:
         """K; what serves until it ends has its own grace for that."""
         pod = self._cluster.pod(move.pod)
         return pod.grace_s if pod is not None and _is_fresh(move) else self.termination_s
-
-    def _repeated_s(self, move: MigrationRecord) -> float:
-        """What the source did between the dump and the restore, and the restored process does again."""
-        began, ended = move.dumped_at, move.reached.get(MigrationState.RESTORED)
-        return 0.0 if began is None or ended is None else ended - began
 
 
 def _is_fresh(move: MigrationRecord) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from htas.daemon.cycle import CycleResult
 from htas.daemon.virtual import VirtualDriver
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
 from htas.experiments.results import RunResult, Sample, Timing
@@ -38,14 +40,14 @@ class Trial:
     chances: Chances | None = None
 
 
-def run(trial: Trial) -> tuple[RunResult, Timing]:
-    """Play a trial until its last batch task has ended and all its services run."""
+def run(trial: Trial, *listeners: Callable[[CycleResult], None]) -> tuple[RunResult, Timing]:
+    """Play a trial until its last batch task has ended and all its services run; listeners are told of each cycle."""
     began = time.perf_counter()
     contender, work = trial.contender, trial.work
     world = World(start=0.0, seed=trial.seed, startup_s=trial.startup_s, chances=trial.chances)
     world.load(_as_operated(work, contender))
     observer, times = Observer(), PlanningTimes()
-    with daemon_of(contender, world, times.saw, observer.saw) as driver:
+    with daemon_of(contender, world, times.saw, observer.saw, *listeners) as driver:
         samples, is_over = _play(driver, world, work)
     result = _result(trial, world, observer, samples, is_over)
     return result, times.timing(contender, trial.pattern, trial.seed, time.perf_counter() - began)

@@ -8,9 +8,8 @@ from statistics import fmean
 
 import msgspec
 
-from htas.experiments.edge.bound import best_mean_ratio, best_ratio
 from htas.experiments.edge.contenders import EdgeContender
-from htas.experiments.edge.results import EdgeRun, ServiceOver
+from htas.experiments.edge.results import EdgeRun, ServiceOver, best_mean_ratio, best_ratio
 from htas.experiments.edge.scenarios import EDGE_NODES, LENGTH_S, SERVICES, nodes
 from htas.experiments.results import Timing
 from htas.experiments.workloads.patterns import mapped

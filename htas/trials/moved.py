@@ -8,7 +8,7 @@ from htas.daemon.cycle import CycleResult
 from htas.experiments.contenders import ACQUISITION_LAG_S
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
-from htas.model.reasons import Removal
+from htas.model.reasons import ProposalReason
 from htas.sandbox.migration import BANDWIDTH_BYTES_PER_S, TERMINATION_S
 
 
@@ -26,7 +26,7 @@ class Observer:
 
     def saw(self, result: CycleResult) -> None:
         plan, now = result.plan, result.snapshot.taken_at
-        self._replacements |= {launch.claim for launch in plan.launch if launch.why.startswith("replaces")}
+        self._replacements |= {launch.claim for launch in plan.launches if launch.why.startswith("replaces")}
         if self._evicted:
             self._see_restarts(result)
         reasons = {removing.node: removing.reason for removing in plan.remove}
@@ -34,7 +34,7 @@ class Observer:
             if outcome.status is not OutcomeStatus.DONE:
                 continue
             if outcome.action is Action.DRAIN and outcome.subject in reasons:
-                if reasons[outcome.subject] is Removal.EMPTY:
+                if reasons[outcome.subject] is ProposalReason.EMPTY:
                     self.emptied += 1
                 else:
                     self.deprovisioned_at.append(now)

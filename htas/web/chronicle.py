@@ -12,7 +12,8 @@ from threading import Lock
 import msgspec
 
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch, Plan, Removing
+from htas.model.plan import NodeRemoval, Plan
+from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterSnapshot
 
@@ -74,7 +75,7 @@ class Chronicle:
         self._points: deque[Point] = deque(maxlen=KEPT_POINTS)
         self._launches: dict[str, Launch] = {}
         """The cloud answers after the cycle that asked it."""
-        self._removals: dict[str, Removing] = {}
+        self._removals: dict[str, NodeRemoval] = {}
         self.has_looked_back = False
         """Whether what earlier processes recorded was read."""
         self.begins: float | None = None
@@ -85,10 +86,10 @@ class Chronicle:
     ) -> None:
         """Take in a cycle."""
         at = snapshot.taken_at
-        self._launches |= {item.claim: item for item in plan.launch}
+        self._launches |= {item.claim: item for item in plan.launches}
         self._removals |= {item.node: item for item in plan.remove}
         found = list(self._decided(at, number, outcomes))
-        claims = {claim.id for claim in snapshot.claims} | {item.claim for item in plan.launch}
+        claims = {claim.id for claim in snapshot.claims} | {item.claim for item in plan.launches}
         self._launches = {key: item for key, item in self._launches.items() if key in claims}
         nodes = {node.name for node in snapshot.cluster.nodes}
         self._removals = {key: item for key, item in self._removals.items() if key in nodes}

@@ -86,7 +86,8 @@ def _missing() -> Iterator[None]:
 
 
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
-    return present_of(picture.snapshot.cluster, picture.at, picture.policy, asked.query.sort, seat.upcoming())
+    view, sort = picture.snapshot.cluster, asked.query.sort
+    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures)
 
 
 def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:

@@ -10,6 +10,7 @@ from threading import Lock
 import msgspec
 
 from htas.documents.costs import Reading
+from htas.documents.figures import KnownFigures
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
@@ -44,6 +45,8 @@ class Picture:
     snapshot: ClusterSnapshot
     plan: Plan
     policy: Policy
+    figures: KnownFigures = field(default_factory=KnownFigures)
+    """Of its nodes, and of those of pictures before it: they all have the same."""
 
     @property
     def at(self) -> float:
@@ -63,6 +66,7 @@ class Seat:
     reading: Reading | None = None
     present: Callable[[], float | None] = time.time
     upcoming: Callable[[], Mapping[Stage, float]] = dict
+    budget_nanos: Callable[[], int | None] = lambda: None
     chronicle: Chronicle = field(default_factory=Chronicle)
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None
@@ -70,6 +74,7 @@ class Seat:
     _unplaced: Mapping[str, UnplacedPod] = field(default_factory=dict)
     _version: int = 0
     _picture: Picture | None = None
+    _figures: KnownFigures = field(default_factory=KnownFigures)
     _pictured_at: float = 0.0
 
     def observe(self, seen: Seen) -> None:
@@ -98,7 +103,7 @@ class Seat:
                 return shown
             if self._last is None:
                 raise TransientError("no cycle has been run yet: it starts, or another daemon leads")
-            made = Picture(self._version, self._last.snapshot, self._merged(self._last), self.policy())
+            made = Picture(self._version, self._last.snapshot, self._merged(self._last), self.policy(), self._figures)
             self._picture, self._pictured_at = made, now
             return made
 

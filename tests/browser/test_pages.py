@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from htas.cli.ui import Played
 from htas.model.nodes import INSTANCE_TYPE_LABEL
@@ -150,6 +150,61 @@ def test_what_if_answers_at_once(page: Page, base: str) -> None:
     expect(page.locator(".added")).to_contain_text("big")
     page.locator(".fields input[type=text]").first.fill("not a price")
     expect(page.locator(".result")).to_contain_text("is not a decimal number")
+
+
+def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str) -> None:
+    """The server says when; it is asked again by itself, and nobody is told that what they asked makes no sense."""
+    go(page, base, "what-if")
+    expect(page.locator(".verdict")).to_contain_text("HTAS would save")
+    answers = iter(["1", "1"])
+
+    def busy(route: Route) -> None:
+        after = next(answers, None)
+        if after is None:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": after}, body="planning again is under way")
+
+    page.route("**/api/v1/simulate", busy)
+    page.get_by_role("spinbutton").first.fill("100")
+    expect(page.locator(".result")).to_contain_text("The planner is busy")
+    expect(page.locator(".verdict")).to_contain_text("Bought for the growth", timeout=15_000)
+
+
+def test_figures_lead_to_their_reasons(page: Page, base: str) -> None:
+    go(page, base, "now")
+    page.get_by_role("link", name="bought and why").click()
+    expect(page.get_by_role("button", name="bought")).to_have_attribute("aria-pressed", "true")
+    page.locator(".timeline a.subject").first.click()
+    expect(page.get_by_role("searchbox")).not_to_have_value("")
+    go(page, base, "money")
+    page.locator("[data-by=namespace]").get_by_role("link", name="default").click()
+    detail = page.get_by_role("dialog")
+    expect(detail.locator(".kind")).to_have_text("namespace")
+    detail.get_by_role("table").get_by_role("link").nth(1).click()
+    expect(detail.locator(".kind")).to_have_text("node")
+    go(page, base, "money")
+    page.locator("[data-by=flavour]").get_by_role("link").first.click()
+    expect(page.get_by_role("searchbox")).not_to_have_value("")
+    expect(page.locator(".node").first).to_be_visible()
+
+
+def test_long_lists_are_folded(chromium: Browser) -> None:
+    nodes = [make_node(f"node-{i}") for i in range(3)]
+    pods = [running(make_pod(f"web-{i}", template=f"ReplicaSet/web-{'x' * i}"), f"node-{i % 3}") for i in range(15)]
+    snapshot = make_snapshot(nodes, pods)
+    seat = Seat("dump", make_policy)
+    seat.observe(Seen(snapshot, plan(snapshot, make_policy(), NOW)))
+    with served(seat) as link:
+        context = chromium.new_context()
+        page = opened(context, link)
+        page.goto(f"{link.partition('/assets/')[0]}/#/what-if")
+        settle(page)
+        services = page.locator(".card", has_text="Grow a service")
+        expect(services.get_by_role("spinbutton")).to_have_count(12)
+        services.get_by_role("button", name="3 more services").click()
+        expect(services.get_by_role("spinbutton")).to_have_count(15)
+        context.close()
 
 
 def test_what_others_write_is_text(chromium: Browser) -> None:

@@ -17,12 +17,13 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.disruptions import Drain, drains_of, rearrangement_of
 from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
 from htas.model.rearrangement import OpenRearrangement, Slot
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Run
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.ports import ConflictError, StorePort
 from tests.builders import NOW, amounts, make_job, make_pod, running
 from tests.far_store import far_store, opened_behind
@@ -104,13 +105,17 @@ def test_of_two_writers_exactly_one_wins(store: StorePort) -> None:
 
 
 def test_drains_come_and_go(store: StorePort) -> None:
-    drain = store.put_drain(Drain("n1", "c1", "Empty", NOW))
-    assert list(store.drains()) == [drain]
+    drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
+    assert list(drains_of(store.disruptions())) == [drain]
     with pytest.raises(ConflictError):
-        store.put_drain(Drain("n1", "c1", "Empty", NOW))
-    store.delete_drain("n1")
-    store.delete_drain("n1")
-    assert list(store.drains()) == []
+        store.put_disruption(Drain("n1", "c1", "Empty", NOW))
+    rest = store.put_disruption(rearrangement())
+    assert list(store.disruptions()) == [drain, rest]
+    with pytest.raises(ConflictError, match="drain/n1: another writer was first"):
+        store.delete_disruption(drain.id, drain.version + 1)
+    store.delete_disruption(drain.id, drain.version)
+    store.delete_disruption(drain.id, drain.version)
+    assert list(store.disruptions()) == [rest]
 
 
 def rearrangement(**fields: Any) -> OpenRearrangement:
@@ -121,26 +126,26 @@ def rearrangement(**fields: Any) -> OpenRearrangement:
 
 
 def test_the_rearrangement_comes_and_goes(store: StorePort) -> None:
-    assert store.rearrangement() is None
-    first = store.put_rearrangement(rearrangement(settled=("u1",)))
-    assert (first.version, store.rearrangement()) == (1, first)
-    second = store.put_rearrangement(msgspec.structs.replace(first, victims=(), evicted=1))
-    assert store.rearrangement() == second
-    store.delete_rearrangement(second.version)
-    store.delete_rearrangement(second.version)
-    assert store.rearrangement() is None
-    assert store.put_rearrangement(rearrangement()).version == 1
+    assert rearrangement_of(store.disruptions()) is None
+    first = store.put_disruption(rearrangement(settled=("u1",)))
+    assert (first.version, rearrangement_of(store.disruptions())) == (1, first)
+    second = store.put_disruption(msgspec.structs.replace(first, victims=(), evicted=1))
+    assert rearrangement_of(store.disruptions()) == second
+    store.delete_disruption(first.id, second.version)
+    store.delete_disruption(first.id, second.version)
+    assert rearrangement_of(store.disruptions()) is None
+    assert store.put_disruption(rearrangement()).version == 1
 
 
 def test_there_is_one_rearrangement_and_its_second_writer_is_told(store: StorePort) -> None:
-    first = store.put_rearrangement(rearrangement())
-    second = store.put_rearrangement(msgspec.structs.replace(first, moved=1))
+    first = store.put_disruption(rearrangement())
+    second = store.put_disruption(msgspec.structs.replace(first, moved=1))
     for stale in (rearrangement(), first):
         with pytest.raises(ConflictError, match="rearrangement: another writer was first"):
-            store.put_rearrangement(stale)
+            store.put_disruption(stale)
     with pytest.raises(ConflictError, match="rearrangement: another writer was first"):
-        store.delete_rearrangement(first.version)
-    assert store.rearrangement() == second
+        store.delete_disruption(first.id, first.version)
+    assert rearrangement_of(store.disruptions()) == second
 
 
 def test_what_was_learned_is_kept(store: StorePort) -> None:
@@ -254,7 +259,7 @@ def write_for_ever(opening: Opening, told: Connection) -> None:
     while True:
         number += 1
         store.put_claim(claim(f"c{number}"))
-        store.put_drain(Drain(f"n{number}", f"c{number}", "Empty", NOW))
+        store.put_disruption(Drain(f"n{number}", f"c{number}", "Empty", NOW))
         store.add_cycle(cycle(NOW + number))
         told.send(number)
 
@@ -278,7 +283,7 @@ def test_what_was_acknowledged_survives_a_kill(opening: Opening) -> None:
     wanted = set(range(1, acknowledged + 1))
     with opened(opening) as store:
         assert wanted <= {int(found.id[1:]) for found in store.claims()}
-        assert wanted <= {int(found.node[1:]) for found in store.drains()}
+        assert wanted <= {int(found.node[1:]) for found in drains_of(store.disruptions())}
         assert wanted <= {int(found.at - NOW) for found in store.cycles(limit=10**6)}
         store.put_claim(claim("after"))
 
@@ -298,14 +303,14 @@ def test_a_reader_beside_the_daemon_sees_the_journal_at_once_and_history_soon(
 def test_everything_is_there_again_after_closing(opening: Opening) -> None:
     provisioned = ProfileRow(NOW, ProfileEvent.PROVISIONING, "n", "f", 0, 2**34, 8000, 2**34, 8000)
     with opened(opening) as store:
-        written = store.put_claim(claim()), store.put_drain(Drain("n", "c1", "Empty", NOW))
+        written = store.put_claim(claim()), store.put_disruption(Drain("n", "c1", "Empty", NOW))
         store.put_learned("f", amounts("1", "1Gi", 10))
         store.put_bill(Bill("c1", "g", "f", 5, NOW))
         store.add_profile([provisioned])
         store.add_runs([run("u", NOW)])
         number = store.add_cycle(cycle(NOW))
     with opened(opening) as store:
-        assert (*store.claims(), *store.drains()) == written
+        assert (*store.claims(), *drains_of(store.disruptions())) == written
         assert store.learned() == {"f": amounts("1", "1Gi", 10)}
         assert list(store.bills()) == [Bill("c1", "g", "f", 5, NOW)]
         assert list(store.profile()) == [provisioned]

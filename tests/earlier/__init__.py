@@ -6,11 +6,15 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 
-def file_of(schema: int) -> Path:
-    """A SQLite store as that schema's last htas left it."""
-    return FOLDER / f"schema_{schema}" / "store.sqlite"
+FORMS = "3", "3_moves"
+"""Schema 3 as it was, and with one type of move, before there was one queue."""
 
 
-def body(schema: int, name: str) -> bytes:
+def file_of(form: str, name: str = "store") -> Path:
+    """A SQLite store as that form's last htas left it; of "3_moves" also the `buffer` before a store that was away."""
+    return FOLDER / f"schema_{form}" / f"{name}.sqlite"
+
+
+def body(form: str, name: str) -> bytes:
     """One body: drain, rearrangement, suggestion or cycle."""
-    return json.dumps(json.loads((FOLDER / f"schema_{schema}" / "bodies.json").read_text())[name]).encode()
+    return json.dumps(json.loads((FOLDER / f"schema_{form}" / "bodies.json").read_text())[name]).encode()

@@ -13,7 +13,8 @@ from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits
-from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus, Seat
+from htas.model.proposals import Seat
+from htas.model.rearrangement import OpenRearrangement, Rearrangement, RearrangementStatus
 from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
@@ -141,7 +142,7 @@ class Play:
 @given(cases(), st.lists(st.integers(0, 3), min_size=1, max_size=5))
 def test_it_ends_with_everybody_in_place_and_never_over_commits(case: Case, takes: list[int]) -> None:
     play = Play(case, takes)
-    opened = open_rearrangement(play.found(), play.snapshot(None), POLICY, NOW)
+    opened = open_rearrangement(play.found().proposal, play.snapshot(None), POLICY, NOW)
     assume(isinstance(opened, OpenRearrangement))  # else it moves pods for nothing, in some part of the cluster
     assert isinstance(opened, OpenRearrangement)
     stages = frozenset({Stage.SCHEDULING})
@@ -190,7 +191,7 @@ def test_for_its_equals_a_service_lacks_no_more_than_a_quarter_and_nobody_is_lef
 ) -> None:
     """All pods are of one service. Where too many would have to be down at once, what has not left yet stays."""
     play = Play(case, takes, importance=0, service="web")
-    opened = open_rearrangement(play.found(), play.snapshot(None), POLICY, NOW)
+    opened = open_rearrangement(play.found().proposal, play.snapshot(None), POLICY, NOW)
     assume(isinstance(opened, OpenRearrangement))
     assert isinstance(opened, OpenRearrangement)
     ran = {name for name, (_, here, _) in case.pods.items() if here is not None}

@@ -13,14 +13,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.best_fit import DEAREST_MATCH
-from htas.planning.solvers.edge.decision import Decision, decision
-from htas.planning.solvers.edge.immediate import place_new
-from htas.planning.solvers.edge.layout import Layout
+from htas.planning.solvers.edge.making_room import DEAREST_MATCH
+from htas.planning.solvers.edge.new_pods import place_new
 from htas.planning.solvers.edge.program import changeable
-from htas.planning.solvers.edge.quality import Qualities
-from htas.planning.solvers.edge.search import Work, moves
-from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, fits, minus
+from htas.planning.solvers.edge.search import Qualities, Work, moves
+from htas.planning.solvers.edge.state import (
+    CLOUD,
+    Decision,
+    EdgeNode,
+    EdgePod,
+    EdgeService,
+    EdgeState,
+    Layout,
+    decision,
+    fits,
+    minus,
+)
 from htas.planning.solvers.edge.suggesting import suggest
 from tools.bench.edge_reference import carried_out, optimum, quality_bound
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from htas.model.disruptions import rearrangement_of
 from htas.model.edge import EdgePolicy, Tier
 from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, Owner, Phase
@@ -82,12 +83,12 @@ def test_whatever_a_day_brings_it_is_carried_out_within_its_limits_and_comes_to_
     wanted = {arrival.task.name: arrival.replicas for arrival in day.arrivals if arrival.task.runs_s is None}
     wanted |= {each.name: each.replicas for each in sorted(day.rescales, key=lambda each: each.at_s)}
     assert Counter(pod.name.partition("-")[0] for pod in pods) == Counter(wanted)
-    assert story.store.rearrangement() is None
+    assert rearrangement_of(story.store.disruptions()) is None
     tiers = {node.name: POLICY.tier_of(node) for node in story.world.cluster.observe().nodes}
     for result in story.seen:
         known = tiers | {node.name: POLICY.tier_of(node) for node in result.snapshot.cluster.nodes}
         by_uid = {pod.uid: pod for pod in result.snapshot.cluster.pods}
-        shifts = result.plan.carry.suggest
+        shifts = result.plan.suggest
         lifts = [shift for shift in shifts if known[shift.source] is Tier.CLOUD]
         within = [shift for shift in shifts if known[shift.source] is known[shift.target or ""] is Tier.EDGE]
         of_service = Counter(pod.service for pod in by_uid.values() if not pod.is_terminating)
@@ -147,7 +148,7 @@ def test_no_plan_disturbs_more_pods_than_budgets_allow(snapshot: ClusterSnapshot
     limits = Limits(max_nodes=len(snapshot.claims))
     policy = make_policy([NodeGroup("any", cleaning=RULES)], limits=limits, fallback=Fallback(mode=mode))
     made = plan(snapshot, policy, NOW)
-    leaving = Counter([shift.pod for shift in made.carry.suggest])
+    leaving = Counter([shift.pod for shift in made.suggest])
     leaving.update([item.pod for item in made.migrate])
     leaving.update([item.pod for item in made.preempt])
     assert all(times == 1 for times in leaving.values()), "nobody is to leave twice"

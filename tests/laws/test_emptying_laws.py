@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
+from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from tests.builders import NOW, make_flavour, make_snapshot, owned_node, ready_claim
 from tests.unit.planning.cleaning.world import LONG_AGO, cleaned, job_on, policy_with
 
@@ -79,7 +79,7 @@ def _left_s(pod: Pod) -> float:
 
 def _bill(
     snapshot: ClusterSnapshot,
-    made: ScaleDown | None,
+    made: Plan | None,
     held: dict[str, int],
     left: dict[str, int],
     at: dict[str, str],
@@ -87,7 +87,7 @@ def _bill(
 ) -> int:
     """Price × billed seconds of all machines until their work ends, or is moved; replacements are as if they came."""
     removed = {removing.node for removing in made.remove} if made is not None else set()
-    replaced = {node: launch for launch in (made.launch if made is not None else ()) for node in launch.replaces}
+    replaced = {node: launch for launch in (made.launches if made is not None else ()) for node in launch.replaces}
     total = 0
     for node in snapshot.cluster.nodes:
         price = NANOS[node.flavour or ""]

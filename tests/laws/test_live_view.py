@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.adapters.kubernetes.dump import read_dump
-from htas.adapters.kubernetes.live import Key, LiveView
+from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
+from htas.adapters.kubernetes.shelves import Key
 from htas.model.snapshot import ClusterView
 from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
 

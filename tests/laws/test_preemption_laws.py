@@ -184,7 +184,8 @@ def test_the_first_whom_room_is_made_for_fits_once_the_victims_are_gone(
         return  # who was nominated before, or for whom enough ends anyway, holds room of his own
     first = made.preempt[0]
     own = [item for item in made.preempt if item.beneficiary == first.beneficiary]
-    left = after(snapshot, msgspec.structs.replace(made, preempt=tuple(own), launch=(), migrate=()))
+    own_only = next(each for each in made.proposals if own[0] in each.moves)
+    left = after(snapshot, msgspec.structs.replace(made, proposals=(own_only,), launch=()))
     opening = open_simulation(left, policy, NOW)
     row = opening.sim.table.row_of[first.source]
     cls = opening.book.class_of(pods[first.beneficiary])

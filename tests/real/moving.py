@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import msgspec
 
-from htas.adapters.checkpoint.engine import CheckpointMigration
-from htas.adapters.checkpoint.methods import Method
-from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.access import load_access
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.method import Method
+from htas.adapters.migration.objects import Objects
 from htas.daemon.migration_methods import kubelet_checkpoint
 from htas.model.migrations import Deadlines, MigrationRecord, MigrationSettings, Route, SecureCopy
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL
@@ -74,13 +74,14 @@ class World:
         reached: Callable[[str], None] = lambda point: None,
         method: Callable[[Callable[[str], str]], Method] | None = None,
         **changes: object,
-    ) -> Iterator[CheckpointMigration]:
+    ) -> Iterator[MigrationEngine]:
         """The port as a leading daemon has it; `method` makes another than kubelet-checkpoint."""
         settings = self.settings(**changes)  # type: ignore[arg-type] # fields by name
         access = load_access(self.cluster.kubeconfig, None, 32)
         api = ApiServer(access, RateLimit(1000, 1000))
-        chosen = method(Objects(api).address) if method is not None else kubelet_checkpoint(settings, access, api)
-        engine = CheckpointMigration(api, chosen, settings, sweepable=lambda: NAMES, reached=reached)
+        objects = Objects(api)
+        chosen = method(objects.address) if method is not None else kubelet_checkpoint(settings, access, objects)
+        engine = MigrationEngine(objects, chosen, settings, sweepable=lambda: NAMES, reached=reached)
         engine.run()
         try:
             yield engine
@@ -131,7 +132,7 @@ def as_model(found: Json) -> Pod:
     )
 
 
-def over(engine: CheckpointMigration, within_s: float = 200.0, count: int = 1) -> list[MigrationRecord]:
+def over(engine: MigrationEngine, within_s: float = 200.0, count: int = 1) -> list[MigrationRecord]:
     """Wait until so many moves are over; returns them."""
     look = lambda: [each for each in engine.records() if each.is_over]  # noqa: E731 # said twice below
     eventually(lambda: len(look()) >= count, within_s, f"{count} moves are over: {engine.records()}")

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-from htas.adapters.checkpoint.image import checkpoint_image, head, tail
+from htas.adapters.migration.copying.image import checkpoint_image, head, tail
 
 REFUSED = 77
 REPOSITORY = "localhost/own-checkpoint"

@@ -10,15 +10,18 @@ from threading import Thread
 import msgspec
 import pytest
 
+from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.history import RUN_SHARDS
-from htas.adapters.cassandra.rows import shard_of
+from htas.adapters.cassandra.rows import decoded, shard_of
+from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.disruptions import ANY_DISRUPTION, Drain, drains_of
 from htas.model.record import DAY_S, Bill, ProfileEvent, Retention
-from htas.model.snapshot import Drain
-from htas.ports import ConflictError, StorePort, TransientError
+from htas.ports import ConflictError, PermanentError, StorePort, TransientError
+from tests import earlier
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle, opened, row, run
 from tests.real.cutting import AnswerCutter
@@ -98,15 +101,54 @@ def test_clusters_that_share_a_keyspace_do_not_see_each_other(
     store: CassandraStore, keyspace: CassandraSettings
 ) -> None:
     store.put_claim(claim())
-    store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    store.put_disruption(Drain("n1", "c1", "Empty", NOW))
     store.add_profile([row("n1", NOW)])
     store.add_cycle(cycle(NOW))
     store.add_runs([run("u", NOW)])
     store.put_bill(Bill("c1", "g", "f", 5, NOW, NOW + 1))
     with opened(lambda: CassandraStore(msgspec.structs.replace(keyspace, cluster="other"))) as other:
-        found = (other.claims(), other.drains(), other.profile(), other.latest(), other.cycles(), other.runs())
+        found = (
+            other.claims(),
+            drains_of(other.disruptions()),
+            other.profile(),
+            other.latest(),
+            other.cycles(),
+            other.runs(),
+        )
         assert [len(each) for each in (*found, other.bills())] == [0] * 7
         assert other.put_claim(claim()).version == 1
+
+
+@pytest.mark.parametrize("form", earlier.FORMS)
+def test_what_an_earlier_htas_left_under_way_is_in_the_queue(
+    form: str, keyspace: CassandraSettings, cassandra: Cassandra
+) -> None:
+    """A keyspace as schema 2 left it, with its rows as they were written then, of two clusters."""
+    drain, opened_then = (earlier.body(form, name).decode() for name in ("drain", "rearrangement"))
+    execute, name = cassandra.admin.execute, keyspace.keyspace
+    execute(f"DROP TABLE {name}.disruptions")
+    execute(f"UPDATE {name}.schema_version SET version = 2 WHERE name = 'htas'")
+    for cluster in ("test", "other"):
+        execute(
+            f"INSERT INTO {name}.drains (cluster, shard, node, version, body) VALUES (%s, 3, 'small-1', 1, %s)",
+            (cluster, drain),
+        )
+    execute(f"INSERT INTO {name}.rearrangements (cluster, version, body) VALUES ('test', 2, %s)", (opened_then,))
+    with pytest.raises(PermanentError, match="htas store migrate"):
+        CassandraStore(keyspace)
+    session = Session(keyspace)
+    assert (schema.migrate(session), schema.migrate(session)) == ((2, 3), (3, 3))
+    session.close()
+    with opened(lambda: CassandraStore(keyspace)) as store:
+        queue = store.disruptions()
+        assert queue == [decoded(drain, ANY_DISRUPTION), decoded(opened_then, ANY_DISRUPTION)]
+        moved = [store.put_disruption(each) for each in queue]
+        assert [each.version for each in moved] == [each.version + 1 for each in queue]
+        for each in moved:
+            store.delete_disruption(each.id, each.version)
+        assert store.disruptions() == []
+    with opened(lambda: CassandraStore(msgspec.structs.replace(keyspace, cluster="other"))) as other:
+        assert [each.id for each in other.disruptions()] == ["drain/small-1"]
 
 
 def test_a_released_claim_is_forgotten_as_a_whole(keyspace: CassandraSettings, cassandra: Cassandra) -> None:
@@ -135,10 +177,10 @@ def test_a_write_whose_answer_was_lost_is_never_taken_for_another_writers(
             known = store.put_claim(msgspec.structs.replace(known, message=str(number)))
             assert (known.version, list(other.claims())) == (number, [known])
         cutter.lose_next()
-        store.put_drain(Drain("n1", "c1", "Empty", NOW))
+        drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
         cutter.lose_next()
-        store.delete_drain("n1")
-        assert list(other.drains()) == []
+        store.delete_disruption(drain.id, drain.version)
+        assert list(drains_of(other.disruptions())) == []
         other.put_claim(msgspec.structs.replace(known, message="another"))
         cutter.lose_next()
         with pytest.raises(ConflictError):

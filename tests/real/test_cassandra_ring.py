@@ -13,7 +13,7 @@ from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
-from htas.model.snapshot import Drain
+from htas.model.disruptions import Drain, drains_of
 from htas.ports import TransientError
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle, opened, row
@@ -59,8 +59,8 @@ class Writer:
             begun = time.monotonic()
             try:
                 self._store.put_claim(claim(f"c{number:05}"))
-                self._store.put_drain(Drain(f"n{number}", f"c{number}", "Empty", NOW))
-                self._store.delete_drain(f"n{number}")
+                drain = self._store.put_disruption(Drain(f"n{number}", f"c{number}", "Empty", NOW))
+                self._store.delete_disruption(drain.id, drain.version)
                 self._store.add_profile([row(f"n{number % 9}", NOW + number)])
                 self._store.add_cycle(cycle(NOW + number))
                 self.done.append(number)
@@ -88,7 +88,7 @@ def test_with_one_node_killed_reads_and_writes_go_on(ring: Cassandra, settings: 
         assert wanted <= {int(found.id[1:]) for found in reader.claims()}
         assert wanted <= {int(found.at - NOW) for found in reader.cycles(limit=10**6)}
         assert wanted <= {int(found.event_time - NOW) for found in reader.profile()}
-        assert list(reader.drains()) == []
+        assert list(drains_of(reader.disruptions())) == []
         assert max(found.event_time for found in reader.latest()) == NOW + writer.done[-1]
         tell(
             f"one of three killed: {len(wanted)} rounds of work, none failed, the longest took {writer.longest_s:.1f} s"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from htas.adapters.checkpoint.engine import CheckpointMigration
-from htas.adapters.checkpoint.objects import Objects
-from htas.adapters.checkpoint.replacing import Replacing
 from htas.adapters.kubernetes.cluster import KubernetesCluster
 from htas.adapters.kwok.machines import Faults
-from htas.adapters.kwok.migration import KwokMigration
 from htas.adapters.kwok.provider import KwokProvider
+from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.methods.replace import Replacing
+from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
+from htas.adapters.migration.objects import Objects
 from htas.daemon.kubernetes_wiring import WallClock
 from htas.daemon.migration_methods import MovesByMethod
 from htas.model.migrations import MigrationSettings
@@ -29,6 +29,8 @@ from tests.real.work import RUNS, job, node
 SPEED = 10.0
 """The contracts' waits are this much shorter here, and so is what runs."""
 SHORTEST_S, LONGEST_S = 1.0, 12.0
+COPY_S = 0.3
+"""Of the Job's gigabyte: so that a target may go before its twin is there."""
 
 
 class ReadAfterWrite(KubernetesCluster):
@@ -48,17 +50,21 @@ def universe(cluster: Cluster) -> Iterator[Universe]:
     clock = WallClock()
     reading = ReadAfterWrite(cluster.api, "htas")
     provider = KwokProvider(cluster.api, "test", "default", 1.0, Faults())
-    simulated = KwokMigration(cluster.api, reading.live)
-    objects = Objects(cluster.api)
-    replacing = CheckpointMigration(cluster.api, Replacing(objects), MigrationSettings())
-    migration = MovesByMethod(simulated, {MigrationMethod.REPLACE: replacing}, objects)
+    objects, simulated = Objects(cluster.api), SimulatedObjects(cluster.api)
+    bandwidth = 2**30 / COPY_S
+    engines = {
+        MigrationMethod.CHECKPOINT: MigrationEngine(
+            simulated, Simulated(simulated, bandwidth_bytes_per_s=bandwidth), MigrationSettings()
+        ),
+        MigrationMethod.REPLACE: MigrationEngine(objects, Replacing(objects), MigrationSettings()),
+    }
+    migration = MovesByMethod(engines, objects)
 
     def advance_to(instant: float) -> None:
         seconds = min(max((instant - clock.now()) / SPEED, SHORTEST_S), LONGEST_S)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             reading.read_once()
-            simulated.advance()  # moves go on while a test waits, not between its other steps
             time.sleep(0.2)
 
     cluster.create(node("a", "2", "4Gi"), node("b", "2", "4Gi"))
@@ -82,5 +88,5 @@ def universe(cluster: Cluster) -> Iterator[Universe]:
         time.sleep(0.1)
     provider.start()
     yield Universe(clock, reading, provider, migration, advance_to)
-    replacing.close()
+    migration.close()
     provider.close()

@@ -38,11 +38,14 @@ RELEASE = (
     "release.recorded",
 )
 MIGRATION = (
-    "migrate.twin-created",
-    "migrate.twin-running",
-    "migrate.orphaned",
-    "migrate.adopted",
-    "migrate.deleted",
+    "move.prepared",
+    "move.checkpointed",
+    "move.delivered",
+    "move.twin-created",
+    "move.restored",
+    "move.orphaned",
+    "move.adopted",
+    "move.source-deleted",
 )
 EVICTION = ("drain.evicted", "drain.tainted", "drain.claimed")
 PREEMPTION = ("preempt.nominated", "preempt.evicted", "preempt.done")

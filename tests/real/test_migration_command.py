@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from htas.adapters.checkpoint.command import CommandMethod
+from htas.adapters.migration.methods.command import CommandMethod
 from htas.model.migrations import Commands, Failure, MigrationState
 from htas.model.moves import MigrationMethod
 from tests.real.counting import container, counts, goes_on, job, job_status, last, pods_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 
 import pytest
@@ -10,7 +9,10 @@ import pytest
 from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import RESOURCES
 from htas.adapters.kubernetes.watching import list_into
-from htas.adapters.kwok.migration import KwokMigration
+from htas.adapters.migration.engine import MigrationEngine
+from htas.adapters.migration.methods.simulated import Simulated, SimulatedObjects
+from htas.model.migrations import MigrationSettings, MigrationState
+from htas.model.moves import MigrationMethod
 from tests.real.conftest import Tell
 from tests.real.harness import Cluster, Json, eventually
 from tests.real.work import job, node
@@ -40,11 +42,14 @@ def test_a_moved_job_does_what_was_copied_again_and_no_more(cluster: Cluster, te
     cluster.api.post(path, {"metadata": {"name": waiting.name}, "target": {"kind": "Node", "name": "a"}})
     eventually(lambda: running(look()), 30, "it runs")
     (pod,) = live.view().pods
-    migration = KwokMigration(cluster.api, live, bandwidth_bytes_per_s=MIB * 2**20 / COPY_S)
-    migration.start(pod, "b")
-    while migration.moving():
-        migration.advance()
-        time.sleep(0.2)
+    objects = SimulatedObjects(cluster.api)
+    engine = MigrationEngine(
+        objects, Simulated(objects, bandwidth_bytes_per_s=MIB * 2**20 / COPY_S), MigrationSettings()
+    )
+    engine.start(pod, "b", MigrationMethod.CHECKPOINT)
+    eventually(lambda: not engine.moving(), 30, "the move is over")
+    (record,) = engine.records()
+    assert record.state is MigrationState.DONE, record.detail
     (ended,) = eventually(lambda: _succeeded(cluster), 60, "it ends")
     (status,) = ended["status"]["containerStatuses"]
     assert pod.started_at is not None

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from htas.adapters.migration.objects import Objects
 from htas.adapters.openstack.api import OpenStackApi
-from htas.adapters.openstack.migration import EvictionOnly
 from htas.adapters.openstack.provider import OpenStackProvider
 from htas.adapters.openstack.settings import Access, Recipe
 from htas.daemon.kubernetes_wiring import WallClock
+from htas.daemon.migration_methods import MovesByMethod
 from htas.model.claims import InstanceState
 from htas.ports import HTASError
 from tests.contracts.conftest import Universe
@@ -53,5 +54,5 @@ def universe(cluster: Cluster, openstack: OpenStack) -> Iterator[Universe]:
         eventually(is_settled, LONGEST_S, "the cloud is settled")
 
     with Kubelets(openstack, cluster, bare=True):
-        yield Universe(clock, reading, provider, EvictionOnly(), advance_to)
+        yield Universe(clock, reading, provider, MovesByMethod({}, Objects(cluster.api)), advance_to)
     provider.close()

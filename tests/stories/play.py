@@ -11,6 +11,7 @@ from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.optimizer import Optimizer
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
+from htas.model.disruptions import drains_of
 from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
@@ -73,7 +74,7 @@ class Story:
         assert not self.world.cloud.instances()
         assert not self.nodes
         assert not self.store.claims()
-        assert not self.store.drains()
+        assert not drains_of(self.store.disruptions())
 
 
 def job(

@@ -60,7 +60,7 @@ def removals(story: Story) -> list[str]:
 
 
 def replacements(story: Story) -> list[str]:
-    return [item.flavour for result in story.seen for item in result.plan.launch if item.replaces]
+    return [item.flavour for result in story.seen for item in result.plan.launches if item.replaces]
 
 
 def test_two_machines_become_eight_that_cost_less() -> None:
@@ -93,7 +93,7 @@ def test_replacements_restore_what_the_nodes_of_their_group_do(
         there, pods, claims=tuple(ready_claim(node) for node in there), memory=Memory(queue_empty_since=NOW - 3600)
     )
     made = plan(snapshot, make_policy([group], (LARGE, CHEAP)), NOW)
-    assert [launch.flavour for launch in made.launch] == bought
+    assert [launch.flavour for launch in made.launches] == bought
 
 
 def test_replacements_are_ready_before_anything_is_emptied() -> None:

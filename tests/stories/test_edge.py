@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from htas.model.disruptions import rearrangement_of
 from htas.model.edge import EdgePolicy, Tier
 from htas.model.nodes import DO_NOT_DISRUPT, GROUP_LABEL, Node
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
@@ -107,7 +108,7 @@ def test_pods_come_back_when_the_edge_frees_and_the_cloud_is_given_back() -> Non
     assert story.told("suggest") == ["1 pod moves for the edge's sake, 1 pod moves in all"] * 2
     assert [message.partition(" in ")[0] for message in story.told("suggested")] == ["0 placed, 1 moved, 0 evicted"] * 2
     assert (story.world.ledger.evictions, sorted(story.nodes)) == (2, ["e1", "e2"])
-    assert story.store.rearrangement() is None
+    assert rearrangement_of(story.store.disruptions()) is None
     story.assert_whole()
 
 
@@ -167,7 +168,7 @@ def under_way() -> Shop:
     story = Shop(near("e1", "e2"), web("web", 4), web("api", 2, at_s=1)).play(50)
     story.rescale("web", 2)
     instant = 50.0
-    while story.store.rearrangement() is None:
+    while rearrangement_of(story.store.disruptions()) is None:
         instant += 0.5
         story.play(instant)
     return story
@@ -175,7 +176,7 @@ def under_way() -> Shop:
 
 def test_a_foreign_pod_in_the_room_of_a_step_cancels_the_whole_and_nothing_is_lost() -> None:
     story = under_way()
-    current = story.store.rearrangement()
+    current = rearrangement_of(story.store.disruptions())
     assert current is not None
     taken = current.slots[0].node
     foreign = msgspec.structs.replace(
@@ -205,7 +206,7 @@ def test_a_pod_that_somebody_else_binds_cancels_the_whole() -> None:
     cancelled = story.told("cancel-suggestion")
     assert [message.partition(":")[0] for message in cancelled] == [OutcomeReason.CONTRADICTED.value]
     story.play(400)
-    assert (story.all_run(), story.ratio("api")[1], story.store.rearrangement()) == (True, 2, None)
+    assert (story.all_run(), story.ratio("api")[1], rearrangement_of(story.store.disruptions())) == (True, 2, None)
     story.assert_whole()
 
 
@@ -216,7 +217,7 @@ def test_a_service_that_is_scaled_away_cancels_the_whole() -> None:
     cancelled = story.told("cancel-suggestion")
     assert [message.partition(":")[0] for message in cancelled] == [OutcomeReason.CONTRADICTED.value]
     story.play(400)
-    assert (story.ratio("api"), story.all_run(), story.store.rearrangement()) == ((1, 1), True, None)
+    assert (story.ratio("api"), story.all_run(), rearrangement_of(story.store.disruptions())) == ((1, 1), True, None)
     story.assert_whole()
 
 
@@ -226,7 +227,7 @@ def test_a_daemon_that_dies_in_the_middle_is_gone_on_from() -> None:
     story.play(400)
     assert (story.ratio("web"), story.ratio("api"), story.all_run()) == ((2, 2), (2, 2), True)
     assert story.world.ledger.evictions == 2
-    assert story.store.rearrangement() is None
+    assert rearrangement_of(story.store.disruptions()) is None
     story.assert_whole()
 
 

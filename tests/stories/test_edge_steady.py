@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from htas.model.disruptions import rearrangement_of
 from htas.model.edge import TIER_LABEL, EdgePolicy
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod
@@ -119,7 +120,7 @@ def test_a_pod_that_has_just_come_is_not_moved_again() -> None:
 
 def test_a_node_that_is_taken_from_the_edge_ends_the_suggestion() -> None:
     shop = under_way()
-    current = shop.store.rearrangement()
+    current = rearrangement_of(shop.store.disruptions())
     assert current is not None
     [slot] = current.slots
     known = next(node for node in shop.world.cluster.observe().nodes if node.name == slot.node)
@@ -127,7 +128,7 @@ def test_a_node_that_is_taken_from_the_edge_ends_the_suggestion() -> None:
     shop.play(shop.world.clock.now() - shop.start + 5)
     assert reasons(shop) == [OutcomeReason.NODE_CLOSED.value]
     shop.play(400)
-    assert (shop.all_run(), shop.ratio("api")[1], shop.store.rearrangement()) == (True, 2, None)
+    assert (shop.all_run(), shop.ratio("api")[1], rearrangement_of(shop.store.disruptions())) == (True, 2, None)
     shop.assert_whole()
 
 
@@ -140,7 +141,7 @@ def test_a_suggestion_that_takes_long_makes_way_for_urgent_work() -> None:
     shop.world.cluster.faults.starts_nothing.add("e1")
     shop.play(91)
     shop.play(199)
-    assert shop.store.rearrangement() is not None
+    assert rearrangement_of(shop.store.disruptions()) is not None
     shop.play(260)
     assert reasons(shop) == [OutcomeReason.WORK_WAITS.value]
     assert [pod.phase for pod in shop.pods("urgent")] == [Phase.RUNNING]

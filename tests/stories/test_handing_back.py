@@ -13,6 +13,7 @@ from htas.execution.handing_back import HandingBack, forget
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState
+from htas.model.disruptions import drains_of
 from htas.model.nodes import HOLDING, OWN_LABELS
 from htas.model.outcomes import Outcome
 from htas.model.pods import DO_NOT_DISRUPT, MAY_MIGRATE, SAFE_TO_EVICT
@@ -78,7 +79,7 @@ def test_with_the_daemons_own_journal_bills_and_claims_are_closed_in_it() -> Non
     assert {claim.state for claim in story.store.claims()} > {ClaimState.READY}, "one is on its way"
     assert Handover(story, story.store).run(600).handing.left == ()
     assert not story.store.claims()
-    assert not story.store.drains()
+    assert not drains_of(story.store.disruptions())
     assert all(bill.ended_at is not None for bill in story.store.bills())
     assert not story.world.cloud.instances()
 

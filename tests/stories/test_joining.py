@@ -11,7 +11,7 @@ from htas.execution.cloud_calls import CloudCalls
 from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.plan import Launch
+from htas.model.proposals import Launch
 from htas.ports import TransientError
 from htas.sandbox.cloud import Boot
 from htas.sandbox.world import World

@@ -9,6 +9,7 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
+from htas.model.disruptions import drains_of
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
 from htas.model.policy import CleaningRules, EmptyRelease, Limits, NodeGroup, Timeouts
@@ -411,12 +412,12 @@ def test_a_second_machine_of_a_claim_is_deleted() -> None:
 def test_a_machine_whose_node_goes_while_it_drains_is_released() -> None:
     story = Story(None, job("one"))
     story.daemon.listeners.append(
-        lambda result: [story.world.cluster.delete_node(d.node) for d in story.store.drains()] and None
+        lambda result: [story.world.cluster.delete_node(d.node) for d in drains_of(story.store.disruptions())] and None
     )
     story.play(3600)
     assert not story.world.cloud.instances()
     assert not story.store.claims()
-    assert not story.store.drains()
+    assert not drains_of(story.store.disruptions())
 
 
 @pytest.mark.parametrize("annotation", [DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED])
@@ -424,9 +425,9 @@ def test_a_node_annotated_to_stay_while_it_is_being_emptied_is_given_back_to_wor
     story = Story(make_policy([cleaning()], PLAIN), *stragglers())
     for _ in range(3):
         story.world.cluster.faults.arrange("evict", TransientError("429: not now"))
-    while not story.store.drains() and story.world.clock.now() < story.start + 3000:
+    while not drains_of(story.store.disruptions()) and story.world.clock.now() < story.start + 3000:
         story.play(story.world.clock.now() - story.start + 5)
-    (name,) = (drain.node for drain in story.store.drains())
+    (name,) = (drain.node for drain in drains_of(story.store.disruptions()))
     view = story.world.cluster.observe()
     assert any(pod.node == name for pod in view.pods)
     nodes = tuple(
@@ -445,9 +446,9 @@ def test_promises_made_after_the_plan_hold() -> None:
     story = Story(policy, *stragglers())
     for _ in range(3):
         story.world.cluster.faults.arrange("evict", TransientError("429: not now"))
-    while not story.store.drains() and story.world.clock.now() < story.start + 3000:
+    while not drains_of(story.store.disruptions()) and story.world.clock.now() < story.start + 3000:
         story.play(story.world.clock.now() - story.start + 5)
-    node = story.store.drains()[0].node
+    node = drains_of(story.store.disruptions())[0].node
     pods = [pod for pod in story.world.cluster.observe().pods if pod.node == node]
     view = story.world.cluster.observe()
     protected = tuple(

@@ -18,6 +18,7 @@ from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.execution.requested_moves import REMEMBERED
+from htas.model.disruptions import drains_of
 from htas.model.migrations import MigrationRecord, MigrationSettings, MigrationState, Refusal
 from htas.model.moves import MigrationMethod
 from htas.model.pods import SAFE_TO_EVICT
@@ -98,7 +99,7 @@ def test_a_move_that_fails_for_good_opens_its_node_again_which_is_left_alone_for
     (move,) = moved(story)
     assert (move.state, move.attempt, move.reason) == (MigrationState.ROLLED_BACK, 3, "TransferFailed")
     story.play(story.world.clock.now() - story.start + 60)
-    assert not story.store.drains()
+    assert not drains_of(story.store.disruptions())
     (node,) = [node for node in story.world.cluster.observe().nodes if node.name == move.source]
     assert not node.is_draining
     kept = {keeping.node: keeping for keeping in story.seen[-1].plan.kept}[move.source]

@@ -11,6 +11,7 @@ import pytest
 
 from htas.daemon.optimizer import Answer
 from htas.daemon.searching import SearchState
+from htas.model.disruptions import rearrangement_of
 from htas.model.migrations import MigrationSettings, Refusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
@@ -23,7 +24,8 @@ from htas.model.policy import (
     NodeGroup,
     Policy,
 )
-from htas.model.rearrangement import Rearrangement, RearrangementStatus, Seat
+from htas.model.proposals import Seat
+from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.reasons import OutcomeReason
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot
@@ -144,7 +146,7 @@ def test_figure_1_of_the_document() -> None:
     assert story.told("rearrange") == ["1 pods are placed by moving 1 and evicting 0"]
     assert [message.partition(" in ")[0] for message in story.told("rearranged")] == ["1 placed, 1 moved, 0 evicted"]
     assert story.world.ledger.evictions == 1
-    assert story.store.rearrangement() is None
+    assert rearrangement_of(story.store.disruptions()) is None
     assert len(story.optimizer.asked) == 1 if isinstance(story.optimizer, Foretold) else False
     story.assert_whole()
 
@@ -273,7 +275,7 @@ def test_the_last_free_room_is_kept_for_the_pod_that_is_moved() -> None:
     """Small work that arrives meanwhile would fit into the slot, and into nothing else."""
     story = figure_1(new_pods=NewPods.PLAN_AROUND)
     late = [web(f"small-{i}", 1000, at_s=0.0) for i in range(3)]
-    until(story, lambda: story.store.rearrangement() is not None)
+    until(story, lambda: rearrangement_of(story.store.disruptions()) is not None)
     story.world.load(Workload("late", tuple(late)))
     story.play(150)
     assert {"one", "two"} <= story.on("a")
@@ -311,7 +313,7 @@ def test_budgets_that_never_allow_it_cancel_the_rest() -> None:
     story = Full(nodes("a", "b"), {"one-1": "a", "two-1": "b"}, arrivals, told, budgets).play(400)
     assert [m.partition(":")[0] for m in story.told("cancel-rearrangement")] == [OutcomeReason.EVICTION_REFUSED]
     assert (story.world.ledger.evictions, story.pods("two")) == (0, {"two-1": "b"})
-    (failed,) = story.daemon._moves.failed(story.world.clock.now())
+    (failed,) = story.daemon._retries.left_alone(story.world.clock.now())
     assert (failed.node, failed.pod, failed.of_drain) == ("b", "default/two-1", False)
     assert failed.why == "default/two-1 could not leave b for 120 s"
 
@@ -495,7 +497,7 @@ def test_a_daemon_that_takes_over_goes_on_with_nobody_elses_plan() -> None:
     until(story, lambda: story.world.ledger.evictions == 1)
     [outcome] = [each for each in story.daemon.take_over() if each.action == "rearrange"]
     assert (outcome.status.value, outcome.message.partition(":")[0]) == ("dropped", OutcomeReason.OVERTAKEN)
-    assert story.store.rearrangement() is None
+    assert rearrangement_of(story.store.disruptions()) is None
     story.play(85)
     report = story.daemon.searching.report
     assert report is not None

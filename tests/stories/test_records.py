@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
+from htas.model.disruptions import Drain, drains_of
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED
 from htas.model.policy import CleaningRules
 from htas.model.record import ProfileEvent, ProfileRow, Run
-from htas.model.snapshot import Drain
 from htas.ports import TransientError
 from htas.profiler.stays import running
 from htas.sandbox.workload import Arrival, ControllerKind, Task
@@ -102,10 +102,10 @@ def test_an_empty_node_that_may_not_go_is_kept_though_an_old_drain_says_otherwis
     (node,) = cluster.observe().nodes
     cluster.add_node(msgspec.structs.replace(node, annotations={annotation: "true"}))
     (claim,) = story.store.claims()
-    story.store.put_drain(Drain(name, claim.id, "Underutilized", story.world.clock.now()))
+    story.store.put_disruption(Drain(name, claim.id, "Underutilized", story.world.clock.now()))
     story.play(900)
     assert name in story.nodes
-    assert not story.store.drains()
+    assert not drains_of(story.store.disruptions())
     assert not any(node.is_draining for node in cluster.observe().nodes)
 
 

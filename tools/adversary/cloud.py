@@ -124,7 +124,16 @@ def answers() -> dict[str, Answer]:
 CALLS = {
     "provider": ("create", "delete", "instances", "headroom"),
     "cluster": ("observe", "bind", "evict", "nominate", "preempt", "set_draining", "set_up_node", "delete_node"),
-    "store": ("claims", "put_claim", "put_claims", "drains", "put_drain", "put_bill", "add_runs", "add_cycle"),
+    "store": (
+        "claims",
+        "put_claim",
+        "put_claims",
+        "disruptions",
+        "put_disruption",
+        "put_bill",
+        "add_runs",
+        "add_cycle",
+    ),
 }
 """Twenty kinds of calls, by the port they belong to."""
 

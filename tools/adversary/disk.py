@@ -20,7 +20,7 @@ FILES = ("", "-wal", "-shm")
 
 
 def refuse_writes(path: Path) -> None:
-    """Have every write of a claim or drain refused, as a full disk refuses it: by another connection to the file."""
+    """Have every write of a claim or disruption refused, as by a full disk: by another connection to the file."""
     _with_trigger(path, is_there=True)
 
 
@@ -30,7 +30,7 @@ def allow_writes(path: Path) -> None:
 
 def _with_trigger(path: Path, is_there: bool) -> None:
     with closing(sqlite3.connect(path)) as other:
-        for table in ("claims", "drains"):
+        for table in ("claims", "disruptions"):
             for verb in ("INSERT", "UPDATE"):
                 name = f"full_{table}_{verb}"
                 other.execute(f"DROP TRIGGER IF EXISTS {name}")

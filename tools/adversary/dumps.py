@@ -78,7 +78,7 @@ def cost_of(text: bytes) -> Cost:
     read = process_time()
     made = plan(ClusterSnapshot(taken_at=NOW, cluster=view), shipped_policy(), NOW)
     planned = process_time()
-    given = {item.pod for item in (*made.bind, *made.nominate)} | {key for each in made.launch for key in each.pods}
+    given = {item.pod for item in (*made.bind, *made.nominate)} | {key for each in made.launches for key in each.pods}
     served = sum(key.startswith("quiet/quiet-") for key in given)
     waiting = Counter(item.reason.value for item in made.unplaced)
     return Cost(read - began, planned - read, _peak_mb() - before, served, dict(waiting.most_common()))

@@ -13,6 +13,7 @@ from htas.config.places import config_file
 from htas.daemon.cycle import CycleResult, Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
+from htas.model.disruptions import drains_of
 from htas.model.pods import WorkKind
 from htas.model.policy import Policy
 from htas.model.resources import Resources
@@ -140,7 +141,7 @@ def unfinished(ledger: Ledger, arrivals: int, world: Any, store: Any) -> dict[st
         "machines are left in the cloud": len(world.cloud.instances()) > 0,
         "nodes are left": len(world.cluster.observe().nodes) > 0,
         "claims are left in the journal": len(store.claims()) > 0,
-        "drains are left in the journal": len(store.drains()) > 0,
+        "drains are left in the journal": len(drains_of(store.disruptions())) > 0,
     }
     return {words: True for words, is_left in left.items() if is_left}
 

@@ -121,12 +121,12 @@ def _quiet() -> list[Json]:
 
 
 def _cost(made: Plan) -> int:
-    return sum(launch.nanos_per_hour for launch in made.launch)
+    return sum(launch.nanos_per_hour for launch in made.launches)
 
 
 def _provided(made: Plan) -> set[str]:
     """Quiet pods that a machine is bought for."""
-    return {name for launch in made.launch for name in launch.pods if name.startswith("quiet/")}
+    return {name for launch in made.launches for name in launch.pods if name.startswith("quiet/")}
 
 
 @dataclass(frozen=True, slots=True)

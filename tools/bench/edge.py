@@ -24,11 +24,20 @@ from rich.console import Console
 from rich.table import Table
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.decision import Decision
-from htas.planning.solvers.edge.immediate import place_new
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.quality import Qualities
-from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgePod, EdgeService, EdgeState, Size, fits, minus
+from htas.planning.solvers.edge.new_pods import place_new
+from htas.planning.solvers.edge.search import Qualities
+from htas.planning.solvers.edge.state import (
+    CLOUD,
+    Decision,
+    EdgeNode,
+    EdgePod,
+    EdgeService,
+    EdgeState,
+    Layout,
+    Size,
+    fits,
+    minus,
+)
 from htas.planning.solvers.edge.suggesting import suggest
 from tools.bench.edge_reference import carried_out, optimum, quality_bound
 

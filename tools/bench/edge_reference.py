@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.bound import as_one_node
-from htas.planning.solvers.edge.decision import Decision, decision
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.program import EdgeProgram, changeable
-from htas.planning.solvers.edge.quality import Qualities
-from htas.planning.solvers.edge.state import EdgeState
+from htas.planning.solvers.edge.program import EdgeProgram, as_one_node, changeable
+from htas.planning.solvers.edge.search import Qualities
+from htas.planning.solvers.edge.state import Decision, EdgeState, Layout, decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from htas.execution.machines import Machines
 from htas.execution.ports import Ports
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.outcomes import Outcome, OutcomeStatus
-from htas.model.plan import Launch
 from htas.model.policy import NodeGroup, Policy
+from htas.model.proposals import Launch
 from htas.model.resources import Resources
 from htas.sandbox.world import World
 from tools.testenv.cluster import eventually

@@ -2,12 +2,14 @@
 
 A cluster of services is planned once, cycles follow one another, and the documents are asked for over loopback: first
 of a new picture (nobody has asked yet), then again. Beside that the time of a cycle's own work with ten pages open
-(each follows the events and asks for what it shows whenever the cluster has changed) against none.
+(each follows the events and asks for what it shows whenever the cluster has changed) against none, and what that holds
+in memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import threading
 import time
@@ -18,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import urllib3
 
 from htas.config.loader import load_configuration
@@ -89,15 +92,28 @@ class Bench:
     url: str
     token: str
     memory: Memory = field(default_factory=Memory)
+    changed: float = 0.0
+    """The share of the pods that are others in each cycle: what is kept of nodes must be worked out anew for theirs."""
+    cycles: int = 0
 
     def cycle(self) -> float:
         """Plan, and tell the seat; how long it took."""
+        self._change()
         began = time.perf_counter()
         snapshot = ClusterSnapshot(NOW + time.monotonic(), self.view, memory=self.memory)
         made = plan(snapshot, self.policy, snapshot.taken_at)
         self.memory = made.memory
         self.seat.observe(Seen(snapshot, made))
         return time.perf_counter() - began
+
+    def _change(self) -> None:
+        """Other pods in place of some, one node after the other."""
+        self.cycles += 1
+        pods, count = list(self.view.pods), round(len(self.view.pods) * self.changed)
+        for i in range(count):
+            place = (self.cycles * count + i) % len(pods)
+            pods[place] = msgspec.structs.replace(pods[place], uid=f"{place}-{self.cycles}")
+        self.view = msgspec.structs.replace(self.view, pods=tuple(pods))
 
     def ask(self, path: str, pool: urllib3.PoolManager, etag: str = "") -> tuple[float, int, str]:
         """Seconds, bytes as they are sent, and the ETag."""
@@ -122,6 +138,7 @@ class Bench:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--changed", type=float, default=0.02, help="share of the pods that are new in each cycle")
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--cycles", type=int, default=10)
@@ -135,7 +152,8 @@ def main() -> None:
         desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
         server = HttpServer(("127.0.0.1", 0), desks, Gate(token))
         server.start()
-        bench = Bench(seat, view, policy, f"http://127.0.0.1:{server.port}", "bench-bench-bench")
+        url = f"http://127.0.0.1:{server.port}"
+        bench = Bench(seat, view, policy, url, "bench-bench-bench", changed=chosen.changed)
         measure(bench, chosen.cycles)
         server.stop()
 
@@ -144,6 +162,7 @@ def measure(bench: Bench, cycles: int) -> None:
     pool = urllib3.PoolManager()
     loaded = ("/", *(f"{ASSETS}{name}" for name in FILES))
     bench.cycle()
+    before = memory_mb()
     print(f"{len(bench.view.nodes):,} nodes, {len(bench.view.pods):,} pods")
     first_view = sum(bench.ask(path, pool)[1] for path in loaded)
     for path in PAGES:
@@ -154,6 +173,7 @@ def measure(bench: Bench, cycles: int) -> None:
         first_view += size if path == "/cluster" else 0
         print(f"{path:18} first {first * 1000:6.0f} ms, then {again * 1000:5.1f} ms, {size / 1000:6.1f} kB")
     print(f"first view (document, styles, modules, /cluster): {first_view / 1000:.0f} kB")
+    unseen = memory_mb()
     alone = statistics.median(bench.cycle() for _ in range(cycles))
     is_over = threading.Event()
     pages = [threading.Thread(target=bench.page, args=(is_over.is_set,)) for _ in range(10)]
@@ -164,6 +184,14 @@ def measure(bench: Bench, cycles: int) -> None:
     for page in pages:
         page.join()
     print(f"a cycle's planning: {alone:.2f} s with no page open, {beside:.2f} s with ten")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"memory: {before:.0f} MB with the cluster and its plan, {unseen:.0f} MB once every page was asked for,")
+    print(f"        {memory_mb():.0f} MB after ten pages; {peak:.0f} MB at most")
+
+
+def memory_mb() -> float:
+    """What this process holds now: the daemon's share, and ten clients that keep nothing."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
 def _after_a_pause(bench: Bench) -> float:

@@ -1,1 +1,1 @@
-"""What the chart has in common with the code: the schema of its values, and the table of them in its README."""
+"""What the chart has from the code: the schema of its values, the table of them in its README, its dashboards."""

@@ -8,7 +8,7 @@ from time import thread_time
 
 import msgspec
 
-from htas.model.plan import KeptNode, Plan, Removing, UnplacedPod
+from htas.model.plan import KeptNode, NodeRemoval, Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
@@ -79,14 +79,14 @@ class Recorder:
         self.decisions.append(Decision(self.source, key, now, named, document, plan, round(seconds, 4)))
 
 
-def _reasons(items: Iterable[UnplacedPod | KeptNode | Removing]) -> frozenset[str]:
+def _reasons(items: Iterable[UnplacedPod | KeptNode | NodeRemoval]) -> frozenset[str]:
     return frozenset(item.reason.value for item in items)
 
 
 def _kind(snapshot: ClusterSnapshot, made: Plan, stages: frozenset[Stage]) -> tuple[object, ...]:
     """Coarsely what was decided and in what state: one of two pods, three or more are of one kind."""
-    parts = (made.bind, made.nominate, made.launch, made.preempt, made.optimize, made.migrate, made.remove)
-    carried = made.carry.steps, made.carry.suggest
+    parts = (made.bind, made.nominate, made.launches, made.preempt, made.optimize, made.migrate, made.remove)
+    carried = made.carry.steps, made.suggest
     unplaced, kept, removed = _reasons(made.unplaced), _reasons(made.kept), _reasons(made.remove)
     state = snapshot.claims, snapshot.drains, snapshot.moves, snapshot.backoffs, snapshot.failed_moves
     return (

@@ -40,10 +40,8 @@ CALLS: Mapping[type, tuple[str, ...]] = {
     SqliteStore: (
         "put_claim",
         "put_claims",
-        "put_drain",
-        "delete_drain",
-        "put_rearrangement",
-        "delete_rearrangement",
+        "put_disruption",
+        "delete_disruption",
         "put_learned",
         "put_bill",
     ),

@@ -8,7 +8,7 @@ from htas.adapters.cassandra.journal import Journal
 from htas.adapters.cassandra.schema import require_current
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.tables import MIGRATIONS
-from htas.model.snapshot import Drain
+from htas.model.disruptions import Drain
 
 _NODES = "SELECT release_version, data_center FROM system.{}"
 _REPLICAS = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
@@ -36,10 +36,11 @@ def look(session: Session) -> Found:
     beside = f"{settings.cluster} (check)"  # no name of a cluster has brackets
     session.write("trying to write", _PROBE, (beside,))
     journal = Journal(session, beside)
-    journal.delete_drain("check")  # of one who was ended half-way
-    journal.put_drain(Drain("check", "", "check", 0.0))
-    journal.drains()
-    journal.delete_drain("check")
+    for left in journal.disruptions():  # by one who was ended half-way
+        journal.delete_disruption(left.id, left.version)
+    tried = journal.put_disruption(Drain("check", "", "check", 0.0))
+    journal.disruptions()
+    journal.delete_disruption(tried.id, tried.version)
     nodes = [row for table in ("local", "peers_v2") for row in _nodes(session, table)]
     factors = session.rows_of_any_keyspace("reading the keyspace", _REPLICAS, (settings.keyspace,))[0][0]
     return Found(

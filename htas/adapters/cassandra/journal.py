@@ -1,8 +1,8 @@
-"""The journal: claims, drains and the rearrangement, written by lightweight transactions, and what was learned.
+"""The journal: claims and the queue of disruptions, written by lightweight transactions, and what was learned.
 
 Every write of a claim is `UPDATE … IF version = ?`, the first one with null: unlike INSERT it leaves no row marker, so
 that a released claim is gone as a whole when its columns expire. Lightweight and plain writes of one row must not be
-mixed (their clocks differ), so drains and rearrangements are deleted by `IF EXISTS`.
+mixed (their clocks differ), so disruptions are deleted by `IF version = ?`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.rows import body_of, decoded, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
-from htas.ports import ConflictError, TransientError
+from htas.ports import ConflictError, Queued, TransientError
 
 CLAIM_SHARDS = 32
 """Paxos runs by partition: two claims of one shard wait for each other."""
-DRAIN_SHARDS = 8
+DISRUPTION_SHARDS = 8
 AGAIN_S, SETTLING_S = 0.2, 5.0
 """A write whose answer was lost is tried again so often, for so long; a connection is made anew within a second."""
 
@@ -35,18 +34,13 @@ _PUT_CLAIM = (
     "UPDATE KEYSPACE.claims USING TTL ? SET version = ?, open = ?, writer = ?, body = ?"
     " WHERE cluster = ? AND shard = ? AND id = ? IF version = ?"
 )
-_DRAINS = "SELECT body FROM KEYSPACE.drains WHERE cluster = ? AND shard = ?"
-_DRAIN = "SELECT version, writer FROM KEYSPACE.drains WHERE cluster = ? AND shard = ? AND node = ?"
-_PUT_DRAIN = (
-    "UPDATE KEYSPACE.drains SET version = ?, writer = ?, body = ?"
-    " WHERE cluster = ? AND shard = ? AND node = ? IF version = ?"
+_DISRUPTIONS = "SELECT body FROM KEYSPACE.disruptions WHERE cluster = ? AND shard = ?"
+_DISRUPTION = "SELECT version, writer FROM KEYSPACE.disruptions WHERE cluster = ? AND shard = ? AND id = ?"
+_PUT_DISRUPTION = (
+    "UPDATE KEYSPACE.disruptions SET version = ?, writer = ?, body = ?"
+    " WHERE cluster = ? AND shard = ? AND id = ? IF version = ?"
 )
-_DELETE_DRAIN = "DELETE FROM KEYSPACE.drains WHERE cluster = ? AND shard = ? AND node = ? IF EXISTS"
-_REARRANGEMENT = "SELECT version, writer, body FROM KEYSPACE.rearrangements WHERE cluster = ?"
-_PUT_REARRANGEMENT = (
-    "UPDATE KEYSPACE.rearrangements SET version = ?, writer = ?, body = ? WHERE cluster = ? IF version = ?"
-)
-_DELETE_REARRANGEMENT = "DELETE FROM KEYSPACE.rearrangements WHERE cluster = ? IF version = ?"
+_DELETE_DISRUPTION = "DELETE FROM KEYSPACE.disruptions WHERE cluster = ? AND shard = ? AND id = ? IF version = ?"
 _LEARNED = "SELECT flavour, body FROM KEYSPACE.learned WHERE cluster = ?"
 _PUT_LEARNED = "INSERT INTO KEYSPACE.learned (cluster, flavour, body) VALUES (?, ?, ?)"
 
@@ -76,52 +70,35 @@ class Journal:
         self._compare_and_set(subject, claim.version, write, _CLAIM, key)
         return written
 
-    def drains(self) -> Sequence[Drain]:
-        found = self._listed("reading drains", _DRAINS, DRAIN_SHARDS)
-        return sorted((decoded(body, Drain) for (body,) in found), key=lambda drain: drain.node)
+    def disruptions(self) -> Sequence[Disruption]:
+        found = self._listed("reading disruptions", _DISRUPTIONS, DISRUPTION_SHARDS)
+        return sorted((decoded(body, ANY_DISRUPTION) for (body,) in found), key=lambda each: each.id)
 
-    def put_drain(self, drain: Drain) -> Drain:
-        written = msgspec.structs.replace(drain, version=drain.version + 1)
-        key = self._drain_key(drain.node)
-        subject = f"drain of {drain.node}"
-
-        def write(writer: UUID) -> bool:
-            values = (written.version, writer, body_of(written), *key, drain.version or None)
-            return self._session.compare_and_set(f"writing {subject}", _PUT_DRAIN, values)
-
-        self._compare_and_set(subject, drain.version, write, _DRAIN, key)
-        return written
-
-    def delete_drain(self, node: str) -> None:
-        def delete() -> bool:
-            self._session.compare_and_set(f"deleting drain of {node}", _DELETE_DRAIN, self._drain_key(node))
-            return True
-
-        self._until_known(delete)
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        found = self._session.rows("reading the rearrangement", _REARRANGEMENT, (self._name,), serial=True)
-        return decoded(found[0][2], OpenRearrangement) if found else None
-
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        written = msgspec.structs.replace(rearrangement, version=rearrangement.version + 1)
+    def put_disruption(self, disruption: Queued) -> Queued:
+        written = msgspec.structs.replace(disruption, version=disruption.version + 1)
+        key = self._disruption_key(disruption.id)
 
         def write(writer: UUID) -> bool:
-            values = (written.version, writer, body_of(written), self._name, rearrangement.version or None)
-            return self._session.compare_and_set("writing the rearrangement", _PUT_REARRANGEMENT, values)
+            values = (written.version, writer, body_of(written), *key, disruption.version or None)
+            return self._session.compare_and_set(f"writing {disruption.id}", _PUT_DISRUPTION, values)
 
-        self._compare_and_set("rearrangement", rearrangement.version, write, _REARRANGEMENT, (self._name,))
+        self._compare_and_set(disruption.id, disruption.version, write, _DISRUPTION, key)
         return written
 
-    def delete_rearrangement(self, version: int) -> None:
+    def take_up(self, disruption: Disruption) -> None:
+        """Write an entry as it is, version and all, unless the queue has it already."""
+        values = (disruption.version, uuid4(), body_of(disruption), *self._disruption_key(disruption.id), None)
+        self._session.compare_and_set(f"taking {disruption.id} up", _PUT_DISRUPTION, values)
+
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
+        key = self._disruption_key(disruption_id)
+
         def delete() -> bool:
-            if self._session.compare_and_set(
-                "deleting the rearrangement", _DELETE_REARRANGEMENT, (self._name, version)
-            ):
+            if self._session.compare_and_set(f"deleting {disruption_id}", _DELETE_DISRUPTION, (*key, version)):
                 return True
-            found = self._session.rows("reading the rearrangement", _REARRANGEMENT, (self._name,), serial=True)
+            found = self._session.rows(f"reading {disruption_id}", _DISRUPTION, key, serial=True)
             if found and found[0][0] != version:
-                raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
+                raise ConflictError(f"{disruption_id}: another writer was first (version {version} is stale)")
             return not found  # gone: by an earlier try, or by somebody else
 
         self._until_known(delete)
@@ -181,5 +158,5 @@ class Journal:
                     raise TransientError(f"{error}; an earlier try may have been done") from error
             sleep(AGAIN_S)
 
-    def _drain_key(self, node: str) -> tuple[str, int, str]:
-        return self._name, shard_of(node, DRAIN_SHARDS), node
+    def _disruption_key(self, disruption_id: str) -> tuple[str, int, str]:
+        return self._name, shard_of(disruption_id, DISRUPTION_SHARDS), disruption_id

@@ -61,7 +61,7 @@ def decoded(body: str | bytes, kind: type[_T]) -> _T:
         return stored.decoded(body, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
         raise PermanentError(
-            f"Cassandra: a stored {kind.__name__} cannot be read: {error};"
+            f"Cassandra: a stored {stored.name_of(kind)} cannot be read: {error};"
             " it was written by another version of htas, use that one or name another keyspace"
         ) from error
 

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from htas.adapters.cassandra.errors import NotThereError
+from htas.adapters.cassandra.journal import Journal
+from htas.adapters.cassandra.rows import decoded
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.tables import MIGRATIONS, VERSION_TABLE, placed
+from htas.model.disruptions import ANY_DISRUPTION
 
 DEFINING_S = 60.0
 """A statement that defines something takes up to 4 s on a busy ring; it must not be given up half-way."""
@@ -17,6 +20,9 @@ _KEYSPACES = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_n
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 _VERSION = "SELECT version FROM KEYSPACE.schema_version WHERE name = 'htas'"
 _TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS KEYSPACE\.(\w+)")
+QUEUED = 3
+"""The first version with one queue."""
+_BEFORE_THE_QUEUE = ("SELECT cluster, body FROM KEYSPACE.drains", "SELECT cluster, body FROM KEYSPACE.rearrangements")
 _STAMP = "INSERT INTO KEYSPACE.schema_version (name, version, since) VALUES ('htas', ?, ?)"
 
 
@@ -108,11 +114,23 @@ def migrate(session: Session) -> tuple[int, int]:
     return found, len(MIGRATIONS)
 
 
+def _queue_up(session: Session) -> None:
+    """Put what an earlier htas left of drains and rearrangements into the one queue; their own tables stay, unread.
+
+    Nobody works with a keyspace while its version is none of theirs, so that it may be done twice.
+    """
+    for query in _BEFORE_THE_QUEUE:
+        for cluster, body in session.rows("reading what was under way", query, ()):
+            Journal(session, cluster).take_up(decoded(body, ANY_DISRUPTION))
+
+
 def _bring_up(session: Session, version: int) -> None:
     """Every step may be done twice, so that one who was ended half-way, or another beside us, does no harm."""
     for number, steps in enumerate(MIGRATIONS[version:], version + 1):
         for step in steps:
             _define(session, f"schema {number}", placed(step, session.settings.keyspace))
+        if number == QUEUED and version:
+            _queue_up(session)
         session.write("writing the schema's version", _STAMP, (number, datetime.now(UTC)))
 
 

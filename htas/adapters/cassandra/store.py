@@ -12,10 +12,10 @@ from htas.adapters.cassandra.schema import require_current
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.model.claims import NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import Disruption
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
+from htas.ports import Queued
 
 
 class CassandraStore:
@@ -50,26 +50,17 @@ class CassandraStore:
     def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
         return [self.put_claim(claim) for claim in claims]
 
-    def drains(self) -> Sequence[Drain]:
-        return self._journal.drains()
+    def disruptions(self) -> Sequence[Disruption]:
+        return self._journal.disruptions()
 
-    def put_drain(self, drain: Drain) -> Drain:
-        return self._journal.put_drain(drain)
+    def put_disruption(self, disruption: Queued) -> Queued:
+        return self._journal.put_disruption(disruption)
 
-    def delete_drain(self, node: str) -> None:
-        self._journal.delete_drain(node)
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        return self._journal.rearrangement()
-
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        return self._journal.put_rearrangement(rearrangement)
-
-    def delete_rearrangement(self, version: int) -> None:
-        self._journal.delete_rearrangement(version)
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
+        self._journal.delete_disruption(disruption_id, version)
 
     def probe(self) -> None:
-        self._journal.drains()  # as far as can be told without writing; daemons write to a buffer before it anyway
+        self._journal.disruptions()  # as far as can be told without writing; daemons write to a buffer before it anyway
 
     # What was learned and what is owed.
 

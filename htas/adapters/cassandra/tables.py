@@ -74,6 +74,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     cluster text PRIMARY KEY, version int, writer uuid, body text
 ) WITH gc_grace_seconds = 86400""",
     ),
+    (
+        """CREATE TABLE IF NOT EXISTS KEYSPACE.disruptions (
+    cluster text, shard int, id text, version int, writer uuid, body text,
+    PRIMARY KEY ((cluster, shard), id)
+) WITH gc_grace_seconds = 86400""",
+    ),
 )
 
 

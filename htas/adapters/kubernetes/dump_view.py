@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire, wire_storage
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault, title
 from htas.adapters.kubernetes.instants import NEVER, Instant, newest
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
@@ -22,8 +22,8 @@ KINDS: dict[str, tuple[str, type[Any]]] = {
     "Node": ("", wire.Node),
     "Pod": ("", wire.Pod),
     "Namespace": ("", wire.Namespace),
-    "PersistentVolume": ("", wire.PersistentVolume),
-    "PersistentVolumeClaim": ("", wire.PersistentVolumeClaim),
+    "PersistentVolume": ("", wire_storage.PersistentVolume),
+    "PersistentVolumeClaim": ("", wire_storage.PersistentVolumeClaim),
     "ReplicationController": ("", wire.Controller),
     "ReplicaSet": ("apps", wire.Controller),
     "StatefulSet": ("apps", wire.Controller),
@@ -31,8 +31,8 @@ KINDS: dict[str, tuple[str, type[Any]]] = {
     "Job": ("batch", wire.Controller),
     "PodDisruptionBudget": ("policy", wire.Budget),
     "PriorityClass": ("scheduling.k8s.io", wire.PriorityClass),
-    "StorageClass": ("storage.k8s.io", wire.StorageClass),
-    "CSINode": ("storage.k8s.io", wire.CsiNode),
+    "StorageClass": ("storage.k8s.io", wire_storage.StorageClass),
+    "CSINode": ("storage.k8s.io", wire_storage.CsiNode),
 }
 """What HTAS reads, with its API group. Other kinds (Lease, ConfigMap …) tell only when the dump was taken, and so do
 kinds of the same name in other groups, such as Longhorn's Node."""

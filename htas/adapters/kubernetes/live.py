@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
-from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire
+from htas.adapters.kubernetes import daemon_sets, objects, pods, unread, wire, wire_storage
 from htas.adapters.kubernetes.errors import UNREADABLE, Fault, Faults, decoding_fault, title
 from htas.adapters.kubernetes.objects import NO_STORAGE, NodeStorage
-from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings
+from htas.adapters.kubernetes.pods import SYSTEM_PRIORITIES, PriorityClass, Surroundings
 from htas.adapters.kubernetes.resources import RESOURCES, Resource
+from htas.adapters.kubernetes.shelves import CONTROLLERS, Key, PodsByController, Sharing, Shelf
 from htas.model.budgets import DisruptionBudget
 from htas.model.nodes import Node
-from htas.model.pods import Owner, Pod
+from htas.model.pods import Pod
 from htas.model.snapshot import ENDED_KEPT, ClusterView, Ended, Problem
 from htas.model.volumes import PersistentVolume, StorageClass, VolumeClaim, Volumes
-
-Key = tuple[str, str]
-"""Namespace (empty: none) and name."""
-CONTROLLERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
-
-LISTED = CONTROLLERS | {daemon_sets.KIND}
-"""Controllers whose pods are known by them, since they say something of their pods."""
-MOST_SHARED = 20_000
-"""Distinct parts of pods remembered for sharing; 50,000 pods of 200 templates have fewer than 1,000."""
-
-_T = TypeVar("_T")
-
-
-class Shelf(Generic[_T]):
-    """Objects of one kind by key, and their tuple, which is made again only when something changed."""
-
-    def __init__(self) -> None:
-        self.items: dict[Key, _T] = {}
-        self._all: tuple[_T, ...] | None = ()
-
-    def put(self, key: Key, item: _T) -> None:
-        self.items[key] = item
-        self._all = None
-
-    def drop(self, key: Key) -> _T | None:
-        self._all = None
-        return self.items.pop(key, None)
-
-    def all(self) -> tuple[_T, ...]:
-        if self._all is None:
-            self._all = tuple(self.items.values())
-        return self._all
 
 
 class LiveView:
@@ -67,7 +36,7 @@ class LiveView:
         self._view: ClusterView | None = None
         self._problems: dict[tuple[str, Key], tuple[Problem, ...]] = {}
         self._synced: set[str] = set()
-        self._shared: dict[object, Any] = {}
+        self._sharing = Sharing()
         self._nodes: Shelf[Node] = Shelf()
         self._pods: Shelf[Pod] = Shelf()
         self._budgets: Shelf[DisruptionBudget] = Shelf()
@@ -77,7 +46,7 @@ class LiveView:
         self._namespaces: Shelf[tuple[str, dict[str, str]]] = Shelf()
         self._storage: dict[Key, NodeStorage] = {}
         self._priority_classes: dict[Key, wire.PriorityClass] = {}
-        self._pods_of: dict[tuple[str, str, str], set[Key]] = {}
+        self._owned = PodsByController()
         self._length_is_own: dict[Key, bool] = {}
         self._ended: dict[str, Ended] = {}
         self._unread: dict[Key, str] = {}
@@ -247,14 +216,14 @@ class LiveView:
             self._tell("Node", key, doubts, are_doubts=True)
         before = self._nodes.items.get(key)
         self._nodes.put(key, node)
-        if before is None or _opens(before, node) or before.is_ready != node.is_ready:
+        if before is None or objects.opens(before, node) or before.is_ready != node.is_ready:
             self._note_change()
 
     def _drop_node(self, key: Key) -> None:
         if self._nodes.drop(key) is not None:
             self._note_change()
 
-    def _put_storage(self, key: Key, raw: wire.CsiNode, _: Faults) -> None:
+    def _put_storage(self, key: Key, raw: wire_storage.CsiNode, _: Faults) -> None:
         self._set_storage(key, objects.node_storage(raw))
 
     def _set_storage(self, key: Key, storage: NodeStorage) -> None:
@@ -281,16 +250,16 @@ class LiveView:
             self._note_end(pods.ended(raw))
             self._drop_pod(key)
             return
-        pod = self._sharing(pod)
+        pod = self._sharing.of(pod)
         before = self._pods.items.get(key)
         self._unread.pop(key, None)
         self._pods.put(key, pod)
         self._length_is_own[key] = pods.states_its_length(raw)
         if before is None or before.owner is not pod.owner:
-            self._unlist(key, before)
-            if pod.owner is not None and _listed_kind(pod.owner) in LISTED:
-                self._pods_of.setdefault((_listed_kind(pod.owner), key[0], pod.owner.name), set()).add(key)
-        if self._is_work(pod) and (before is None or before.uid != pod.uid or not self._is_work(before)):
+            self._owned.drop(key, before)
+            self._owned.put(key, pod)
+        is_known = before is not None and before.uid == pod.uid and pods.is_work(before, self._scheduler_name)
+        if pods.is_work(pod, self._scheduler_name) and not is_known:
             self._note_change()
         if before is not None and before.node is not None and before.uid != pod.uid:
             self._note_change()  # one pod of a name went and another came, which a lost watch shows as one change
@@ -312,40 +281,10 @@ class LiveView:
         pod = self._pods.drop(key)
         if pod is None:
             return
-        self._unlist(key, pod)
+        self._owned.drop(key, pod)
         del self._length_is_own[key]
         if pod.node is not None:
             self._note_change()
-
-    def _unlist(self, key: Key, pod: Pod | None) -> None:
-        """Take a pod off its controller's list."""
-        if pod is None or pod.owner is None:
-            return
-        controller = _listed_kind(pod.owner), key[0], pod.owner.name
-        owned = self._pods_of.get(controller, set())
-        owned.discard(key)
-        if not owned:
-            self._pods_of.pop(controller, None)
-
-    def _is_work(self, pod: Pod) -> bool:
-        """Whether it waits for a node that HTAS should find or buy."""
-        return (
-            pod.node is None
-            and not pod.gates
-            and not pod.is_terminating
-            and (pod.scheduler == self._scheduler_name or pod.is_unschedulable)
-        )
-
-    def _sharing(self, pod: Pod) -> Pod:
-        """One object for equal ones: the pods of a template share their requests, constraints and owner."""
-        if len(self._shared) > MOST_SHARED:
-            self._shared.clear()  # months of Jobs, each an owner of its own, must not add up
-        return msgspec.structs.replace(
-            pod,
-            constraints=self._shared.setdefault(pod.constraints, pod.constraints),
-            requests=self._shared.setdefault(pod.requests, pod.requests),
-            owner=self._shared.setdefault(pod.owner, pod.owner),
-        )
 
     def _controller_putter(self, kind: str) -> Callable[[Key, Any, Faults], None]:
         def put(key: Key, raw: wire.Controller, _: Faults) -> None:
@@ -357,7 +296,7 @@ class LiveView:
             replicas[(kind, *key)] = wanted
             if kind == "Job":
                 deadlines[key] = deadline_s
-            for pod_key in tuple(self._pods_of.get((kind, *key), ())):
+            for pod_key in self._owned.of(kind, key):
                 self._owner_says(pod_key, wanted, deadline_s if kind == "Job" else None)
 
         return put
@@ -369,7 +308,7 @@ class LiveView:
         run_length = pod.run_length if self._length_is_own[key] else pods.ended_by(deadline_s)
         owner = msgspec.structs.replace(pod.owner, replicas=wanted)
         changed = msgspec.structs.replace(pod, owner=owner, run_length=run_length)
-        self._pods.put(key, self._sharing(changed))
+        self._pods.put(key, self._sharing.of(changed))
 
     def _controller_dropper(self, kind: str) -> Callable[[Key], object]:
         def drop(key: Key) -> None:
@@ -378,7 +317,7 @@ class LiveView:
             replicas.pop((kind, *key), None)
             if kind == "Job":
                 deadlines.pop(key, None)
-            for pod_key in tuple(self._pods_of.get((kind, *key), ())):
+            for pod_key in self._owned.of(kind, key):
                 self._owner_says(pod_key, None, None)
 
         return drop
@@ -391,7 +330,7 @@ class LiveView:
     def _put_daemon(self, key: Key, raw: wire.DaemonSet, faults: Faults) -> None:
         pod = pods.translate(daemon_sets.pod_of(raw), self._around, faults, [])
         if pod is not None and not faults:
-            self._daemons.put(key, self._sharing(pod))
+            self._daemons.put(key, self._sharing.of(pod))
 
     def _drop_daemon_set(self, key: Key) -> None:
         """Gone, or not to be understood: its pods are nobody's until it is back."""
@@ -406,12 +345,12 @@ class LiveView:
             self._daemon_sets.pop(key, None)
         else:
             self._daemon_sets[key] = uid
-        for pod_key in self._pods_of.get((daemon_sets.KIND, *key), ()):
+        for pod_key in self._owned.of(daemon_sets.KIND, key):
             pod = self._pods.items[pod_key]
             assert pod.owner is not None
             kind = daemon_sets.KIND if pod.owner.uid == uid else daemon_sets.NONE_SUCH
             changed = msgspec.structs.replace(pod, owner=msgspec.structs.replace(pod.owner, kind=kind))
-            self._pods.put(pod_key, self._sharing(changed))
+            self._pods.put(pod_key, self._sharing.of(changed))
 
     # The rest.
 
@@ -437,13 +376,9 @@ class LiveView:
 
         Templates of DaemonSets name a class alone, and may have been listed before it.
         """
-        self._around = msgspec.structs.replace(self._around, **priorities_of(self._priority_classes.values()))
+        self._around = msgspec.structs.replace(self._around, **pods.priorities_of(self._priority_classes.values()))
         for key, raw in self._templates.items():
             self._put_daemon(key, raw, [])
-
-
-def _listed_kind(owner: Owner) -> str:
-    return daemon_sets.KIND if owner.kind == daemon_sets.NONE_SUCH else owner.kind
 
 
 class _Named(msgspec.Struct):
@@ -452,24 +387,5 @@ class _Named(msgspec.Struct):
     metadata: wire.Identity
 
 
-def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
-    """The `priorities` and the `default_priority` of Surroundings."""
-    told = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
-    defaults = [told[raw.metadata.name] for raw in classes if raw.global_default]
-    return {
-        "priorities": SYSTEM_PRIORITIES | told,
-        "default_priority": min(defaults, key=lambda each: each.value, default=PriorityClass()),
-    }
-
-
 def _key(resource: Resource, meta: wire.Metadata | wire.Identity) -> Key:
     return (meta.namespace or "default" if resource.is_namespaced else "", meta.name)
-
-
-def _opens(before: Node, now: Node) -> bool:
-    """Whether a node takes more than it did."""
-    return (
-        (before.is_unschedulable and not now.is_unschedulable)
-        or before.taints != now.taints
-        or (before.allocatable != now.allocatable)
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from htas.adapters.kubernetes import selectors, wire
+from htas.adapters.kubernetes import selectors, wire, wire_storage
 from htas.adapters.kubernetes.errors import Fault, Faults
 from htas.adapters.kubernetes.pods import epoch, namespace, ready
 from htas.adapters.kubernetes.requests import amounts
@@ -97,7 +97,7 @@ def _is_ready(raw: wire.Node) -> bool:
     return ready(raw.status.conditions) is not None
 
 
-def node_storage(raw: wire.CsiNode) -> NodeStorage:
+def node_storage(raw: wire_storage.CsiNode) -> NodeStorage:
     """Limits of the drivers that state one, and the topology labels of all of them."""
     drivers = raw.spec.drivers or ()
     limits = (
@@ -136,7 +136,7 @@ def replicas(kind: str, raw: wire.Controller) -> int:
     return stated if stated is not None else 1
 
 
-def volume(raw: wire.PersistentVolume, faults: Faults) -> PersistentVolume:
+def volume(raw: wire_storage.PersistentVolume, faults: Faults) -> PersistentVolume:
     spec = raw.spec
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     in_tree = (driver for source, driver in IN_TREE_DRIVERS.items() if getattr(spec, source) is not None)
@@ -148,7 +148,7 @@ def volume(raw: wire.PersistentVolume, faults: Faults) -> PersistentVolume:
     )
 
 
-def claim(raw: wire.PersistentVolumeClaim) -> VolumeClaim:
+def claim(raw: wire_storage.PersistentVolumeClaim) -> VolumeClaim:
     return VolumeClaim(
         namespace(raw.metadata),
         raw.metadata.name,
@@ -159,7 +159,7 @@ def claim(raw: wire.PersistentVolumeClaim) -> VolumeClaim:
     )
 
 
-def storage_class(raw: wire.StorageClass) -> StorageClass:
+def storage_class(raw: wire_storage.StorageClass) -> StorageClass:
     return StorageClass(
         raw.metadata.name,
         raw.provisioner,
@@ -173,4 +173,13 @@ def storage_class(raw: wire.StorageClass) -> StorageClass:
             )
             for term in raw.allowed_topologies or ()
         ),
+    )
+
+
+def opens(before: Node, now: Node) -> bool:
+    """Whether a node takes more than it did."""
+    return (
+        (before.is_unschedulable and not now.is_unschedulable)
+        or before.taints != now.taints
+        or (before.allocatable != now.allocatable)
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -357,3 +358,19 @@ def _has_local_storage(raw: wire.Pod) -> bool:
         and (volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != "Memory"))
         for volume in raw.spec.volumes or ()
     )
+
+
+def priorities_of(classes: Collection[wire.PriorityClass]) -> dict[str, Any]:
+    """The `priorities` and the `default_priority` of Surroundings."""
+    told = {raw.metadata.name: PriorityClass(raw.value, raw.preemption_policy or PREEMPTS) for raw in classes}
+    defaults = [told[raw.metadata.name] for raw in classes if raw.global_default]
+    return {
+        "priorities": SYSTEM_PRIORITIES | told,
+        "default_priority": min(defaults, key=lambda each: each.value, default=PriorityClass()),
+    }
+
+
+def is_work(pod: Pod, scheduler: str) -> bool:
+    """Whether a pod waits for a node that HTAS, under a scheduler's name, should find or buy."""
+    is_waiting = pod.node is None and not pod.gates and not pod.is_terminating
+    return is_waiting and (pod.scheduler == scheduler or pod.is_unschedulable)

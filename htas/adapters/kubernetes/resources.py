@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from htas.adapters.kubernetes import wire
+from htas.adapters.kubernetes import wire, wire_storage
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -28,12 +28,12 @@ class Resource(msgspec.Struct, frozen=True):
 
 RESOURCES = (
     Resource("Namespace", "", "v1", "namespaces", wire.Namespace, is_namespaced=False),
-    Resource("CSINode", "storage.k8s.io", "v1", "csinodes", wire.CsiNode, is_namespaced=False),
+    Resource("CSINode", "storage.k8s.io", "v1", "csinodes", wire_storage.CsiNode, is_namespaced=False),
     Resource("Node", "", "v1", "nodes", wire.Node, is_namespaced=False),
     Resource("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", wire.PriorityClass, is_namespaced=False),
-    Resource("StorageClass", "storage.k8s.io", "v1", "storageclasses", wire.StorageClass, is_namespaced=False),
-    Resource("PersistentVolume", "", "v1", "persistentvolumes", wire.PersistentVolume, is_namespaced=False),
-    Resource("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", wire.PersistentVolumeClaim),
+    Resource("StorageClass", "storage.k8s.io", "v1", "storageclasses", wire_storage.StorageClass, is_namespaced=False),
+    Resource("PersistentVolume", "", "v1", "persistentvolumes", wire_storage.PersistentVolume, is_namespaced=False),
+    Resource("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", wire_storage.PersistentVolumeClaim),
     Resource("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", wire.Budget),
     Resource("ReplicationController", "", "v1", "replicationcontrollers", wire.Controller),
     Resource("ReplicaSet", "apps", "v1", "replicasets", wire.Controller),

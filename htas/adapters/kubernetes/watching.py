@@ -17,8 +17,9 @@ import msgspec
 import structlog
 
 from htas.adapters.kubernetes.api import ApiServer, GoneError, Status
-from htas.adapters.kubernetes.live import Key, LiveView
+from htas.adapters.kubernetes.live import LiveView
 from htas.adapters.kubernetes.resources import Resource
+from htas.adapters.kubernetes.shelves import Key
 from htas.ports import HTASError, TransientError
 
 log = structlog.get_logger()

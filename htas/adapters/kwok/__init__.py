@@ -1,1 +1,1 @@
-"""Simulated machines and moves in a real cluster, for trials: KWOK plays the kubelets."""
+"""Simulated machines in a real cluster, for trials: KWOK plays the kubelets."""

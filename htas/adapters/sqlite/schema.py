@@ -6,6 +6,13 @@ import sqlite3
 
 from htas.ports import PermanentError
 
+
+def _of_kind(kind: str) -> str:
+    """A body that says of which kind it is; one that is damaged stays so, and is told of when it is read."""
+    told = f"CAST(json_set(CAST(body AS TEXT), '$.kind', '{kind}') AS BLOB)"
+    return f"CASE WHEN json_valid(CAST(body AS TEXT)) THEN {told} ELSE body END"
+
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE claims (id TEXT PRIMARY KEY, version INTEGER NOT NULL, open INTEGER NOT NULL, body BLOB)",
@@ -31,6 +38,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE rearrangement (id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL,"
         " body BLOB NOT NULL)",
     ),
+    (
+        "CREATE TABLE disruptions (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL)",
+        f"INSERT INTO disruptions SELECT 'drain/' || node, version, {_of_kind('drain')} FROM drains",
+        f"INSERT INTO disruptions SELECT 'rearrangement', version, {_of_kind('rearrangement')} FROM rearrangement",
+        "DROP TABLE drains",
+        "DROP TABLE rearrangement",
+    ),
 )
 """What brings a file from each version to the next; version 0 is an empty file."""
 
@@ -51,11 +65,13 @@ def version_of(connection: sqlite3.Connection, path: str) -> int:
 
 
 def stand_in(connection: sqlite3.Connection, version: int) -> None:
-    """Give this connection alone the tables that an older file lacks, empty: what is not there was not recorded."""
+    """Give this connection alone the tables that an older file lacks, with what that has of them elsewhere."""
     for steps in MIGRATIONS[version:]:
         for step in steps:
             if step.startswith("CREATE TABLE"):
                 connection.execute(step.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+            elif step.startswith("INSERT"):
+                connection.execute(step)
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
@@ -79,7 +95,7 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
             f"{path}: written by a newer htas (schema {version}, this one knows {present()}); upgrade htas"
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    is_ours = {"claims", "drains", "cycles"} <= tables if version else not tables
+    is_ours = {"claims", "cycles"} <= tables if version else not tables
     if not is_ours:
         raise PermanentError(f"{path}: a database of another program; name another file for htas")
     return version

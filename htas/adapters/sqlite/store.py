@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.adapters.sqlite.database import Database
-from htas.adapters.stored import decoded
+from htas.adapters.stored import decoded, name_of
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
-from htas.ports import ConflictError, PermanentError
+from htas.ports import ConflictError, PermanentError, Queued
 
 _T = TypeVar("_T")
 
@@ -91,56 +90,31 @@ class SqliteStore:
         with self._database.transaction():  # one wait for the disk
             return [self.put_claim(claim) for claim in claims]
 
-    def drains(self) -> Sequence[Drain]:
-        return self._bodies("SELECT body FROM drains ORDER BY node", (), Drain)
+    def disruptions(self) -> Sequence[Disruption]:
+        return self._bodies("SELECT body FROM disruptions ORDER BY id", (), ANY_DISRUPTION)
 
-    def put_drain(self, drain: Drain) -> Drain:
-        written = msgspec.structs.replace(drain, version=drain.version + 1)
-        body = msgspec.json.encode(written)
+    def put_disruption(self, disruption: Queued) -> Queued:
+        written = msgspec.structs.replace(disruption, version=disruption.version + 1)
+        key, version, body = disruption.id, disruption.version, msgspec.json.encode(written)
         with self._database.transaction() as connection:
-            if drain.version == 0:
-                done = connection.execute("INSERT OR IGNORE INTO drains VALUES (?, 1, ?)", (drain.node, body))
+            if version == 0:
+                done = connection.execute("INSERT OR IGNORE INTO disruptions VALUES (?, 1, ?)", (key, body))
             else:
                 done = connection.execute(
-                    "UPDATE drains SET version = version + 1, body = ? WHERE node = ? AND version = ?",
-                    (body, drain.node, drain.version),
+                    "UPDATE disruptions SET version = version + 1, body = ? WHERE id = ? AND version = ?",
+                    (body, key, version),
                 )
             if done.rowcount != 1:
-                raise ConflictError(
-                    f"drain of {drain.node}: another writer was first (version {drain.version} is stale)"
-                )
+                raise ConflictError(f"{key}: another writer was first (version {version} is stale)")
         return written
 
-    def delete_drain(self, node: str) -> None:
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM drains WHERE node = ?", (node,))
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        found = self._bodies("SELECT body FROM rearrangement", (), OpenRearrangement)
-        return found[0] if found else None
-
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        written = msgspec.structs.replace(rearrangement, version=rearrangement.version + 1)
-        body = msgspec.json.encode(written)
-        with self._database.transaction() as connection:
-            if rearrangement.version == 0:
-                done = connection.execute("INSERT OR IGNORE INTO rearrangement VALUES (1, 1, ?)", (body,))
-            else:
-                done = connection.execute(
-                    "UPDATE rearrangement SET version = version + 1, body = ? WHERE version = ?",
-                    (body, rearrangement.version),
-                )
-            if done.rowcount != 1:
-                raise ConflictError(
-                    f"rearrangement: another writer was first (version {rearrangement.version} is stale)"
-                )
-        return written
-
-    def delete_rearrangement(self, version: int) -> None:
-        with self._database.transaction() as connection:
-            done = connection.execute("DELETE FROM rearrangement WHERE version = ?", (version,))
-            if done.rowcount != 1 and connection.execute("SELECT 1 FROM rearrangement").fetchone() is not None:
-                raise ConflictError(f"rearrangement: another writer was first (version {version} is stale)")
+            key = (disruption_id,)
+            done = connection.execute("DELETE FROM disruptions WHERE id = ? AND version = ?", (*key, version))
+            left = connection.execute("SELECT 1 FROM disruptions WHERE id = ?", key).fetchone()
+            if done.rowcount != 1 and left is not None:
+                raise ConflictError(f"{disruption_id}: another writer was first (version {version} is stale)")
 
     def probe(self) -> None:
         # A change of a few bytes may still find room in a page that is there: this asks for new ones.
@@ -278,6 +252,6 @@ class SqliteStore:
 
     def _unreadable(self, kind: type[Any], error: Exception) -> PermanentError:
         return PermanentError(
-            f"{self._database.path}: a stored {kind.__name__} cannot be read: {error}; "
+            f"{self._database.path}: a stored {name_of(kind)} cannot be read: {error}; "
             "it is damaged, or another version of htas wrote it: use that one or move the file away"
         )

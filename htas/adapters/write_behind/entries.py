@@ -13,10 +13,9 @@ import msgspec
 from htas.adapters.stored import decoded
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import ANY_DISRUPTION
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
 from htas.ports import PermanentError, StorePort
 
 _T = TypeVar("_T")
@@ -24,10 +23,8 @@ _T = TypeVar("_T")
 
 class Kind(StrEnum):
     CLAIM = "claim"
-    DRAIN = "drain"
-    DRAIN_END = "drain-end"
-    REARRANGEMENT = "rearrangement"
-    REARRANGEMENT_END = "rearrangement-end"
+    DISRUPTION = "disruption"
+    DISRUPTION_END = "disruption-end"
     BILL = "bill"
     LEARNED = "learned"
     PROFILE = "profile"
@@ -41,8 +38,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`key` is what entries of the journal are about: a claim's id, a node's name, a flavour. The one
-    rearrangement has none, and history has none."""
+    """`key` is what entries of the journal are about: a claim's or a disruption's id, a flavour. History has none."""
 
     number: int
     kind: Kind
@@ -69,14 +65,10 @@ def write_journal(store: StorePort, entry: Entry) -> None:
     match entry.kind:
         case Kind.CLAIM:
             store.put_claim(entry.holds(NodeClaim))
-        case Kind.DRAIN:
-            store.put_drain(entry.holds(Drain))
-        case Kind.DRAIN_END:
-            store.delete_drain(entry.key)
-        case Kind.REARRANGEMENT:
-            store.put_rearrangement(entry.holds(OpenRearrangement))
-        case Kind.REARRANGEMENT_END:
-            store.delete_rearrangement(entry.holds(int))
+        case Kind.DISRUPTION:
+            store.put_disruption(entry.holds(ANY_DISRUPTION))
+        case Kind.DISRUPTION_END:
+            store.delete_disruption(entry.key, entry.holds(int))
         case Kind.BILL:
             store.put_bill(entry.holds(Bill))
         case _:

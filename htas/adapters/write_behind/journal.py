@@ -19,17 +19,16 @@ from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Shipper, Timing
 from htas.adapters.write_behind.state import Availability, Lane
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.record import DAY_S, Bill
-from htas.model.snapshot import Drain
 from htas.ports import ConflictError, StorePort
 
 log = structlog.get_logger()
 
 BATCH, BATCH_BYTES = 100, 1 << 20
-WHOLES = ((Kind.CLAIM,), (Kind.DRAIN, Kind.DRAIN_END), (Kind.REARRANGEMENT, Kind.REARRANGEMENT_END))
+WHOLES = ((Kind.CLAIM,), (Kind.DISRUPTION, Kind.DISRUPTION_END))
 """Kinds of entries that are about the same thing."""
-Kept = NodeClaim | Drain | OpenRearrangement
+Kept = NodeClaim | Disruption
 """What is compared and set."""
 Fate = tuple[int, "Future[None]"]
 """An entry's number, and what the store will have said of it."""
@@ -190,10 +189,8 @@ class JournalShipper(Shipper):
 
     def _adopt(self, kind: Kind, key: str, theirs: Kept | None) -> None:
         """Have the local copy say what the store says of one thing."""
-        if kind is Kind.REARRANGEMENT:
-            self._copy.adopt_rearrangement(theirs if isinstance(theirs, OpenRearrangement) else None)
-        elif kind is Kind.DRAIN:
-            self._copy.adopt_drain(key, theirs if isinstance(theirs, Drain) else None)
+        if kind is Kind.DISRUPTION:
+            self._copy.adopt_disruption(key, theirs if isinstance(theirs, Disruption) else None)
         elif isinstance(theirs, NodeClaim):
             self._copy.adopt_claims([theirs])
         else:
@@ -221,8 +218,7 @@ class JournalShipper(Shipper):
         """Have the local copy say what the remote store says. More written than `queued` entries: it looks again."""
         own = self._copy.claims()
         claims = {claim.id: claim for claim in self._call(lambda store: store.claims())}
-        drains = {drain.node: drain for drain in self._call(lambda store: store.drains())}
-        rearrangement = self._call(lambda store: store.rearrangement())
+        disruptions = {each.id: each for each in self._call(lambda store: store.disruptions())}
         learned = self._call(lambda store: store.learned())
         # Bills of the last day, every open one, and those that another leader may have closed of ours.
         open_since = min((bill.started_at for bill in self._copy.bills() if bill.ended_at is None), default=math.inf)
@@ -241,9 +237,8 @@ class JournalShipper(Shipper):
                 return
             self._copy.adopt_claims(claims.values())
             self._copy.close_claims(released)
-            for node in {drain.node for drain in self._copy.drains()} | set(drains):
-                self._copy.adopt_drain(node, drains.get(node))
-            self._copy.adopt_rearrangement(rearrangement)
+            for key in {each.id for each in self._copy.disruptions()} | set(disruptions):
+                self._copy.adopt_disruption(key, disruptions.get(key))
             for flavour, allocatable in learned.items():
                 self._copy.put_learned(flavour, allocatable)
             self._copy.adopt_bills(bills)
@@ -252,7 +247,9 @@ class JournalShipper(Shipper):
         if is_late:
             self._on_late()
         self._availability.worked(Lane.JOURNAL, 0)
-        log.info("the journal is as the store has it", claims=len(claims), drains=len(drains), bills=len(bills))
+        log.info(
+            "the journal is as the store has it", claims=len(claims), disruptions=len(disruptions), bills=len(bills)
+        )
 
 
 def _is_closed(store: StorePort, bill: Bill) -> bool:
@@ -264,24 +261,16 @@ def _is_closed(store: StorePort, bill: Bill) -> bool:
 
 def _found(store: StorePort, entry: Entry) -> Kept | None:
     """What the store shows where an entry was to be written."""
-    if entry.kind in (Kind.REARRANGEMENT, Kind.REARRANGEMENT_END):
-        return store.rearrangement()
     if entry.kind is Kind.CLAIM:
         return next((claim for claim in store.claims() if claim.id == entry.key), None)
-    return next((drain for drain in store.drains() if drain.node == entry.key), None)
+    return next((each for each in store.disruptions() if each.id == entry.key), None)
 
 
 def _shows(entry: Entry, theirs: Kept | None) -> bool:
     """Whether the store looks as this entry has left it."""
-    if entry.kind is Kind.REARRANGEMENT:
-        mine = entry.holds(OpenRearrangement)
-        return theirs == msgspec.structs.replace(mine, version=mine.version + 1)
-    if entry.kind is Kind.DRAIN:
-        drain = entry.holds(Drain)
-        return theirs == msgspec.structs.replace(drain, version=drain.version + 1)
-    if entry.kind is not Kind.CLAIM:
+    if entry.kind is Kind.DISRUPTION_END:
         return False
-    claim = entry.holds(NodeClaim)
-    if claim.state is ClaimState.RELEASED:
+    mine: Kept = entry.holds(NodeClaim) if entry.kind is Kind.CLAIM else entry.holds(ANY_DISRUPTION)
+    if isinstance(mine, NodeClaim) and mine.state is ClaimState.RELEASED:
         return theirs is None
-    return theirs == msgspec.structs.replace(claim, version=claim.version + 1)
+    return bool(theirs == msgspec.structs.replace(mine, version=mine.version + 1))

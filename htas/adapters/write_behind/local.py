@@ -10,9 +10,8 @@ import msgspec
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import Disruption
 from htas.model.record import Bill
-from htas.model.snapshot import Drain
 
 
 class LocalCopy(SqliteStore):
@@ -57,18 +56,10 @@ class LocalCopy(SqliteStore):
             if claim_id in known
         )
 
-    def adopt_drain(self, node: str, drain: Drain | None) -> None:
-        """Write a drain as it is; None: there is none."""
+    def adopt_disruption(self, disruption_id: str, theirs: Disruption | None) -> None:
+        """Write an entry of the queue as it is; None: there is none."""
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM drains WHERE node = ?", (node,))
-            if drain is not None:
-                body = msgspec.json.encode(drain)
-                connection.execute("INSERT INTO drains VALUES (?, ?, ?)", (node, drain.version, body))
-
-    def adopt_rearrangement(self, rearrangement: OpenRearrangement | None) -> None:
-        """Write the rearrangement under way as it is; None: there is none."""
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM rearrangement")
-            if rearrangement is not None:
-                body = msgspec.json.encode(rearrangement)
-                connection.execute("INSERT INTO rearrangement VALUES (1, ?, ?)", (rearrangement.version, body))
+            connection.execute("DELETE FROM disruptions WHERE id = ?", (disruption_id,))
+            if theirs is not None:
+                values = (theirs.id, theirs.version, msgspec.json.encode(theirs))
+                connection.execute("INSERT INTO disruptions VALUES (?, ?, ?)", values)

@@ -26,11 +26,10 @@ from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.state import Availability, Lane, StoreState
 from htas.model.claims import NodeClaim
-from htas.model.rearrangement import OpenRearrangement
+from htas.model.disruptions import Disruption
 from htas.model.record import Bill, CycleRecord, ProfileRow, Run, cycle_number
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain
-from htas.ports import ConflictError, HTASError, StorePort, TransientError
+from htas.ports import ConflictError, HTASError, Queued, StorePort, TransientError
 
 log = structlog.get_logger()
 
@@ -132,25 +131,17 @@ class WriteBehindStore:
     def put_claims(self, claims: Sequence[NodeClaim]) -> list[NodeClaim]:
         return [self.put_claim(claim) for claim in claims]
 
-    def drains(self) -> Sequence[Drain]:
-        return self._copy.drains()
+    def disruptions(self) -> Sequence[Disruption]:
+        return self._copy.disruptions()
 
-    def put_drain(self, drain: Drain) -> Drain:
-        return self._journalled(Kind.DRAIN, drain.node, drain, lambda: self._copy.put_drain(drain))
+    def put_disruption(self, disruption: Queued) -> Queued:
+        return self._journalled(
+            Kind.DISRUPTION, disruption.id, disruption, lambda: self._copy.put_disruption(disruption)
+        )
 
-    def delete_drain(self, node: str) -> None:
-        self._journalled(Kind.DRAIN_END, node, None, lambda: self._copy.delete_drain(node))
-
-    def rearrangement(self) -> OpenRearrangement | None:
-        return self._copy.rearrangement()
-
-    def put_rearrangement(self, rearrangement: OpenRearrangement) -> OpenRearrangement:
-        write = partial(self._copy.put_rearrangement, rearrangement)
-        return self._journalled(Kind.REARRANGEMENT, "", rearrangement, write)
-
-    def delete_rearrangement(self, version: int) -> None:
-        write = partial(self._copy.delete_rearrangement, version)
-        self._journalled(Kind.REARRANGEMENT_END, "", version, write)
+    def delete_disruption(self, disruption_id: str, version: int) -> None:
+        write = partial(self._copy.delete_disruption, disruption_id, version)
+        self._journalled(Kind.DISRUPTION_END, disruption_id, version, write)
 
     def probe(self) -> None:
         self._copy.probe()  # the remote store may be away, and nobody waits for it

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from htas.model.moves import Move
-from htas.model.plan import Bind, Cost, Launch, Nomination, Plan, Removing, UnplacedPod
+from htas.model.plan import Bind, Cost, Nomination, Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
+from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.classes import Bools, PodClass
@@ -31,8 +31,7 @@ class Draft:
         self.opening = open_simulation(snapshot, policy, now)
         self.sim = self.opening.sim
         self.book = self.opening.book
-        self.migrate: list[Move] = []
-        self.remove: list[Removing] = []
+        self.proposals: list[Proposal] = []
         self._placed: list[tuple[Pod, int]] = []
         self._bought: dict[int, tuple[str, Offer, str]] = {}
         self._unplaced: list[Pod] = []
@@ -150,8 +149,7 @@ class Draft:
             bind=tuple(bind),
             nominate=tuple(nominate),
             launch=launch,
-            migrate=tuple(self.migrate),
-            remove=tuple(self.remove),
+            proposals=tuple(self.proposals),
             unplaced=tuple(unplaced),
             memory=memory,
         )

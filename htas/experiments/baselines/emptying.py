@@ -16,10 +16,10 @@ from htas.experiments.baselines.draft import Draft
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
-from htas.model.plan import Removing
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.model.policy import NodeGroup
-from htas.model.reasons import Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -115,9 +115,9 @@ class Emptying:
         """Note that a node is given back once its pods have moved, for which they have been placed."""
         draft = self.draft
         draft.sim.close(source.row)
-        draft.migrate += moves
-        reason = Removal.EMPTY if source.is_empty else Removal.UNDERUTILIZED
-        draft.remove.append(Removing(source.node.name, source.claim.id, reason, source.price))
+        reason = ProposalReason.EMPTY if source.is_empty else ProposalReason.UNDERUTILIZED
+        release = Release(source.node.name, source.claim.id)
+        draft.proposals.append(Proposal(reason, tuple(moves), (), (release,), value=source.price))
         self._receiving |= {move.target for move in moves if move.target}
 
     @property

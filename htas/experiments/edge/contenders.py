@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from htas.experiments.baselines.edge import by_lot, cloud_first, kube_scheduler, node_size
+from htas.experiments.baselines import edge
 from htas.experiments.contenders import Contender
 from htas.model.edge import EdgePolicy
 from htas.model.flavours import Catalogue
@@ -16,11 +16,11 @@ from htas.planning.planner import Planner, plan
 
 KUBEDSM, K8S, RANDOM = "kubedsm", "k8s", "random"
 BASELINES: Mapping[str, tuple[str, Planner]] = {
-    K8S: ("Kubernetes (K8S)", kube_scheduler.plan),
-    "bef": ("Biggest edge node first (BEF)", node_size.biggest_first),
-    "sef": ("Smallest edge node first (SEF)", node_size.smallest_first),
-    RANDOM: ("Random", by_lot.plan),
-    "cf": ("Cloud first (CF)", cloud_first.plan),
+    K8S: ("Kubernetes (K8S)", edge.kube_scheduler),
+    "bef": ("Biggest edge node first (BEF)", edge.biggest_first),
+    "sef": ("Smallest edge node first (SEF)", edge.smallest_first),
+    RANDOM: ("Random", edge.by_lot),
+    "cf": ("Cloud first (CF)", edge.cloud_first),
 }
 VARIANTS: Mapping[str, tuple[str, int, int]] = {
     "mid-mig": ("MidMig", 2, 1),

@@ -103,3 +103,18 @@ def workload(scenario: Scenario, seed: int, division: Callable[[float], Mapping[
         scalers=tuple(scalers),
         loads=tuple(asked),
     )
+
+
+# What is played in the edge experiment: every contender in every scenario.
+
+SEEDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSource:
+    """Where a scenario's requests come from: drawn by its name and the seed."""
+
+    name: str
+
+    def workload(self, seed: int) -> Workload:
+        return workload(SCENARIOS[self.name], seed)

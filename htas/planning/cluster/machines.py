@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import (
     CLAIM_LABEL,
@@ -95,3 +96,29 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
         for name, allocatable in learned.items()
         if name in flavours and offers_what_it_promised(allocatable, flavours[name])
     }
+
+
+def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:
+    """(group, flavour, zone) of every machine of ours that is there, on its way or may still be billed, each once.
+
+    A claim that failed, and one whose node is gone, count until the cloud no longer has their machine: where deletes
+    were refused, 18 machines were once billed under `maxNodes: 15`.
+    """
+    claims = [claim for claim in snapshot.claims if _may_have_a_machine(claim)]
+    ids = {claim.id for claim in claims}
+    nodes = [node for node in snapshot.cluster.nodes if node.cluster == policy.cluster and node.claim not in ids]
+    return [(claim.group, claim.flavour, claim.zone) for claim in claims] + [
+        (node.group or "", node.flavour or "", node.labels.get(ZONE_LABEL)) for node in nodes
+    ]
+
+
+def _may_have_a_machine(claim: NodeClaim) -> bool:
+    """A claim that the cloud refused has none, and had none."""
+    if claim.state is ClaimState.RELEASED:
+        return False
+    return claim.state is not ClaimState.FAILED or claim.instance is not None
+
+
+def nanos_paid(node: Node, claim: NodeClaim | None, policy: Policy) -> int:
+    """An hour's price of a node: the catalogue's, or for a flavour that has left it the one it was bought at."""
+    return policy.price_of(node) or (claim.nanos_per_hour if claim is not None else 0)

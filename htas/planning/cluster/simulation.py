@@ -159,13 +159,15 @@ class Simulation:
         left = self.table.is_open[rows].copy()
         counts: dict[str, int] = {}
         for refuse in FILTERS:
-            refused = np.zeros_like(left)
+            accepted_rows = left
             for refusal in refuse(self.filter_context, cls, rows):
                 where = refusal.where & left
-                if where.any():
-                    counts[refusal.reason] = counts.get(refusal.reason, 0) + int(where.sum())
-                    refused |= where
-            left &= ~refused
+                if many := int(np.count_nonzero(where)):
+                    counts[refusal.reason] = counts.get(refusal.reason, 0) + many
+                    accepted_rows = accepted_rows & ~where
+            if accepted_rows is not left and not accepted_rows.any():
+                break
+            left = accepted_rows
         return counts
 
     def open_rows(self, rows: slice | None = None) -> int:

@@ -9,10 +9,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import FallbackMode, Policy
+from htas.model.proposals import Proposal
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
@@ -37,7 +37,7 @@ class Preemptions:
     """What the stage came to: the plan's parts, and the running pods that are to leave."""
 
     unplaced: list[UnplacedPod] = field(default_factory=list)
-    preempt: list[Move] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     nominated: dict[str, str] = field(default_factory=dict)
     """The node of each pod that room is made for, or that waits for what ends there anyway."""
     optimize: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Preemptions:
     @property
     def acts(self) -> bool:
         """Whether room is made for somebody."""
-        return bool(self.optimize or self.preempt)
+        return bool(self.optimize or self.proposals)
 
 
 _MADE_WAY = "moves for the edge's sake are given up for it"
@@ -201,7 +201,8 @@ class Fallback:
             if pod.preempts:
                 self._hopeless.note(cls, found)
             return
-        result.preempt += [_preemption(victim, found.node, pod) for victim in found.victims]
+        if found.victims:
+            result.proposals.append(found.proposal_for(pod))
         result.nominated[pod.key] = found.node
         result.leaving += found.victims
         message = f"nominated to {found.node}: {_who(found)}"
@@ -290,10 +291,6 @@ class _Hopeless:
     def _kind(cls: PodClass) -> object:
         """Spread and affinity tell classes apart; without them what the node is asked for does."""
         return id(cls) if cls.is_dynamic else (cls.priority, cls.static_key)
-
-
-def _preemption(victim: Pod, node: str, preemptor: Pod) -> Move:
-    return Move(victim.key, victim.uid, node, None, MigrationMethod.EVICT, MoveReason.PREEMPTED, preemptor.key)
 
 
 def _who(found: Preempted) -> str:

@@ -11,13 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from htas.model.claims import NodeClaim
-from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import PODS, Resources
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.whereabouts import node_of
 
 MILLION = 1_000_000
@@ -105,16 +104,12 @@ def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, Machine]:
     found: dict[str, Machine] = {}
     for node in snapshot.cluster.nodes:
         if node.cluster == policy.cluster and not policy.is_given(node):
-            found[node.name] = Machine(node.allocatable, _price(node, claims.get(node.claim or ""), policy))
+            found[node.name] = Machine(node.allocatable, nanos_paid(node, claims.get(node.claim or ""), policy))
     for claim in claims.values():
         flavour = policy.catalogue.named(claim.flavour)
         if claim.is_coming and flavour is not None:
             found.setdefault(claim.id, Machine(flavour.allocatable, claim.nanos_per_hour or flavour.nanos_per_hour))
     return found
-
-
-def _price(node: Node, claim: NodeClaim | None, policy: Policy) -> int:
-    return policy.price_of(node) or (claim.nanos_per_hour if claim is not None else 0)
 
 
 def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
@@ -127,7 +122,7 @@ def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
 
 
 def _launched(plan: Plan, policy: Policy, pods: Mapping[str, Pod]) -> Iterable[Machine]:
-    for item in plan.launch:
+    for item in plan.launches:
         flavour = policy.catalogue.named(item.flavour)
         if flavour is not None:
             yield Machine(flavour.allocatable, item.nanos_per_hour, [pods[key] for key in item.pods if key in pods])

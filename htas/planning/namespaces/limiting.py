@@ -18,7 +18,7 @@ from htas.model.nodes import CLUSTER_LABEL
 from htas.model.plan import Bind, Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import NamespaceLimit, Policy
-from htas.model.rearrangement import Rearrangement
+from htas.model.proposals import Seat
 from htas.model.reasons import Unplaced
 from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
@@ -74,14 +74,14 @@ def held_in(plan: Plan) -> frozenset[str]:
     return frozenset(item.pod for item in plan.unplaced if item.reason is Unplaced.NAMESPACE_LIMIT)
 
 
-def exceeds(found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy) -> str:
-    """What is wrong with the seats of a rearrangement: a namespace that would have more than its limit; "": nothing."""
+def exceeds(seats: Sequence[Seat], snapshot: ClusterSnapshot, policy: Policy) -> str:
+    """What is wrong with seats that pods are to be given: a namespace would have more than its limit; "": nothing."""
     if not policy.namespaces:
         return ""
-    seats = Plan(snapshot.taken_at, bind=tuple(Bind(seat.pod, seat.node) for seat in found.seats))
-    seated = {seat.pod for seat in found.seats}
+    made = Plan(snapshot.taken_at, bind=tuple(Bind(seat.pod, seat.node) for seat in seats))
+    seated = {seat.pod for seat in seats}
     queues = {name: [pod for pod in pods if pod.key in seated] for name, pods in _queues(snapshot, policy).items()}
-    beyond = _beyond(queues, frozenset(), seats, snapshot, policy)
+    beyond = _beyond(queues, frozenset(), made, snapshot, policy)
     names = sorted({namespace_of(key) for key in beyond})
     return f"namespace {names[0]} would have more of the bought machines than its limit" if names else ""
 

@@ -9,7 +9,8 @@ import numpy as np
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy
-from htas.model.rearrangement import Seat
+from htas.model.proposals import Seat
+from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.solvers.placement.problem import Counts, Problem
@@ -81,7 +82,7 @@ def verified(simulated: SimulatedCluster, problem: Problem, steps: list[Step], l
 def _has_room(simulated: SimulatedCluster, pod: Pod, row: int) -> bool:
     """Whether a pod may go back: what binds it there is room alone, since it runs there already."""
     cls = simulated.book.class_of(pod)
-    return bool((simulated.sim.table.free[:, row] >= cls.requests)[list(cls.needs)].all())
+    return bool(fits(simulated.sim.table.free[:, row], cls))
 
 
 def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[Step]:

@@ -42,7 +42,7 @@ class EdgePlacement:
             self._situation.simulated.sim.set_members(cls, cls.pods[:count] + left)
 
     def _placed(self, here: Set[str]) -> Set[str]:
-        from htas.planning.solvers.edge.immediate import place_new  # where there is an edge alone: it loads the solver
+        from htas.planning.solvers.edge.new_pods import place_new  # where there is an edge alone: it loads the solver
 
         context, sim, placed = self._situation, self._situation.simulated.sim, set()
         view = edge_view(context, self._rows, self._where, new=here)

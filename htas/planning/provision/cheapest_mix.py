@@ -14,9 +14,9 @@ from htas.planning.place.orders import BestFit
 from htas.planning.place.placing import fill
 from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.offers import Offer
-from htas.planning.provision.rental import Rental
 from htas.planning.provision.steady import NEARLY_AS_GOOD
 from htas.planning.provision.trimming import Machine
+from htas.planning.rental.new_machines import ExpectedRental
 from htas.planning.solvers.cheapest_mix.finish import Counts, within_limits
 from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Limit, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.mix import cheapest
@@ -37,7 +37,7 @@ class _Item:
 
 
 def buy_mix(
-    provisioner: GreedyProvisioner, demands: Sequence[Demand], hints: Sequence[Machine], rental: Rental
+    provisioner: GreedyProvisioner, demands: Sequence[Demand], hints: Sequence[Machine], rental: ExpectedRental
 ) -> None:
     """Buy the cheapest mix for the demands that have no wishes about other pods; their counts become what is left.
 
@@ -93,7 +93,7 @@ class _Work:
     """Each kind's offers: the same flavour of a group in several zones."""
 
     @classmethod
-    def of(cls, offers: Sequence[Offer], demands: Sequence[Demand], rental: Rental) -> _Work:
+    def of(cls, offers: Sequence[Offer], demands: Sequence[Demand], rental: ExpectedRental) -> _Work:
         holds = sorted({rental.hold(demand.cls) for demand in demands})
         items: dict[tuple[object, ...], _Item] = {}
         for demand in demands:

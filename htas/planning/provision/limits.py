@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from htas.model.claims import ClaimState, NodeClaim
+from htas.model.claims import ClaimState
 from htas.model.flavours import Flavour
 from htas.model.money import price_text
-from htas.model.nodes import ZONE_LABEL
 from htas.model.policy import Limits, Policy
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.machines import owned_machines
 from htas.planning.provision.offers import Offer
 
 UNLIMITED = 10**9
@@ -190,24 +190,3 @@ def _of_group(name: str | None, uses: Callable[[Offer], int]) -> Callable[[Offer
 
 def _of_flavour(name: str) -> Callable[[Offer], int]:
     return lambda offer: int(offer.flavour.name == name)
-
-
-def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:
-    """(group, flavour, zone) of every machine of ours that is there, on its way or may still be billed, each once.
-
-    A claim that failed, and one whose node is gone, count until the cloud no longer has their machine: where deletes
-    were refused, 18 machines were once billed under `maxNodes: 15`.
-    """
-    claims = [claim for claim in snapshot.claims if _may_have_a_machine(claim)]
-    ids = {claim.id for claim in claims}
-    nodes = [node for node in snapshot.cluster.nodes if node.cluster == policy.cluster and node.claim not in ids]
-    return [(claim.group, claim.flavour, claim.zone) for claim in claims] + [
-        (node.group or "", node.flavour or "", node.labels.get(ZONE_LABEL)) for node in nodes
-    ]
-
-
-def _may_have_a_machine(claim: NodeClaim) -> bool:
-    """A claim that the cloud refused has none, and had none."""
-    if claim.state is ClaimState.RELEASED:
-        return False
-    return claim.state is not ClaimState.FAILED or claim.instance is not None

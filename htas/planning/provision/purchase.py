@@ -21,8 +21,8 @@ from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.reaching import out_of_reach
 from htas.planning.provision.refusing import refused_by_all, zones_missing
-from htas.planning.provision.rental import Rental
 from htas.planning.provision.trimming import Assignment, Machine, drop_superfluous, right_size
+from htas.planning.rental.new_machines import ExpectedRental
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _chosen(
     is_mixing = any(group.autoscaling is AutoscalingAlgorithm.CHEAPEST_MIX for group in policy.groups)
     if not is_mixing or not greedy.machines:
         return greedy
-    rental = Rental(policy, [demand.cls for demand in demands])
+    rental = ExpectedRental(policy, [demand.cls for demand in demands])
     mixed = attempt(sim, policy, snapshot, demands, placer, offers, greedy.machines, rental, steady)
     return min(greedy, mixed, key=lambda attempt: attempt.rank(rental))  # the first, greedy one of equals
 
@@ -113,7 +113,7 @@ class Attempt:
     left: list[Demand]
     allowance: Allowance
 
-    def rank(self, rental: Rental) -> tuple[object, ...]:
+    def rank(self, rental: ExpectedRental) -> tuple[object, ...]:
         """More important work first, then the expected rental, then the price an hour: the least is best."""
         priorities = sorted({demand.cls.priority for demand in self.left}, reverse=True)
         waiting = [sum(d.count for d in self.left if d.cls.priority == priority) for priority in priorities]
@@ -129,7 +129,7 @@ def attempt(
     placer: Placer,
     offers: Sequence[Offer],
     hints: Sequence[Machine] = (),
-    mix: Rental | None = None,
+    mix: ExpectedRental | None = None,
     steady: Sequence[Demand] = (),
 ) -> Attempt:
     """Buy greedily; or with `mix` the cheapest mix first, and greedily what that leaves."""

@@ -14,10 +14,12 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.provision.batch import wait_for_zero_bin
 from htas.planning.provision.gathering import gathering
-from htas.planning.provision.lengthening import NO_BARGAIN, Lengthening, in_words
+from htas.planning.provision.gathering import in_words as in_company
 from htas.planning.provision.look_ahead import Ahead, look_ahead
+from htas.planning.provision.own_machine import OwnMachine
 from htas.planning.provision.purchase import BoughtMachine, Purchase, explain_shortage, purchase
 from htas.planning.provision.steady import steady_work
+from htas.planning.rental.lengthening import NO_BARGAIN, Lengthening, in_words
 
 
 @dataclass(slots=True)
@@ -91,8 +93,12 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
 def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
     """Take those that wait for company out of their demands; they are told so."""
     policy, told = context.policy, list[UnplacedPod]()
-    message = f"waits up to {policy.gather_s:g} s for more batch work to be bought with it (gatherFor)"
-    for demand in gathering(policy, demands, context.now):
+    if not any(demand.count for demand in demands):  # as in most cycles: nothing to price machines for
+        return told
+    telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
+    batch, company = gathering(policy, demands, telling, prices, context.now)
+    message = in_company(company, policy)
+    for demand in batch:
         told += _waiting(context, demand, lengthening, Unplaced.GATHERING, message, {})
         demand.leave_out(context.simulated.sim, demand.youngest(demand.count))
     return told

@@ -98,9 +98,9 @@ def bought_anew(present: Present, pinned: Collection[str], sold: Collection[str]
         if not stuck:
             break
         kept |= stuck
-    bought = Counter(item.flavour for item in made.launch)
-    price = sum(item.nanos_per_hour for item in made.launch)
-    moves = sum(len(item.pods) for item in made.launch) + len(made.bind) + len(made.nominate)
+    bought = Counter(item.flavour for item in made.launches)
+    price = sum(item.nanos_per_hour for item in made.launches)
+    moves = sum(len(item.pods) for item in made.launches) + len(made.bind) + len(made.nominate)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
     return _arranged(present, nodes, bought, moves, kept, price)
 

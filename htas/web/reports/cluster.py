@@ -15,7 +15,6 @@ from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup
-from htas.planning.disrupt.cleaning.utilization import shares
 from htas.web.seat import Picture, Seat
 
 NO_GROUP = "(none)"
@@ -160,17 +159,24 @@ def judged(picture: Picture) -> tuple[Judged, ...]:
     for node in picture.snapshot.cluster.nodes:
         pods = on.get(node.name, ())
         group = policy.group(node.group)
-        cpu, memory = shares(node, pods, (group or policy.groups[0]).cleaning, picture.at)
+        known = picture.figures.of(node, pods, (group or policy.groups[0]).cleaning, picture.at)
         reason, message = why.get(node.name, ("Unjudged", ""))
-        price = policy.price_of(node) or 0
-        asked_cpu = asked = 0
-        for pod in pods:
-            asked_cpu += pod.requests.cpu_m
-            asked += pod.requests.memory_bytes
-        name = node.group or NO_GROUP
         found.append(
-            Judged(node, pods, name, node.flavour or "", reason, message, cpu, memory, price, asked_cpu, asked)
+            Judged(
+                node,
+                pods,
+                node.group or NO_GROUP,
+                node.flavour or "",
+                reason,
+                message,
+                known.cpu,
+                known.memory,
+                policy.price_of(node) or 0,
+                known.asked_cpu_m,
+                known.asked_bytes,
+            )
         )
+    picture.figures.keep({node.name for node in picture.snapshot.cluster.nodes})
     return tuple(sorted(found, key=_fullest_first))
 
 
@@ -296,7 +302,7 @@ def _coming(picture: Picture) -> list[Coming]:
         Coming(
             item.claim, item.group, item.flavour, "Wanted", picture.at, price_text(item.nanos_per_hour), len(item.pods)
         )
-        for item in plan.launch
+        for item in plan.launches
         if item.claim not in claims
     ]
     return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
 
 from htas.documents.costs import Books, CostPart, alternative, books_of
 from htas.documents.forms import CostBy
+from htas.documents.month import Month, looked_at, month_of
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount, price_text
 from htas.model.record import Bill
@@ -26,7 +26,6 @@ BUCKETS = 96
 WIDTHS_S = (300, 900, 3600, 3 * 3600, 6 * 3600, 86_400, 7 * 86_400)
 MOST_PARTS = 12
 HOUR_S = 3600
-DAY_S = 86_400
 
 
 class Bucket(msgspec.Struct, frozen=True):
@@ -68,6 +67,8 @@ class MoneyReport(msgspec.Struct, frozen=True):
     month_so_far: str
     month_forecast: str
     mean_per_hour: str
+    month_budget: str = ""
+    """`monthlyBudget` of the configuration; empty: none is stated."""
 
 
 class Against(msgspec.Struct, frozen=True):
@@ -101,8 +102,8 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
     watched = Window(since, window.until) if since is not None else None
     spent_since = accounts.total(found.bills, billing, found.now, watched) if watched is not None else 0
     least = _least(points, since, window.until) if since is not None else 0
-    month, so_far, mean = _month(seat, picture, found)
-    left_s = max(0.0, month.until - found.now)
+    month = _month(seat, picture, found)
+    budget = seat.budget_nanos()
     return MoneyReport(
         version=picture.version,
         currency=found.catalogue.currency,
@@ -117,10 +118,11 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
         least=str(bill_amount(min(least, spent_since))),
         least_since=since,
         spent_since=str(bill_amount(spent_since)),
-        month=datetime.fromtimestamp(month.since, UTC).strftime("%Y-%m"),
-        month_so_far=str(bill_amount(so_far)),
-        month_forecast=str(bill_amount(so_far + round(mean * left_s))),
-        mean_per_hour=price_text(round(mean)),
+        month=month.name,
+        month_so_far=str(bill_amount(month.so_far)),
+        month_forecast=str(bill_amount(month.forecast)),
+        mean_per_hour=price_text(round(month.mean)),
+        month_budget=str(bill_amount(budget * 3600)) if budget is not None else "",
     )
 
 
@@ -202,20 +204,7 @@ def _least(points: Sequence[Point], since: float, until: float) -> int:
     return round(total)
 
 
-def _month(seat: Seat, picture: Picture, found: Books) -> tuple[Window, int, float]:
-    """The month of now, what it has cost so far, and the mean price an hour of the last day."""
-    now = found.now
-    first = datetime.fromtimestamp(now, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
-    month = Window(first.timestamp(), following.timestamp())
-    whole = books_of(seat.store(), picture.policy, month, now)
-    billing = whole.catalogue.billing
-    begun = min((bill.started_at for bill in (*whole.bills, *found.bills)), default=now)
-    last = Window(max(now - DAY_S, begun), now)
-    lasted = last.until - last.since
-    recent = accounts.total({bill.claim: bill for bill in (*whole.bills, *found.bills)}.values(), billing, now, last)
-    return (
-        month,
-        accounts.total(whole.bills, billing, now, Window(month.since, now)),
-        recent / lasted if lasted else 0.0,
-    )
+def _month(seat: Seat, picture: Picture, found: Books) -> Month:
+    """Of the window's bills, and those that the month has beyond it."""
+    whole = books_of(seat.store(), picture.policy, Window(looked_at(found.now), found.now), found.now)
+    return month_of(whole.bills, whole.catalogue.billing, found.now)

@@ -111,7 +111,7 @@ def _next(total: int, offset: int, limit: int) -> int | None:
 
 
 def _item(each: Judged, picture: Picture) -> NodeItem:
-    line = node_line(each.node, each.pods, picture.policy, picture.at)
+    line = node_line(each.node, each.pods, picture.policy, picture.at, picture.figures)
     offered = each.node.allocatable
     blocks = [
         Block(

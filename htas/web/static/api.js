@@ -2,11 +2,18 @@
 
 const known = new Map();
 
+/** `again` is after how many seconds the server wants to be asked again; null: it did not say. */
 export class Refused extends Error {
-  constructor(status, text) {
+  constructor(status, text, again = null) {
     super(text);
     this.status = status;
+    this.again = again;
   }
+}
+
+async function refused(answer) {
+  const after = Number(answer.headers.get("Retry-After") ?? NaN);
+  return new Refused(answer.status, (await answer.text()).trim(), Number.isFinite(after) ? after : null);
 }
 
 /** A document; one that has not changed since is not sent again. */
@@ -16,7 +23,7 @@ export async function get(path, query = {}) {
   const before = known.get(url);
   const answer = await fetch(url, { cache: "no-store", headers: before ? { "If-None-Match": before.etag } : {} });
   if (answer.status === 304) return before.document;
-  if (!answer.ok) throw new Refused(answer.status, (await answer.text()).trim());
+  if (!answer.ok) throw await refused(answer);
   const document = await answer.json();
   known.delete(url);
   known.set(url, { etag: answer.headers.get("ETag"), document });
@@ -26,7 +33,7 @@ export async function get(path, query = {}) {
 
 export async function post(path, body) {
   const answer = await fetch(`/api/v1${path}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-  if (!answer.ok) throw new Refused(answer.status, (await answer.text()).trim());
+  if (!answer.ok) throw await refused(answer);
   return answer.json();
 }
 

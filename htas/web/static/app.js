@@ -49,9 +49,10 @@ async function route() {
     page = { name, ...PAGES[name].make() };
     show(main, page.root);
   }
+  page.place?.(kind, rest);
   await refresh();
   if (!page) return; // asked for a token, or there is nothing to show yet
-  if (kind) openDetail(kind, rest, `#/${name}`);
+  if (kind && !page.places?.includes(kind)) openDetail(kind, rest, `#/${name}`);
   else closeDetail();
 }
 

@@ -62,24 +62,25 @@ export function overTime(items, { unit, format, tick, told }) {
 }
 
 /** Rows of a name, a bar and a figure; `of` is what is all of a bar. */
-export function ranked(rows, { of, format, caption }) {
-  return h(
+export function ranked(rows, { of, format, caption, most = 40 }) {
+  const drawn = rows.map((row) => line(row, of, format));
+  const body = h("tbody", {}, drawn.slice(0, most));
+  const rest = drawn.slice(most);
+  const open = rest.length > 0 && h("button", { type: "button", class: "quiet more", onclick: () => { body.append(...rest); open.remove(); } }, `${rest.length} more`);
+  return [h(
     "table",
     { class: "ranked" },
     h("caption", { class: "unseen" }, caption),
     h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col" }, "What"), h("th", { scope: "col" }, "Part"), h("th", { scope: "col" }, "Amount"))),
-    h(
-      "tbody",
-      {},
-      rows.map((row) =>
-        h(
-          "tr",
-          { class: row.kind },
-          h("th", { scope: "row", title: row.name }, row.name, row.under && h("small", {}, row.under)),
-          h("td", { class: "rod" }, h("span", { style: { "--part": of ? Math.min(1, row.value / of) : 0 } })),
-          h("td", { class: "n" }, format(row.value), row.note && h("small", {}, row.note)),
-        ),
-      ),
-    ),
-  );
+    body,
+  ), open];
 }
+
+const line = (row, of, format) =>
+  h(
+    "tr",
+    { class: row.kind },
+    h("th", { scope: "row", title: row.name }, row.href ? h("a", { href: row.href }, row.name) : row.name, row.under && h("small", {}, row.under)),
+    h("td", { class: "rod" }, h("span", { style: { "--part": of ? Math.min(1, row.value / of) : 0 } })),
+    h("td", { class: "n" }, format(row.value), row.note && h("small", {}, row.note)),
+  );

@@ -18,6 +18,13 @@ export function decisions() {
 
   const page = {
     root,
+    places: [...Object.keys(NAMES), "all"],
+    /** #/decisions/buy, and #/decisions/all/TEXT: those of a kind, or about somebody. */
+    place(kind, text) {
+      if (!page.places.includes(kind)) return;
+      chosen.kind = kind === "all" ? "" : kind;
+      chosen.text = search.value = text;
+    },
     async draw() {
       const found = await get("/decisions", { ...chosen, limit: Math.min(500, more) });
       show(totals, figures(found));
@@ -69,7 +76,7 @@ export function decisions() {
       h(
         "div",
         { class: "said" },
-        h("p", {}, h("b", {}, item.status === "done" ? NAMES[item.kind] : `${item.kind}: ${item.status}`), " ", item.flavour && `${item.flavour} `, h("span", { class: "subject" }, item.subject)),
+        h("p", {}, h("b", {}, item.status === "done" ? NAMES[item.kind] : `${item.kind}: ${item.status}`), " ", item.flavour && `${item.flavour} `, h("a", { class: "subject", href: `#/decisions/all/${encodeURIComponent(item.subject)}`, title: "All that was decided about it" }, item.subject)),
         item.why && h("p", { class: "note" }, item.why, item.group && ` · group ${item.group}`),
         answer,
       ),
@@ -90,8 +97,8 @@ function figures(found) {
   const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
   return [
     figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], "each until its group bought again a machine of its price", "lead"),
-    figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], "of machines that were not needed again"),
-    figure("Bought", number(found.counts.buy ?? 0), "machines asked for"),
-    figure("Returned", number(found.counts.release ?? 0), found.begins ? `since ${day(found.begins)} ${seconds(found.begins)}` : "machines"),
+    figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], ["of machines that were not needed again · ", h("a", { href: "#/decisions/empty" }, "which")]),
+    figure("Bought", number(found.counts.buy ?? 0), ["machines asked for · ", h("a", { href: "#/decisions/buy" }, "which")]),
+    figure("Returned", number(found.counts.release ?? 0), [found.begins ? `since ${day(found.begins)} ${seconds(found.begins)}` : "machines", " · ", h("a", { href: "#/decisions/release" }, "which")]),
   ];
 }

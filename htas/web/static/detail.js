@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, show } from "./dom.js";
 import { blocks } from "./now.js";
-import { bytes, cores, kindOf, length, money, percent, spoken } from "./words.js";
+import { bytes, cores, kindOf, length, money, number, percent, spoken } from "./words.js";
 
 const dialog = document.getElementById("detail");
 let back = "#/now";
@@ -20,7 +20,7 @@ export function closeDetail() {
 /** Opens a node or a pod beside the page; the address names it, so that it can be sent to somebody. */
 export async function openDetail(kind, name, from) {
   back = from;
-  const draw = { node: node, pod: pod }[kind];
+  const draw = { node, pod, namespace }[kind];
   if (!draw) {
     closeDetail();
     return;
@@ -69,7 +69,7 @@ async function node(name, from) {
     h("div", { class: "wide-bar" }, blocks(pods)),
     facts([
       ["Price", line.price_per_hour ? `${money(line.price_per_hour)} ${found.currency}/h` : "not known"],
-      ["Spent so far", Number(found.spent) ? `${money(found.spent)} ${found.currency}` : "–"],
+      ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
       ["Flavour", line.flavour || "–"],
       ["Group", line.group || "none"],
       ["CPU asked for", percent(line.cpu)],
@@ -98,6 +98,23 @@ async function node(name, from) {
           )
         : h("p", { class: "note" }, "No pod runs on it."),
     ),
+  ];
+}
+
+/** So many of a namespace's pods are listed; the API has them all, a page at a time. */
+const LISTED = 200;
+
+async function namespace(name, from) {
+  const found = await get("/pods", { namespace: name, limit: LISTED });
+  const rows = found.items.map((each) =>
+    h("tr", {}, h("td", {}, podLink(each.pod, from)), h("td", {}, each.node ? nodeLink(each.node, from) : `waits: ${spoken(each.reason || "no node")}`), h("td", { class: "n" }, cores(each.cpu_m)), h("td", { class: "n" }, bytes(each.memory_bytes))),
+  );
+  const titles = h("thead", {}, h("tr", {}, h("th", {}, "Pod"), h("th", {}, "Node"), h("th", { class: "n" }, "CPU"), h("th", { class: "n" }, "Memory")));
+  return [
+    head("namespace", name),
+    facts([["Pods now", number(found.total)], ["What it was charged", h("a", { href: "#/money/namespace" }, "by namespace")]]),
+    h("section", {}, h("h3", {}, "Pods"), rows.length ? h("table", { class: "list" }, titles, h("tbody", {}, rows)) : h("p", { class: "note" }, "None now.")),
+    found.total > rows.length && h("p", { class: "note" }, `${number(found.total - rows.length)} more: /api/v1/pods?namespace=${name}&offset=${rows.length}`),
   ];
 }
 

@@ -26,6 +26,15 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
+/** A list of which the first `most` are seen, and the others once somebody wants them. */
+export function folded(kind, items, { most, what }) {
+  const list = h("ul", { class: kind }, items.slice(0, most));
+  const rest = items.slice(most);
+  if (!rest.length) return list;
+  const open = h("button", { type: "button", class: "quiet more", onclick: () => { list.append(...rest); open.remove(); rest[0].querySelector("a, button, input")?.focus(); } }, `${rest.length} more ${what}${rest.length === 1 ? "" : "s"}`);
+  return [list, open];
+}
+
 /** Calls once things have been quiet for so long. */
 export function settled(wait, act) {
   let timer;

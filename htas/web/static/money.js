@@ -6,6 +6,10 @@ import { h, show } from "./dom.js";
 import { clock, counted, day, money, percent } from "./words.js";
 
 const WINDOWS = [[6, "6 hours"], [24, "day"], [168, "week"], [720, "30 days"]];
+const find = (text) => `#/now/find/${encodeURIComponent(text)}`;
+const pods = (namespace) => `#/now/namespace/${encodeURIComponent(namespace)}`;
+/** Where each part of the bill leads: to the machines, or to the pods, that it is of. */
+const LEADS = { namespace: pods, owner: (key) => pods(key.split(" ")[0]), group: (key) => find(`-${key}-`), flavour: find };
 const BY = { namespace: "namespace", owner: "owner", group: "node group", flavour: "flavour" };
 
 export function moneyPage() {
@@ -13,8 +17,14 @@ export function moneyPage() {
   const body = h("div", { class: "stack" });
   const choice = h("div", { class: "chips", role: "group", "aria-label": "Window" });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Money"), choice), body);
+  let wanted = "";
   const page = {
     root,
+    places: Object.keys(BY),
+    /** #/money/owner: the part that tells whose it was. */
+    place(kind) {
+      wanted = page.places.includes(kind) ? kind : "";
+    },
     async draw() {
       show(
         choice,
@@ -36,6 +46,8 @@ export function moneyPage() {
       }
       const others = await Promise.all(["homogeneous", "peak"].map((way) => get("/against", { way, hours })));
       show(body, figures(found), spending(found, hours), h("div", { class: "halves" }, otherwise(found, others), ...found.splits.map((split) => part(split, found))));
+      if (wanted) body.querySelector(`[data-by="${wanted}"]`)?.scrollIntoView({ block: "start" });
+      wanted = "";
     },
   };
   return page;
@@ -47,11 +59,18 @@ function figures(found) {
   return h(
     "div",
     { class: "totals" },
-    figure("Spent", [money(found.spent), h("small", {}, ` ${unit}`)], `from ${day(found.since)} ${clock(found.since)} to ${day(found.until)} ${clock(found.until)}`, "lead"),
+    figure("Spent", [money(found.spent), h("small", {}, ` ${unit}`)], [`from ${day(found.since)} ${clock(found.since)} to ${day(found.until)} ${clock(found.until)} · `, h("a", { href: "#/money/namespace" }, "by whom")], "lead"),
     figure("Now", [money(found.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, "which machines")]),
-    figure("Idle", percent(found.idle_share), [`${money(found.idle)} ${unit} of it nobody asked for: free room, and time without work`]),
-    figure("Month", [money(found.month_forecast), h("small", {}, ` ${unit}`)], `forecast for ${found.month}: ${money(found.month_so_far)} so far, the rest at ${money(found.mean_per_hour)}/h as in the last day`),
+    figure("Idle", percent(found.idle_share), [`${money(found.idle)} ${unit} of it nobody asked for: free room, and time without work · `, h("a", { href: "#/what-if" }, "what if")]),
+    figure("Month", [money(found.month_forecast), h("small", {}, ` ${unit}`)], [`forecast for ${found.month}: ${money(found.month_so_far)} so far, the rest at ${money(found.mean_per_hour)}/h as in the last day`, budget(found)], Number(found.month_budget) && Number(found.month_forecast) > Number(found.month_budget) ? "warn" : ""),
   );
+}
+
+/** The month's spending beside its budget, where one is stated. */
+function budget(found) {
+  const all = Number(found.month_budget);
+  if (!all) return null;
+  return h("span", { class: "budget" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.min(1, Number(found.month_so_far) / all) } })), `${percent(Number(found.month_so_far) / all)} of the budget of ${money(all, 2)} spent`);
 }
 
 function spending(found, hours) {
@@ -115,6 +134,6 @@ function otherwise(found, others) {
 }
 
 function part(split, found) {
-  const rows = split.parts.map((each) => ({ name: each.key, value: Number(each.amount), kind: each.key === "(idle)" ? "idle" : "", note: percent(Number(each.amount) / Number(found.spent)) }));
-  return h("section", { class: "card" }, h("h2", {}, `By ${BY[split.by]}`), ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: `Spent by ${BY[split.by]}` }));
+  const rows = split.parts.map((each) => ({ name: each.key, href: each.key === "(idle)" ? "#/now" : LEADS[split.by](each.key), value: Number(each.amount), kind: each.key === "(idle)" ? "idle" : "", note: percent(Number(each.amount) / Number(found.spent)) }));
+  return h("section", { class: "card", "data-by": split.by }, h("h2", {}, `By ${BY[split.by]}`), ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: `Spent by ${BY[split.by]}`, most: 10 }));
 }

@@ -1,7 +1,7 @@
 // Now: what there is and what it costs, every node filled by its pods and coloured by why it is kept.
 
 import { get } from "./api.js";
-import { h, settled, show } from "./dom.js";
+import { folded, h, settled, show } from "./dom.js";
 import { counted, kindOf, length, money, number, percent, spoken } from "./words.js";
 
 /** Up to so many nodes are drawn with their pods; beyond that each is a tile, and its pods are a click away. */
@@ -52,6 +52,13 @@ export function now() {
 
   return {
     root,
+    places: ["find"],
+    /** #/now/find/TEXT: nodes and flavours of that name. */
+    place(kind, text) {
+      if (kind !== "find") return;
+      chosen.text = search.value = text;
+      chosen.why = "";
+    },
     async draw(cluster) {
       last = cluster;
       show(totals, figures(cluster));
@@ -103,13 +110,15 @@ function figures(cluster) {
       h("p", {}, least ? [`no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
       unpriced(totals.unpriced),
     ),
-    figure("Nodes", number(totals.nodes), `${counted(cluster.coming.length, "machine")} on the way`),
-    figure("Pods running", number(totals.pods), `on ${running}`),
-    figure("Waiting", number(totals.waiting), waitFor(cluster), totals.waiting ? "warn" : ""),
-    figure("CPU asked for", percent(totals.cpu), `memory ${percent(totals.memory)}`),
-    figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money" }, "whose")]),
+    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} on the way · `, h("a", { href: "#/decisions/buy" }, "bought and why")]),
+    figure("Pods running", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "whose")]),
+    figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: pod(cluster.waiting[0].such_as) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
+    figure("CPU asked for", percent(totals.cpu), [`memory ${percent(totals.memory)} · `, h("a", { href: "#/what-if" }, "what if it were less")]),
+    figure("Idle", money(totals.idle_per_hour), [`${currency}/h that nobody asks for · `, h("a", { href: "#/money/namespace" }, "whose")]),
   ];
 }
+
+const pod = (name) => `#/now/pod/${name.split("/").map(encodeURIComponent).join("/")}`;
 
 /** Of the pods that wait, how many have a place or a machine coming, and how many have none: "3 have a machine coming, 1 waits". */
 function waitFor({ totals, waiting, coming }) {
@@ -135,38 +144,50 @@ const figure = (title, value, note, mood = "") =>
 
 function around(cluster) {
   const cards = [];
-  if (cluster.problems.length) cards.push(card("Problems", cluster.problems.map((text) => h("li", { class: "trouble" }, text))));
+  if (cluster.problems.length) cards.push(card("Problems", cluster.problems.map((text) => h("li", { class: "trouble" }, text)), "problem"));
   if (cluster.waiting.length)
     cards.push(
       card(
         `Pods waiting`,
-        cluster.waiting.slice(0, 6).map((each) =>
-          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: `#/now/pod/${each.such_as.split("/").map(encodeURIComponent).join("/")}` }, `such as ${each.such_as.split("/")[1]}`)),
+        cluster.waiting.map((each) =>
+          h("li", {}, h("b", {}, number(each.pods)), " ", spoken(each.reason), h("span", { class: "note" }, ` ${each.meaning.says || each.message} `), h("a", { href: pod(each.such_as) }, `such as ${each.such_as.split("/")[1]}`)),
         ),
+        "reason",
       ),
     );
   if (cluster.coming.length)
     cards.push(
       card(
         "On their way",
-        cluster.coming.slice(0, 6).map((each) =>
-          h("li", {}, h("b", {}, each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for it, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
+        alike(cluster.coming).map((each) =>
+          h("li", {}, h("b", {}, each.count > 1 ? `${each.count} × ${each.flavour}` : each.flavour), ` for ${each.group}, ${spoken(each.state)}`, h("span", { class: "note" }, ` ${each.pods ? `${counted(each.pods, "pod")} ${each.pods === 1 ? "waits" : "wait"} for ${each.count > 1 ? "them" : "it"}, ` : ""}${money(each.price_per_hour)}/h, since ${length(cluster.at - each.since)}`)),
         ),
-        cluster.coming.length,
+        "kind",
       ),
     );
   if (cluster.leaving.length || cluster.moves.length)
     cards.push(
       card("Leaving and moving", [
-        ...cluster.leaving.slice(0, 4).map((each) => h("li", {}, h("a", { href: `#/now/node/${encodeURIComponent(each.node)}` }, each.node), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
-        ...cluster.moves.slice(0, 4).map((each) => h("li", {}, each.pod, h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
-      ]),
+        ...cluster.leaving.map((each) => h("li", {}, h("a", { href: `#/now/node/${encodeURIComponent(each.node)}` }, each.node), h("span", { class: "note" }, ` ${spoken(each.reason)}, ${counted(each.pods, "pod")} left`))),
+        ...cluster.moves.map((each) => h("li", {}, h("a", { href: pod(each.pod) }, each.pod), h("span", { class: "note" }, ` to ${each.target} by ${each.method}`))),
+      ], "other"),
     );
   return cards.length ? cards : h("p", { class: "quiet-line" }, "Nothing waits, nothing is on its way and nothing is leaving.");
 }
 
-const card = (title, items, count) =>
-  h("section", { class: "card" }, h("h2", {}, title, count > 6 ? h("span", { class: "n faint" }, ` ${count}`) : null), h("ul", {}, items));
+/** Machines on their way that are alike, together: their prices and pods added up, since the oldest. */
+function alike(coming) {
+  const found = new Map();
+  for (const each of coming) {
+    const key = [each.flavour, each.group, each.state].join("\n");
+    const known = found.get(key);
+    if (!known) found.set(key, { ...each, price_per_hour: Number(each.price_per_hour), count: 1 });
+    else Object.assign(known, { count: known.count + 1, pods: known.pods + each.pods, price_per_hour: known.price_per_hour + Number(each.price_per_hour), since: Math.min(known.since, each.since) });
+  }
+  return [...found.values()];
+}
+
+const card = (title, items, what) => h("section", { class: "card" }, h("h2", {}, title), folded("", items, { most: 6, what }));
 
 function header(group, currency) {
   const limit = group.most_nodes ? ` of ${number(group.most_nodes)} at most` : "";

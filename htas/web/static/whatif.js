@@ -1,12 +1,16 @@
 // What if: rules lifted, prices changed, flavours added, services grown; the planner itself answers.
 
-import { get, post } from "./api.js";
+import { get, post, Refused } from "./api.js";
 import { ranked } from "./chart.js";
-import { h, settled, show } from "./dom.js";
+import { folded, h, settled, show } from "./dom.js";
 import { unpriced } from "./now.js";
-import { bytes, cores, counted, money, number, percent, spoken } from "./words.js";
+import { bytes, cores, counted, money, number, spoken } from "./words.js";
 
 const moving = (pods) => (pods ? `${counted(pods, "pod")} ${pods === 1 ? "moves" : "move"}` : "");
+/** How often a question is asked again by itself, and how long that may take each time; then a button does it. */
+const MIXES = 16;
+const MOST_AGAIN = 6;
+const LONGEST_AGAIN_S = 60;
 const empty = () => ({ lift: [], prices: {}, flavours: [], replicas: {} });
 
 export function whatIf() {
@@ -26,18 +30,38 @@ export function whatIf() {
     h("div", { class: "halves wide" }, controls, result),
   );
 
-  const ask = settled(200, async () => {
-    const mine = ++shown;
+  const ask = settled(200, () => answerTo(++shown, 0));
+
+  /** Asks for what is changed now. While others are at it the server says when to come back, and that is done. */
+  async function answerTo(mine, times) {
     result.setAttribute("aria-busy", "true");
     try {
       const answer = isChanged() ? await post("/simulate", change) : asIs;
       if (mine === shown) show(result, told(answer));
     } catch (error) {
-      if (mine === shown) show(glance, h("span", {}, "That makes no sense: see below"));
-      if (mine === shown) show(result, h("section", { class: "card" }, h("h2", {}, "That makes no sense"), h("p", {}, error.message)));
+      if (mine !== shown) return;
+      if (error instanceof Refused && error.status === 503) comeBack(mine, times, error);
+      else complain("That makes no sense", error.message);
+    } finally {
+      if (mine === shown) result.removeAttribute("aria-busy");
     }
-    result.removeAttribute("aria-busy");
-  });
+  }
+
+  function comeBack(mine, times, error) {
+    const after = Math.min(LONGEST_AGAIN_S, Math.max(1, error.again ?? 5));
+    if (times >= MOST_AGAIN) {
+      complain("The planner is busy", error.message, h("button", { type: "button", class: "main", onclick: ask }, "Ask again"));
+      return;
+    }
+    complain("The planner is busy", `It is asked again in ${after} s.`);
+    setTimeout(() => mine === shown && root.isConnected && answerTo(mine, times + 1), after * 1000);
+  }
+
+  function complain(title, message, more = null) {
+    show(glance, h("span", {}, title));
+    show(result, h("section", { class: "card" }, h("h2", {}, title), h("p", {}, message), more));
+  }
+
   const isChanged = () => change.lift.length || change.flavours.length || Object.keys(change.prices).length || Object.keys(change.replicas).length;
 
   function draw() {
@@ -51,9 +75,8 @@ export function whatIf() {
       { class: "card" },
       h("h2", {}, "Lift a rule"),
       h("p", { class: "note" }, "Rules that keep pods where they are, and with them their nodes."),
-      h(
-        "ul",
-        { class: "switches" },
+      folded(
+        "switches",
         asIs.rules.map((rule) =>
           h(
             "li",
@@ -66,12 +89,13 @@ export function whatIf() {
             ),
           ),
         ),
+        { most: 8, what: "rule" },
       ),
     );
   }
 
   function services() {
-    const rows = levers.services.slice(0, 12).map((service) => {
+    const rows = levers.services.map((service) => {
       const id = `replicas-${service.name.replace(/\W/g, "-")}`;
       const field = h("input", { type: "number", id, min: 0, max: 20000, value: change.replicas[service.name] ?? service.replicas, oninput: (event) => set(event.target.value) });
       const set = (value) => {
@@ -88,7 +112,7 @@ export function whatIf() {
         h("button", { type: "button", class: "quiet", onclick: () => { field.value = service.replicas * 10; set(field.value); }, "aria-label": `Ten times ${service.name}` }, "× 10"),
       );
     });
-    return h("section", { class: "card" }, h("h2", {}, "Grow a service"), rows.length ? h("ul", { class: "fields" }, rows) : h("p", { class: "note" }, "No service runs now."));
+    return h("section", { class: "card" }, h("h2", {}, "Grow a service"), rows.length ? folded("fields", rows, { most: 12, what: "service" }) : h("p", { class: "note" }, "No service runs now."));
   }
 
   function flavours() {
@@ -113,7 +137,7 @@ export function whatIf() {
       inputs,
       h("button", { class: "quiet" }, "Add"),
     );
-    return h("section", { class: "card" }, h("h2", {}, "Change a price"), h("ul", { class: "fields" }, rows), h("h3", {}, "Add a flavour"), h("ul", { class: "fields" }, added), form);
+    return h("section", { class: "card" }, h("h2", {}, "Change a price"), folded("fields", rows, { most: 12, what: "flavour" }), h("h3", {}, "Add a flavour"), h("ul", { class: "fields" }, added), form);
   }
 
   function told(answer) {
@@ -138,7 +162,7 @@ export function whatIf() {
         { class: "card verdict" },
         h("h2", {}, verdict),
         h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
-        h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `the cheapest that the planner finds for what runs now; today's machines cost ${money(before)}, ${percent(before ? 1 - best / before : 0)} could be saved`),
+        h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `${answer.headline}.`),
         unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
         waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
@@ -149,15 +173,18 @@ export function whatIf() {
   }
 
   function placement(answer) {
-    const names = [...new Set([...Object.keys(asIs.now.flavours), ...Object.keys(answer.best.flavours)])].sort();
+    const all = [...new Set([...Object.keys(asIs.now.flavours), ...Object.keys(answer.best.flavours)])].sort();
+    const weight = (name) => Math.max(asIs.now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0);
+    const names = all.length <= MIXES ? all : [...all].sort((a, b) => weight(b) - weight(a)).slice(0, MIXES).sort();
     const most = Math.max(...names.map((name) => Math.max(asIs.now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0)), 1);
     const cell = (count, kind) => h("td", { class: "rod" }, h("span", { class: kind, style: { "--part": count / most } }), h("i", { class: "n" }, number(count)));
-    return h(
+    const left = all.length - names.length;
+    return [h(
       "table",
       { class: "mixes" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Flavour"), h("th", { scope: "col" }, "now"), h("th", { scope: "col" }, isChanged() ? "with that changed" : "cheapest found"))),
       h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name), cell(asIs.now.flavours[name] ?? 0, "mine"), cell(answer.best.flavours[name] ?? 0, ""))), h("tr", { class: "all" }, h("th", { scope: "row" }, "all"), h("td", { class: "n" }, number(asIs.now.nodes)), h("td", { class: "n" }, number(answer.best.nodes)))),
-    );
+    ), left > 0 && h("p", { class: "note" }, `and ${counted(left, "flavour")} with fewer machines`)];
   }
 
   return {

@@ -60,6 +60,7 @@ PARSED = {
     "htas ui --from dump.json --flavours config/flavours/mine.yaml": FOREVER,
     "htas cost --server http://localhost:8080 --token-file token": SERVER,
     "htas top --server http://localhost:8080 --token-file token": SERVER,
+    "htas notices test --config htas.yaml": "sends to receivers; tests/unit/cli/test_notices.py runs it",
     "htas flavours --cloud NAME --write config/flavours/mine.yaml": CLOUD,
     "htas flavours --cloud NAME --write prices.yaml": CLOUD,
     "htas flavours --cloud htas --write config/flavours/mine.yaml": CLOUD,

@@ -29,7 +29,7 @@ def run(verb: str, config: Path) -> tuple[int, str]:
 def test_a_file_is_made_checked_and_up_to_date(config: Path) -> None:
     file = config.parent / "htas.db"
     assert run("init", config) == (0, f"{file}: is ready; htas run would have made it, too\n")
-    assert run("check", config) == (0, f"{file}: schema 3, can be read; open claims: 0\n")
+    assert run("check", config) == (0, f"{file}: schema 4, can be read; open claims: 0\n")
     assert run("migrate", config) == (0, f"{file}: is up to date; htas run migrates it by itself, too\n")
 
 
@@ -51,9 +51,9 @@ def test_checking_an_older_file_tells_its_version_and_leaves_it(config: Path) ->
     status, told = run("check", config)
     assert (status, version(file)) == (0, 1)
     assert f"{file}: schema 1, can be read; open claims: 0" in told
-    assert "this htas writes schema 3" in told and "an older htas cannot read it afterwards" in told
+    assert "this htas writes schema 4" in told and "an older htas cannot read it afterwards" in told
     assert run("migrate", config)[0] == 0
-    assert version(file) == 3
+    assert version(file) == 4
 
 
 @pytest.mark.parametrize("asked", [("history",), ("cost", "--by", "owner"), ("top", "--recorded")])

@@ -54,11 +54,6 @@ MISTAKES = [
         id="half a second of a lease",
     ),
     pytest.param(
-        "migration: {attempts: 5}\nprovider: {kwok: {}}",
-        "migration.attempts: has no effect on moves between nodes that KWOK plays, which are tried once; remove it",
-        id="several attempts where one is all there is",
-    ),
-    pytest.param(
         "namespaces: [{names: [team-*]}]",
         "namespaces[0]: bounds nothing; write maxCpu, maxPricePerHour, maxPins, maxPinnedPricePerHour or pinnedFor",
         id="a limit without a bound",

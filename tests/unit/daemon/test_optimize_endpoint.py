@@ -16,6 +16,7 @@ from htas.daemon.http import Desks, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
+from htas.model.disruptions import rearrangement_of
 from htas.model.policy import Cycles, FallbackMode
 from htas.web.seat import Seat
 from tests.builders import make_policy
@@ -102,7 +103,7 @@ def test_where_nothing_is_to_be_rearranged_no_search_is_taken(ask: Asked) -> Non
 def test_while_what_was_found_is_carried_out_no_other_search_is_begun(ask: Asked) -> None:
     story = figure_1()
     ask.open_for(story)
-    until(story, lambda: story.store.rearrangement() is not None)
+    until(story, lambda: rearrangement_of(story.store.disruptions()) is not None)
     assert ask("POST") == (409, f"search 1 is under way (rearranging); see GET {PATH}\n")
     assert "htas_rearranging_slots 2.0" in ask.metrics.render().decode()
     story.play(200)

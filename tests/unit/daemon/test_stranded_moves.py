@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from htas.adapters.checkpoint.documents import journalled
-from htas.adapters.checkpoint.objects import Objects
 from htas.adapters.kubernetes.api import ApiServer
 from htas.adapters.kubernetes.rate_limit import RateLimit
+from htas.adapters.migration.documents import journalled
+from htas.adapters.migration.objects import Objects
 from htas.daemon.stranded_moves import set_up, tell_stranded
 from htas.model.migrations import Commands, ImageRegistry, MigrationSettings, MigrationState, SecureCopy
 from htas.model.moves import MigrationMethod
-from tests.unit.adapters.checkpoint.pods import a_pod, a_record
 from tests.unit.adapters.kubernetes.api_server import Answer, FakeApiServer, Request, refusal
+from tests.unit.adapters.migration.pods import a_pod, a_record
 
 CARRIED = {MigrationMethod.CHECKPOINT}
 

@@ -15,6 +15,7 @@ from htas.config import values as types
 from htas.config.catalogue import CatalogueSetting
 from htas.config.settings import Configuration
 from htas.daemon.metrics import Metrics
+from tools.chart.dashboards import DASHBOARDS, chosen, dashboard_text, expressions
 from tools.chart.readme import UndescribedError, values_of, with_values
 from tools.chart.schema import schema_text, values_schema
 
@@ -152,6 +153,49 @@ def test_alerts_are_on_metrics_that_the_daemon_exports() -> None:
         assert len(re.findall(r"htas_\w+\{", alert["expr"])) == len(re.findall(r"htas_\w+", alert["expr"])), (
             "the chart adds job and namespace to the braces"
         )
+
+
+BUCKETS = re.compile(r"_bucket$")
+GIVEN = {"job", "namespace", "le"}
+
+
+def documented() -> dict[str, set[str]]:
+    """Every metric of docs/metrics.md with its labels; another test holds that page against the daemon."""
+    found: dict[str, set[str]] = {}
+    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
+        if line.startswith("| `htas_"):
+            names, labels = line.split("|")[1:3]
+            plain = re.sub(r"\([^)]*\)|:.*?(?=,|$)", "", labels)
+            for name in re.findall(r"`(htas_\w+)`", names):
+                found[name] = {label.strip() for label in plain.split(",") if label.strip()} | set(
+                    re.findall(r"(\w+):", labels)
+                )
+    return found
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_a_dashboard_is_the_one_that_was_made(name: str) -> None:
+    assert (CHART / "files" / "dashboards" / f"{name}.json").read_text() == dashboard_text(name), "run make chart"
+
+
+@pytest.mark.parametrize("query", [query for name in DASHBOARDS for query in expressions(name)])
+def test_dashboards_ask_for_metrics_and_labels_that_the_daemon_exports(query: str) -> None:
+    known = documented()
+    used = re.findall(r"(htas_\w+)\{([^}]*)\}", query)
+    assert used and len(used) == len(re.findall(r"htas_\w+", query)), (
+        "each metric has its braces, for job and namespace"
+    )
+    assert all(query.count(a) == query.count(b) for a, b in ("()", "{}", "[]"))
+    grouped = {label.strip() for part in re.findall(r"by \(([^)]*)\)", query) for label in part.split(",")}
+    for metric, selector in used:
+        name = BUCKETS.sub("", metric)
+        assert name in known, name
+        asked = set(re.findall(r"(\w+)(?:=|!)", selector)) | (grouped if len(used) == 1 else set())
+        assert asked <= known[name] | GIVEN, (name, asked)
+        assert not name.endswith("_total") or re.search(rf"(rate|increase)\({metric}", query), (
+            "a counter alone says nothing"
+        )
+    assert 'job=~"$job",namespace=~"$namespace"' in chosen(query)
 
 
 def test_the_documentation_has_the_charts_alerts() -> None:

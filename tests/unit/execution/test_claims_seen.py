@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from htas.execution.claims_seen import claims_seen
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
-from htas.model.snapshot import Drain
+from htas.model.disruptions import Drain
 from tests.builders import NOW, make_move, make_node, make_policy, owned_node
 from tests.stories.play import Story, job
 
@@ -47,7 +47,9 @@ def test_a_new_leader_drops_what_its_old_journal_still_intends() -> None:
     (ready,) = story.store.claims()
     wanted = NodeClaim("never-asked", ready.group, ready.flavour, ClaimState.WANTED, NOW, story.world.clock.now())
     story.store.put_claim(wanted)
-    story.store.put_drain(Drain(ready.id, ready.id, "Underutilized", NOW, (make_move("default/a-1", ready.id, "x"),)))
+    story.store.put_disruption(
+        Drain(ready.id, ready.id, "Underutilized", NOW, (make_move("default/a-1", ready.id, "x"),))
+    )
     story.crash()
     outcomes = story.daemon.take_over()
     assert {(o.action, o.subject, o.status.value) for o in outcomes} == {

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain, drains_of
+from htas.model.moves import Move
 from htas.model.nodes import DO_NOT_DISRUPT, DRAINING_TAINT, Node
 from htas.model.outcomes import Outcome, OutcomeStatus
-from htas.model.plan import Removing
+from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
-from htas.model.reasons import Removal
-from htas.model.snapshot import Drain
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
 from tests.builders import NOW, make_job, make_move, make_node, make_policy, owned_node, ready_claim, running
 from tests.stories.play import Story
 
@@ -32,7 +34,7 @@ def advanced(story: Story, *pods: Pod, planned: tuple[Pod, ...]) -> list[Outcome
         cluster.add_pod(pod)
     story.store.put_claim(msgspec.structs.replace(ready_claim(leaving), state=ClaimState.DRAINING))
     moves = tuple(make_move(pod.key, "n1", "n2") for pod in planned)
-    story.store.put_drain(Drain("n1", "n1", "Underutilized", now, moves))
+    story.store.put_disruption(Drain("n1", "n1", "Underutilized", now, moves))
     return story.daemon._draining.advance(cluster.observe(), ())
 
 
@@ -42,8 +44,8 @@ def test_no_drain_begins_once_a_pod_there_is_not_understood() -> None:
         story.world.cluster.add_node(owned_node(name))
     story.world.cluster.add_pod(JOB)
     story.world.cluster.faults.unreadable.add(JOB.key)
-    removing = Removing("n1", "n1", Removal.EMPTY, 0, "empty")
-    outcome = story.daemon._draining.start(removing, (), story.world.cluster.observe())
+    proposal = Proposal(ProposalReason.EMPTY, releases=(Release("n1", "n1"),))
+    [outcome] = story.daemon._disruptions.begin(Plan(0.0, proposals=(proposal,)), story.daemon.observe())
     assert (outcome.status, outcome.message) == (
         OutcomeStatus.DROPPED,
         "default/job on it cannot be understood, and may be at work",
@@ -79,7 +81,7 @@ def test_a_stranger_that_came_since_ends_the_drain_and_nobody_leaves() -> None:
     assert [(outcome.action, outcome.message) for outcome in outcomes] == [
         ("undo-drain", f"{AGENT.key} came to the node since")
     ]
-    assert (story.world.ledger.evictions, story.store.drains()) == (0, [])
+    assert (story.world.ledger.evictions, drains_of(story.store.disruptions())) == (0, ())
 
 
 TAINTED: dict[str, Any] = {"taints": (DRAINING_TAINT,), "is_unschedulable": True}
@@ -95,8 +97,13 @@ def started(story: Story, *pods: Pod, nodes: Iterable[Node] = (owned_node("n1"),
     for pod in pods:
         cluster.add_pod(pod)
     story.store.put_claim(ready_claim(owned_node("n1")))
-    removing = Removing("n1", "n1", Removal.UNDERUTILIZED, 0, "seldom used")
-    return story.daemon._draining.start(removing, [make_move(JOB.key, "n1", "n2")], cluster.observe())
+    return begun(story, ProposalReason.UNDERUTILIZED, make_move(JOB.key, "n1", "n2"))
+
+
+def begun(story: Story, reason: ProposalReason, *moves: Move) -> Outcome:
+    proposal = Proposal(reason, moves, releases=(Release("n1", "n1"),), message="seldom used")
+    [outcome] = story.daemon._disruptions.begin(Plan(NOW, proposals=(proposal,)), story.daemon.observe())
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,7 @@ def test_a_drain_that_would_be_wrong_by_now_does_not_begin(
     outcome = started(story, *pods, **({"nodes": nodes} if nodes is not None else {}))
     assert (outcome.subject, outcome.status, str(outcome.reason)) == ("n1", OutcomeStatus.DROPPED, reason)
     assert words in outcome.message
-    assert story.store.drains() == []
+    assert drains_of(story.store.disruptions()) == ()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +146,7 @@ def test_a_drain_that_is_still_right_begins_and_is_written_down(pods: list[Pod])
     story = Story(make_policy())
     outcome = started(story, *pods)
     assert (outcome.status, outcome.message) == (OutcomeStatus.DONE, "seldom used")
-    (drain,) = story.store.drains()
+    (drain,) = drains_of(story.store.disruptions())
     assert (drain.node, drain.claim, drain.reason, [move.pod for move in drain.moves]) == (
         "n1",
         "n1",
@@ -155,8 +162,7 @@ def test_a_drain_whose_claim_is_gone_does_not_begin() -> None:
     story = Story(make_policy())
     for name in ("n1", "n2"):
         story.world.cluster.add_node(owned_node(name))
-    removing = Removing("n1", "n1", Removal.EMPTY, 0, "empty")
-    outcome = story.daemon._draining.start(removing, (), story.world.cluster.observe())
+    outcome = begun(story, ProposalReason.EMPTY)
     assert (outcome.status, outcome.message) == (OutcomeStatus.DROPPED, "its claim is gone")
 
 
@@ -173,14 +179,14 @@ def test_a_drain_that_lasts_too_long_is_given_up_and_its_node_opened(waited_s: f
     (claim,) = story.store.claims()
     node = next(node for node in story.world.cluster.observe().nodes if node.name == "n1")
     assert (claim.state is ClaimState.READY, node.is_draining) == (is_given_up, not is_given_up)
-    assert len(story.store.drains()) == (0 if is_given_up else 1)
+    assert len(drains_of(story.store.disruptions())) == (0 if is_given_up else 1)
 
 
 def test_an_emptied_node_that_was_annotated_meanwhile_is_kept() -> None:
     story = Story(make_policy())
     story.world.cluster.add_node(owned_node("n1", annotations={DO_NOT_DISRUPT: "true"}, **TAINTED))
     story.store.put_claim(msgspec.structs.replace(ready_claim(owned_node("n1")), state=ClaimState.DRAINING))
-    story.store.put_drain(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
     (told,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
     assert (told.action, told.message) == ("undo-drain", f"the node is annotated {DO_NOT_DISRUPT}")
 
@@ -195,10 +201,10 @@ def test_a_drain_that_a_crash_cut_short_goes_on_only_for_a_machine_that_is_well(
     story = Story(make_policy())
     story.world.cluster.add_node(owned_node("n1"))
     story.store.put_claim(msgspec.structs.replace(ready_claim(owned_node("n1")), state=state))
-    story.store.put_drain(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
     (told,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
     assert (told.action, told.status) == (action, OutcomeStatus.DONE)
-    assert bool(story.store.drains()) == is_drained
+    assert bool(drains_of(story.store.disruptions())) == is_drained
     assert (story.store.claims()[0].state is ClaimState.DRAINING) == is_drained
 
 
@@ -213,9 +219,9 @@ def test_a_taint_that_nobody_remembers_is_taken_off_our_nodes_alone() -> None:
 def test_the_drain_of_a_claim_that_is_gone_is_forgotten() -> None:
     story = Story(make_policy())
     story.world.cluster.add_node(owned_node("n1", **TAINTED))
-    story.store.put_drain(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
     assert story.daemon._draining.advance(story.world.cluster.observe(), ()) == []
-    assert story.store.drains() == []
+    assert drains_of(story.store.disruptions()) == ()
 
 
 @pytest.mark.parametrize("can_release", [True, False], ids=["the cloud answers", "the cloud is away"])
@@ -225,7 +231,7 @@ def test_an_emptied_machine_is_released_once_the_cloud_can_be_asked(can_release:
     if has_node:
         story.world.cluster.add_node(owned_node("n1", **TAINTED))
     story.store.put_claim(msgspec.structs.replace(ready_claim(owned_node("n1")), state=ClaimState.DRAINING))
-    story.store.put_drain(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), ()))
     story.daemon._draining.advance(story.world.cluster.observe(), (), can_release=can_release)
     (claim,) = story.store.claims()
     assert (claim.leaving_since is not None) == can_release
@@ -237,7 +243,7 @@ def test_a_node_that_somebody_opened_again_is_closed_before_anybody_leaves(field
     story.world.cluster.add_node(owned_node("n1", **fields))
     story.world.cluster.add_pod(JOB)
     story.store.put_claim(msgspec.structs.replace(ready_claim(owned_node("n1")), state=ClaimState.DRAINING))
-    story.store.put_drain(Drain("n1", "n1", "Empty", story.world.clock.now(), (make_move(JOB.key, "n1", "n2"),)))
+    story.store.put_disruption(Drain("n1", "n1", "Empty", story.world.clock.now(), (make_move(JOB.key, "n1", "n2"),)))
     (told,) = story.daemon._draining.advance(story.world.cluster.observe(), ())
     assert (told.action, told.status, story.world.ledger.evictions) == ("drain", OutcomeStatus.DONE, 0)
     (node,) = story.world.cluster.observe().nodes

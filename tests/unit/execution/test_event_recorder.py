@@ -8,12 +8,14 @@ import msgspec
 import pytest
 
 from htas.execution.event_recorder import ASKED_SOON_S, EventRecorder
+from htas.model.disruptions import Drain
 from htas.model.news import News
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Launch, Plan, UnplacedPod
+from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import Pod
+from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from tests.builders import NOW, make_node, make_pod, make_policy
 
 POLICY = make_policy()

@@ -3,12 +3,12 @@
 import pytest
 
 from htas.execution.calls import Call
-from htas.execution.evictor import SYSTEM_CRITICAL, Evictor, Stuck, first_to_leave, told_as
+from htas.execution.evictor import SYSTEM_CRITICAL, Evictor, first_to_leave, told_as
 from htas.model.migrations import MigrationSettings
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome
 from htas.model.pods import Pod
-from tests.builders import NOW, make_node, make_pod, make_policy
+from tests.builders import make_node, make_pod, make_policy
 from tests.stories.play import Story
 
 EVICT, CHECKPOINT = MigrationMethod.EVICT, MigrationMethod.CHECKPOINT
@@ -55,16 +55,3 @@ def test_no_more_moves_are_begun_than_may_be_under_way_and_evictions_are_not_cou
         noted,
         [(Action.MIGRATE, "b"), (Action.EVICT, "b")],
     )
-
-
-def test_who_could_not_leave_is_known_from_the_first_time_until_they_could() -> None:
-    stuck = Stuck()
-    failed = Outcome(Action.EVICT, "default/p", OutcomeStatus.FAILED)
-    for at in (NOW, NOW + 50):
-        stuck.note("p", failed, at)
-    assert (stuck.longer_than(60, NOW + 59), stuck.longer_than(60, NOW + 60)) == ([], ["p"])
-    stuck.keep({"other"})
-    assert stuck.longer_than(0, NOW + 60) == []
-    stuck.note("p", failed, NOW)
-    stuck.note("p", Outcome(Action.EVICT, "default/p", OutcomeStatus.DONE), NOW + 1)
-    assert stuck.longer_than(0, NOW + 60) == []

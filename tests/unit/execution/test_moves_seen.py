@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.execution.moves_seen import MovesSeen, summary
+from htas.execution.retries import Retries
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 from htas.model.move_times import MoveTimes
 from htas.model.moves import MigrationMethod, Move
@@ -89,7 +90,7 @@ class Book:
 
 
 def seen(*records: MigrationRecord, **timeouts: Any) -> MovesSeen:
-    return MovesSeen(Book(*records), Timeouts(**timeouts))
+    return MovesSeen(Book(*records), Retries(Timeouts(**timeouts)))
 
 
 def test_each_move_is_told_once() -> None:
@@ -103,10 +104,10 @@ def test_each_move_is_told_once() -> None:
 
 def test_what_an_earlier_daemon_told_is_not_told_again() -> None:
     moves = seen(DONE, BACK)
-    moves.begin({"kubelet-checkpoint": MoveTimes().learned(DONE)}, (), NOW - 4)
+    moves.begin({"kubelet-checkpoint": MoveTimes().learned(DONE)}, NOW - 4)
     assert [outcome.move for outcome in moves.look()] == [DONE]
     moves = seen(DONE)
-    moves.begin({}, (), NOW)
+    moves.begin({}, NOW)
     assert moves.look() == []
 
 
@@ -133,7 +134,7 @@ def test_why_a_drain_cannot_finish(pod: str, uid: str, since: float, why: str | 
 
 def test_a_new_try_under_way_makes_an_old_failure_the_past() -> None:
     book = Book(BACK)
-    moves = MovesSeen(book, Timeouts())
+    moves = MovesSeen(book, Retries(Timeouts()))
     moves.look()
     book.written.append(msgspec.structs.replace(DONE, id="m3", state=MigrationState.PREPARED, started_at=NOW))
     moves.look()
@@ -145,39 +146,39 @@ def test_a_node_is_left_alone_twice_as_long_each_time_up_to_a_bound() -> None:
     lengths = []
     now = NOW
     for _ in range(4):
-        moves.leave_alone("a", "team/train", "why", now)
-        (failed,) = moves.failed(now)
+        moves.retries.leave_alone("a", "team/train", "why", now)
+        (failed,) = moves.retries.left_alone(now)
         lengths.append(failed.until - now)
         now = failed.until
-        assert moves.failed(now) == ()
+        assert moves.retries.left_alone(now) == ()
     assert lengths == [300.0, 600.0, 900.0, 900.0]
 
 
 def test_a_move_that_succeeds_ends_the_wait() -> None:
     book = Book()
-    moves = MovesSeen(book, Timeouts())
-    moves.leave_alone("a", "team/train", "why", NOW - 30)
+    moves = MovesSeen(book, Retries(Timeouts()))
+    moves.retries.leave_alone("a", "team/train", "why", NOW - 30)
     book.written.append(DONE)
     moves.look()
-    assert moves.failed(NOW) == ()
+    assert moves.retries.left_alone(NOW) == ()
 
 
 def test_a_pod_that_is_moved_says_nothing_of_its_neighbours_but_that_its_node_can_be_drained() -> None:
     book = Book()
-    moves = MovesSeen(book, Timeouts())
-    moves.leave_alone("a", "team/guarded", "the webhook says no", NOW - 30)
-    moves.leave_alone("a", "team/big", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
-    moves.leave_alone("b", "team/other", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
+    moves = MovesSeen(book, Retries(Timeouts()))
+    moves.retries.leave_alone("a", "team/guarded", "the webhook says no", NOW - 30)
+    moves.retries.leave_alone("a", "team/big", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
+    moves.retries.leave_alone("b", "team/other", "TransferFailed: no route to the registry", NOW - 30, of_drain=True)
     book.written.append(DONE)
     moves.look()
-    assert [failed.pod for failed in moves.failed(NOW)] == ["team/guarded", "team/other"]
+    assert [failed.pod for failed in moves.retries.left_alone(NOW)] == ["team/guarded", "team/other"]
 
 
 def test_a_pod_whose_move_was_taken_back_is_left_alone_for_one_wait_whoever_tells_it() -> None:
     moves = seen(BACK)
     moves.look()
-    moves.leave_alone(BACK.source, BACK.pod, "told by the drain, too", NOW, of_drain=True)
-    (failed,) = moves.failed(NOW)
+    moves.retries.leave_alone(BACK.source, BACK.pod, "told by the drain, too", NOW, of_drain=True)
+    (failed,) = moves.retries.left_alone(NOW)
     assert (failed.pod, failed.wait_s, failed.of_drain) == (BACK.pod, Timeouts().backoff_initial_s, True)
 
 
@@ -185,21 +186,21 @@ def test_a_pod_whose_move_was_taken_back_is_left_alone_for_one_wait_whoever_tell
 def test_what_was_taken_back_through_no_fault_of_the_move_may_be_tried_again(reason: Failure) -> None:
     moves = seen(msgspec.structs.replace(BACK, reason=reason.value))
     moves.look()
-    assert moves.failed(NOW) == ()
+    assert moves.retries.left_alone(NOW) == ()
 
 
 def test_a_wait_on_record_is_followed_by_one_twice_as_long() -> None:
     moves = seen(backoff_initial_s=300.0, backoff_max_s=1800.0)
-    moves.begin({}, (MoveBackoff("a", "team/train", "why", NOW + 60, 600.0),), NOW)
-    moves.leave_alone("a", "team/train", "why", NOW + 60)
-    assert [failed.until - NOW for failed in moves.failed(NOW + 60)] == [1260.0]
+    moves.retries.begin((MoveBackoff("a", "team/train", "why", NOW + 60, 600.0),))
+    moves.retries.leave_alone("a", "team/train", "why", NOW + 60)
+    assert [failed.until - NOW for failed in moves.retries.left_alone(NOW + 60)] == [1260.0]
 
 
 def test_failures_on_record_count_after_a_start() -> None:
     moves = seen()
     failed = MoveBackoff("a", "team/train", "why", NOW + 60)
-    moves.begin({}, (failed,), NOW)
-    assert moves.failed(NOW) == (failed,)
+    moves.retries.begin((failed,))
+    assert moves.retries.left_alone(NOW) == (failed,)
 
 
 def test_starting_a_copy_teaches_nothing_of_how_long_checkpoints_take() -> None:

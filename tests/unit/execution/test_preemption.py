@@ -8,16 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.execution.calls import DirectCalls
-from htas.execution.evictor import Evictor
-from htas.execution.preemption import PATIENCE_S, PreemptionExecutor
+from htas.execution.expectations import PATIENCE_S
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import DO_NOT_DISRUPT, DRAINING_TAINT, Node
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan, UnplacedPod
 from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import Policy, Promises
-from htas.model.reasons import Unplaced
+from htas.model.proposals import Proposal, Seat
+from htas.model.reasons import ProposalReason, Unplaced
 from htas.planning.planner import plan
 from htas.ports import TransientError
 from htas.sandbox.workload import Budget
@@ -47,8 +46,6 @@ class Preempting:
             self.cluster.add_pod(pod)
         if keep is not None:  # of the pods of app foo so many at least are to run
             self.cluster.add_budget(Budget("default", "foo", labels_are(app="foo"), keep))
-        evictor = Evictor(self.story.ports, self.policy)
-        self.executor = PreemptionExecutor(self.story.ports, DirectCalls(), self.policy, evictor)
 
     def carry_out(self, *victims: Pod, gives_way: Iterable[Pod] = ()) -> list[Outcome]:
         snapshot = make_snapshot([NODE], [VICTIM, IMPORTANT, *victims, *gives_way])
@@ -57,7 +54,9 @@ class Preempting:
             for each in (VICTIM, *victims)
         )
         lesser = tuple(UnplacedPod(each.key, Unplaced.GIVES_WAY, "") for each in gives_way)
-        return self.executor.carry_out(Plan(NOW, preempt=moves, unplaced=lesser), snapshot)
+        seat = Seat(IMPORTANT.key, IMPORTANT.uid, "n")
+        proposal = Proposal(ProposalReason.PREEMPTED, moves, seats=(seat,))
+        return self.story.daemon._disruptions.begin(Plan(NOW, proposals=(proposal,), unplaced=lesser), snapshot)
 
     @property
     def gone(self) -> int:
@@ -73,7 +72,7 @@ def test_a_victim_is_the_pod_that_the_plan_saw(uid: str, evictions: int) -> None
     made = plan(snapshot, policy(), snapshot.taken_at)
     assert [(each.pod, each.source, each.beneficiary) for each in made.preempt] == [("default/a", "n", "default/p")]
     now = Preempting(pods=(msgspec.structs.replace(VICTIM, uid=uid), IMPORTANT), how=policy())
-    now.executor.carry_out(made, snapshot)
+    now.story.daemon._disruptions.begin(made, snapshot)
     assert now.gone == evictions
 
 
@@ -155,12 +154,12 @@ def test_what_was_done_and_is_not_seen_yet_is_taken_for_done_for_a_while() -> No
     world = Preempting()
     world.carry_out()
     now, pods = world.story.world.clock.now(), (VICTIM, IMPORTANT)
-    victim, important = world.executor.applied(pods, now)
+    victim, important = world.story.daemon._expectations.applied(pods, now)
     assert (victim.deleted_at, important.nominated_node) == (now, "n")
-    still = world.executor.applied(pods, now + PATIENCE_S - 1)
+    still = world.story.daemon._expectations.applied(pods, now + PATIENCE_S - 1)
     assert [each.deleted_at for each in still] == [now, None]
-    assert world.executor.applied(pods, now + PATIENCE_S) == pods
-    assert world.executor.applied(pods, now) == pods, "and is not believed again"
+    assert world.story.daemon._expectations.applied(pods, now + PATIENCE_S) == pods
+    assert world.story.daemon._expectations.applied(pods, now) == pods, "and is not believed again"
 
 
 @pytest.mark.parametrize(
@@ -175,8 +174,8 @@ def test_what_is_seen_is_believed_from_then_on(seen: tuple[Pod, ...]) -> None:
     world = Preempting()
     world.carry_out()
     now = world.story.world.clock.now()
-    assert world.executor.applied(seen, now) == seen
-    assert world.executor.applied((VICTIM, IMPORTANT), now) == (VICTIM, IMPORTANT)
+    assert world.story.daemon._expectations.applied(seen, now) == seen
+    assert world.story.daemon._expectations.applied((VICTIM, IMPORTANT), now) == (VICTIM, IMPORTANT)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from htas.model.constraints import Constraints, HostPort, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
+from htas.model.disruptions import Drain
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.pods import Owner, Pod, WorkKind
 from htas.model.selectors import Operator, Requirement
-from htas.model.snapshot import ClusterView, Drain
+from htas.model.snapshot import ClusterView
 from htas.planning.cluster.ending import ends_soon, is_overdue
 from htas.planning.cluster.ports_taken import conflict
 from htas.planning.cluster.services import is_served, served, services_starting

@@ -10,7 +10,7 @@ import pytest
 
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.policy import Fallback, FallbackMode, Limits, NodeGroup, Workload
+from htas.model.policy import Fallback, FallbackMode, Limits, NodeGroup, Value, Workload
 from htas.model.reasons import Unplaced
 from htas.planning.planner import plan
 from tests.builders import (
@@ -32,12 +32,20 @@ GROUPS = (batch_group(), NodeGroup("services", Workload.SERVICE))
 
 def small(name: str, waited_s: float, **overrides: Any) -> Pod:
     """Half of the smallest machine of two GiB: two of them share one."""
-    return make_job(name, cpu="500m", memory="1Gi", created_at=NOW - waited_s, **overrides)
+    return make_job(name, 600, cpu="500m", memory="1Gi", created_at=NOW - waited_s, **overrides)
 
 
-def planned(pods: Iterable[Pod], nodes: Iterable[Any] = (), **policy: Any) -> Plan:
+CAME = tuple(
+    running(make_job(f"came-{i}", 600, cpu="250m", created_at=NOW - 3 - i), "elsewhere", since_s=2) for i in range(4)
+)
+"""A handful of jobs came at once of late: nothing is bought ahead of need, but more may come."""
+
+
+def planned(pods: Iterable[Pod], nodes: Iterable[Any] = (), came: Iterable[Pod] = CAME, **policy: Any) -> Plan:
     rules = make_policy(GROUPS, **{"gather_s": FOR_S, **policy})
-    machines = list(nodes)
+    came = tuple(came)
+    machines = [*nodes, make_node("elsewhere", f"{250 * len(came)}m", "8Gi")]
+    pods = [*pods, *came]
     claims = tuple(ready_claim(node) for node in machines if node.group)
     return plan(make_snapshot(machines, pods, claims=claims), rules, NOW)
 
@@ -70,13 +78,38 @@ def test_batch_work_waits_until_its_oldest_has_waited(
 
 def test_who_waits_is_told_for_what_and_how_long() -> None:
     (told,) = planned([small("a", 10)], [make_node("full", "250m", "8Gi")]).unplaced
-    assert told.message == "waits up to 40 s for more batch work to be bought with it (gatherFor)"
-    assert told.nodes == {"Insufficient cpu": 1}
+    assert told.message == (
+        "waits up to 40 s for more batch work to be bought with it (gatherFor), which may save a pod 0.000486 USD; "
+        "its waiting is worth 0.000165"
+    )
+    assert told.nodes == {"Insufficient cpu": 2}
+
+
+@pytest.mark.parametrize(
+    ("came", "run_s", "hour", "waits"),
+    [
+        pytest.param(4, 600, None, ["a"], id="more are expected: two share a machine that is cheaper for its size"),
+        pytest.param(0, 600, None, [], id="nobody came of late: it is bought for at once"),
+        pytest.param(4, 60, None, [], id="so short that sharing saves less than waiting is worth"),
+        pytest.param(1, 600, None, [], id="few are expected, and so little is saved"),
+        pytest.param(1, 36_000, None, ["a"], id="few are expected, but they would share it for long"),
+        pytest.param(4, 600, 10**9, [], id="waiting is worth a unit an hour"),
+        pytest.param(1, 600, 0, ["a"], id="waiting is worth nothing"),
+        pytest.param(0, 36_000, 0, [], id="waiting is worth nothing, but for nobody"),
+    ],
+)
+def test_work_gathers_while_that_saves_more_than_the_waiting_is_worth(
+    came: int, run_s: float, hour: int | None, waits: list[str]
+) -> None:
+    job = make_job("a", run_s, cpu="500m", memory="1Gi", created_at=NOW)
+    made = planned([job], came=CAME[:came], value=Value(hour))
+    assert gathering(made) == waits
+    assert bool(made.launch) is not bool(waits)
 
 
 def test_jobs_of_several_shapes_are_bought_for_together() -> None:
     """Alone each would get a machine of its own; the larger one leaves room for the smaller one on m3.small."""
-    large = make_job("large", cpu="1500m", memory="3Gi", created_at=NOW - 41)
+    large = make_job("large", 600, cpu="1500m", memory="3Gi", created_at=NOW - 41)
     made = planned([large, small("a", 1)])
     assert Counter(launch.flavour for launch in made.launch) == {"m3.small": 1}
     assert not made.unplaced
@@ -115,7 +148,7 @@ def test_who_waits_for_room_about_to_free_waits_for_that_and_does_not_decide() -
     """A job ends in half a minute, whose room suits the old one alone: the new one gathers by its own wait."""
     node = owned_node("full", "batch", "m3.xsmall", cpu="500m", memory="2Gi")
     ends = running(make_job("ends", 600, cpu="500m", memory="1Gi"), "full", since_s=570)
-    new = make_job("new", cpu="1500m", memory="3Gi", created_at=NOW - 5)
+    new = make_job("new", 600, cpu="1500m", memory="3Gi", created_at=NOW - 5)
     made = planned([ends, small("old", 60), new], [node])
     reasons = {item.pod.removeprefix("default/"): item.reason for item in made.unplaced}
     assert (reasons, made.launch) == ({"old": Unplaced.CAPACITY_FREES_SOON, "new": Unplaced.GATHERING}, ())
@@ -173,7 +206,7 @@ def test_every_waiting_pod_is_placed_once_or_told_once(oldest_s: float) -> None:
     ends = running(make_job("ends", 600, cpu="500m", memory="1Gi"), "busy", since_s=570)
     waiting = [
         *(small(f"small-{i}", oldest_s - 0.1 * i) for i in range(7)),
-        *(make_job(f"large-{i}", cpu="1500m", memory="3Gi", created_at=NOW - 1) for i in range(3)),
+        *(make_job(f"large-{i}", 600, cpu="1500m", memory="3Gi", created_at=NOW - 1) for i in range(3)),
         make_pod("service", "500m", "1Gi"),
     ]
     made = planned([ends, *waiting], [there, busy])

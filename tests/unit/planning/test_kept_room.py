@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from htas.model.disruptions import Drain
 from htas.model.moves import MigrationMethod
 from htas.model.plan import Plan
 from htas.model.pods import Owner, Pod
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import ClusterSnapshot, ClusterView, Drain
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,

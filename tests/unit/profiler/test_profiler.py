@@ -9,9 +9,10 @@ from htas.model.flavours import Billing
 from htas.model.money import bill_amount
 from htas.model.moves import MigrationMethod
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.plan import Bind, Cost, Launch, Plan, Removing, UnplacedPod
+from htas.model.plan import Bind, Cost, Plan, UnplacedPod
 from htas.model.pods import Pod
-from htas.model.reasons import Removal, Unplaced
+from htas.model.proposals import Launch, Proposal, Release
+from htas.model.reasons import ProposalReason, Unplaced
 from htas.model.record import Bill, CycleRecord, ProfileEvent
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.profiler import accounts
@@ -174,7 +175,7 @@ def test_history_tells_what_and_why() -> None:
             Launch("e", "g", "m1.large", None, price, (), "for the minimum of group g"),
             Launch("f", "g", "m1.large", None, price, ("default/d",)),
         ),
-        remove=(Removing("n1", "c1", Removal.EMPTY, 137_100_000),),
+        proposals=(Proposal(ProposalReason.EMPTY, releases=(Release("n1", "c1"),), value=137_100_000),),
     )
     outcomes = (
         *(Outcome(Action.LAUNCH, name, OutcomeStatus.DONE, "m1.large for group g") for name in "cde"),

@@ -7,14 +7,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from htas.experiments.contenders import Contender
 from htas.model.flavours import Billing, Catalogue, Flavour
 from htas.model.pods import WorkKind
 from htas.model.resources import Resources
+from htas.planning.planner import plan
 from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
+from htas.trials.bill import Trial, run
 from tools.bench.money.__main__ import seeds
+from tools.bench.money.accounting import Accountant
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.families import Scene, families
-from tools.bench.money.playing import Played, play
+from tools.bench.money.playing import Played, as_shipped, play
 from tools.bench.money.table import estimate, rows
 
 GIB = 2**30
@@ -130,3 +134,18 @@ def test_an_estimate_has_students_interval() -> None:
     assert found.mean == pytest.approx(1.0)
     assert found.half_width == pytest.approx(12.706 * 0.02**0.5 / 2**0.5)
     assert estimate([0.9]).half_width is None
+
+
+def test_every_second_of_a_rental_is_accounted_for() -> None:
+    """One job of 1 core and 600 s on a machine of 2 cores and 4 GiB that comes after 120 s, billed by the minute."""
+    flavour, accountant = _flavour("two", 2, 4, 3600), Accountant()
+    catalogue = Catalogue((flavour,), billing=Billing(60, 60))
+    job = Arrival(0.0, _job("a", 1, 1, 600), ControllerKind.JOB)
+    trial = Trial(Contender("htas", "", as_shipped(catalogue), plan), "by hand", Workload("by hand", (job,)), 1)
+    bill = run(trial, accountant.saw)[0].bill_nano_seconds
+    parts = {name: amount / 3600 for name, amount in accountant.parts_of(bill).items()}
+    assert sum(parts.values()) == bill / 3600
+    assert parts["start"] == pytest.approx(120, abs=10)
+    assert parts["used"] == pytest.approx(300, abs=10)
+    assert parts["room"] == pytest.approx(300, abs=10)
+    assert 0 <= parts["rounding"] <= 120

@@ -4,6 +4,8 @@
     python -m tools.bench.money play --families trickle,hourly --seeds 11,12 --contenders htas,karpenter-pinned
     python -m tools.bench.money play --families slice --trace openb_pod_list_default.csv --seeds 11-20
     python -m tools.bench.money tell                                     # the tables of what has been played
+    python -m tools.bench.money ablation --families stable,trickle --seeds 11-13      # what each rule brings
+    python -m tools.bench.money account --families trickle --seeds 11 --contenders htas,karpenter-pinned
 
 Each run is appended to a file of JSON lines (out/money.jsonl) as it ends. Seed 1 is where the baseline of one flavour
 chooses it; the table's seeds begin at 11.
@@ -21,18 +23,29 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 
+from tools.bench.money.ablation import ablation_table
+from tools.bench.money.accounting import account, accounts_table, machines_text
 from tools.bench.money.families import families
-from tools.bench.money.playing import FAIR, HTAS, SHIPPED, NoFlavourError, Played, play
+from tools.bench.money.playing import FAIR, SHIPPED, NoFlavourError, Played, play
+from tools.bench.money.switches import ABLATED, HTAS
 from tools.bench.money.table import each_baseline, rows, table
 
-CONTENDERS = (HTAS, *FAIR, *SHIPPED)
+CONTENDERS = (HTAS, *FAIR, *SHIPPED, *ABLATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("play", "tell"))
+    parser.add_argument("what", choices=("play", "tell", "account", "ablation"))
     parser.add_argument("--families", default="", help="parted by commas; all")
     parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
     parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
@@ -43,6 +56,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     there = families(chosen.trace)
     names = _chosen(parser, "family", chosen.families, tuple(there))
     contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
+    if chosen.what == "account":
+        runs = [account(*each, chosen.trace) for each in track(list(product(names, seeds(chosen.seeds), contenders)))]
+        Console().print(accounts_table(runs), *map(machines_text, runs), sep="\n")
+        return 0
+    if chosen.what == "ablation":
+        contenders = (HTAS, *(each for each in contenders if each in ABLATED))
+        contenders = contenders if contenders[1:] else (HTAS, *ABLATED)
+        _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
+        Console().print(ablation_table(_read(chosen.out), names))
+        return 0
     if chosen.what == "play":
         _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
     found = rows(_read(chosen.out), names)

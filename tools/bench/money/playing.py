@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -10,15 +10,17 @@ import msgspec
 
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
+from htas.daemon.cycle import CycleResult
 from htas.experiments.contenders import WELL_SET, Contender, contenders, tuned_to
+from htas.experiments.results import RunResult
 from htas.model.flavours import Catalogue
 from htas.model.policy import Limits, Policy
 from htas.planning.planner import plan
 from htas.trials.bill import Trial, run
 from tools.bench.money.bound import least_nano_seconds
 from tools.bench.money.families import Scene, families
+from tools.bench.money.switches import HTAS, without
 
-HTAS = "htas"
 ONE = "cluster-autoscaler-one"
 SHIPPED = ("cluster-autoscaler", "karpenter")
 FAIR = (*WELL_SET, ONE)
@@ -46,8 +48,7 @@ class Played(msgspec.Struct, frozen=True):
 
 def play(family: str, seed: int, contender: str, trace: Path | None = None) -> Played:
     """Play to the end of the work; raises KeyError for names that there are not."""
-    scene = families(trace)[family].draw(seed)
-    result, _ = run(_trial(_contender(contender, family, scene.catalogue, trace), family, scene, seed))
+    result, scene = played(family, seed, contender, trace), families(trace)[family].draw(seed)
     return Played(
         family,
         seed,
@@ -63,6 +64,15 @@ def play(family: str, seed: int, contender: str, trace: Path | None = None) -> P
     )
 
 
+def played(
+    family: str, seed: int, contender: str, trace: Path | None, *listeners: Callable[[CycleResult], None]
+) -> RunResult:
+    """One run, of whose cycles listeners are told."""
+    scene = families(trace)[family].draw(seed)
+    trial = _trial(_contender(contender, family, scene.catalogue, trace), family, scene, seed)
+    return run(trial, *listeners)[0]
+
+
 def _trial(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
     return Trial(contender, family, scene.work, seed, scene.startup_s, scene.chances)
 
@@ -70,6 +80,8 @@ def _trial(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
 def _contender(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
     if name == HTAS:
         return Contender(HTAS, "HTAS, as shipped", as_shipped(catalogue), plan)
+    if name.startswith(HTAS):
+        return Contender(name, name, without(name, as_shipped(catalogue)), plan)
     if name == ONE:
         return tuned_to(catalogue, _chosen_flavour(family, trace))
     return contenders(catalogue)[name]

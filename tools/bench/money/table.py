@@ -10,7 +10,8 @@ from statistics import fmean, geometric_mean, variance
 from rich.table import Table
 
 from htas.experiments.report.statistics import T_975
-from tools.bench.money.playing import FAIR, HTAS, Played
+from tools.bench.money.playing import FAIR, Played
+from tools.bench.money.switches import HTAS
 
 ENOUGH_S, LONGER = 30.0, 1.25
 """HTAS may wait as long as this on average, or so many times what the best fair baseline does."""

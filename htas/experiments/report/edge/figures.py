@@ -1,19 +1,116 @@
-"""Figures 4 to 11 of KubeDSM (section 6.3), drawn from an experiment's results."""
+"""Figures of the experiments on the edge."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from htas.experiments.edge.contenders import BASELINES, K8S, KUBEDSM, TARGETS, VARIANTS
 from htas.experiments.edge.results import EdgeResults
 from htas.experiments.edge.scenarios import SCENARIOS, SERVICES
-from htas.experiments.report.drawing import legend_above, new_figure, save, styled
+from htas.experiments.report.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    Dashes,
+    legend_above,
+    new_figure,
+    save,
+    styled,
+)
 from htas.experiments.report.edge import statistics
-from htas.experiments.report.edge.looks import BOUND, TARGET_COLOUR, look_of, title_of
-from htas.experiments.report.edge.radar import radar
 from htas.experiments.report.edge.statistics import Measure, played, variants_of
+
+# What contenders look like and are called in the edge report: colour, dashes and marker tell them apart.
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLook:
+    colour: str
+    marker: str
+    dashes: Dashes = None
+    width: float = 1.6
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """How its line is drawn."""
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "linestyle": self.dashes or "-",
+            "linewidth": self.width,
+            "markersize": 5.5,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.7,
+        }
+
+
+LOOKS: Mapping[str, EdgeLook] = {
+    KUBEDSM: EdgeLook(BLUE, "o", None, 2.6),
+    "k8s": EdgeLook(ORANGE, "s", (0, (6.0, 2.0))),
+    "bef": EdgeLook(GREEN, "^", (0, (6.0, 1.5, 1.5, 1.5))),
+    "sef": EdgeLook(PURPLE, "v", (0, (1.2, 1.2))),
+    "random": EdgeLook(GREY, "D", (0, (3.0, 1.5))),
+    "cf": EdgeLook(VERMILION, "X", (0, (9.0, 2.0, 2.0, 2.0))),
+    "kubedsm/mid-mig": EdgeLook(SKY, "P", (0, (4.0, 1.2))),
+    "kubedsm/no-cloud-offload": EdgeLook(PURPLE, "v", (0, (1.2, 1.2))),
+    "kubedsm/no-edge-mig": EdgeLook(GREEN, "^", (0, (6.0, 1.5, 1.5, 1.5))),
+}
+BOUND: Mapping[str, Any] = {"color": "#999999", "linewidth": 6.0, "alpha": 0.45, "solid_capstyle": "round", "zorder": 5}
+TARGET_COLOUR = "#C00000"
+
+
+def look_of(policy: str) -> EdgeLook:
+    return LOOKS.get(policy, EdgeLook(GREY, "."))
+
+
+def title_of(policy: str, *, is_target: bool = False) -> str:
+    """Its title; among sets of targets KubeDSM by itself is the one where all are 1."""
+    whole, _, part = policy.partition("/")
+    if part:
+        return VARIANTS[part][0] if part in VARIANTS else TARGETS[part][0]
+    if whole == KUBEDSM:
+        return "All 1" if is_target else "KubeDSM"
+    return BASELINES[whole][0]
+
+
+# A radar chart: one axis for each service, one outline for each contender.
+
+RINGS = (25, 50, 75, 100)
+
+
+def radar(axes: Any, values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Draw outlines of percentages, A at the top and on clockwise; returns what the legend shows, by title.
+
+    The first contender's is filled, so that it stands out where outlines cross.
+    """
+    angles = [2 * math.pi * i / len(SERVICES) for i in range(len(SERVICES))]
+    axes.set_theta_offset(math.pi / 2)
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, 100)
+    axes.set_yticks(RINGS, ["", "", "", "100"], fontsize=8, color="#777777")
+    axes.set_rlabel_position(45)
+    axes.set_xticks(angles, [name.upper() for name in SERVICES], fontsize=11, fontweight="bold")
+    axes.tick_params(axis="x", pad=1)
+    axes.grid(True, color="#d5d5d5", linewidth=0.7)
+    axes.spines["polar"].set_color("#bbbbbb")
+    handles: dict[str, Any] = {}
+    for depth, (policy, ratios) in enumerate(values.items()):
+        look, closed = look_of(policy), [*ratios, ratios[0]]
+        (handles[title_of(policy)],) = axes.plot([*angles, angles[0]], closed, **look.line, zorder=40 - depth)
+        if depth == 0:
+            axes.fill(angles, ratios, color=look.colour, alpha=0.12, zorder=1)
+    return handles
+
+
+# Figures 4 to 11 of KubeDSM (section 6.3), drawn from an experiment's results.
 
 RATIO, PODS = "Edge ratio (%)", "Pods on the edge (%)"
 AXES: Mapping[str, str] = {"mean": "Mean load, as a share of the edge", "deviation": "Standard deviation of the load"}

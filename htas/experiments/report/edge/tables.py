@@ -9,7 +9,7 @@ from htas.experiments.edge.contenders import BASELINES, K8S, KUBEDSM, TARGETS, V
 from htas.experiments.edge.results import EdgeResults
 from htas.experiments.edge.scenarios import SERVICES
 from htas.experiments.report.edge import statistics
-from htas.experiments.report.edge.looks import title_of
+from htas.experiments.report.edge.figures import title_of
 from htas.experiments.report.edge.statistics import (
     Estimate,
     Measure,

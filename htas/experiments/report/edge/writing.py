@@ -1,17 +1,91 @@
-"""The edge experiment's chapter of a report."""
+"""The report on edge placement, written to a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from htas.experiments.edge.contenders import KUBEDSM
+from htas.experiments.edge.contenders import BASELINES, KUBEDSM
 from htas.experiments.edge.results import EdgeResults
-from htas.experiments.edge.scenarios import SCENARIOS
+from htas.experiments.edge.scenarios import SCENARIOS, SWEEPS
 from htas.experiments.report.edge import statistics, tables
-from htas.experiments.report.edge.analysis import analysis
-from htas.experiments.report.edge.figures import CAPTIONS
-from htas.experiments.report.edge.missing import missing
-from htas.experiments.report.edge.statistics import best_baseline, is_complete, played
+from htas.experiments.report.edge.figures import CAPTIONS, title_of
+from htas.experiments.report.edge.statistics import best_baseline, is_complete, over_sweep, played
+from htas.experiments.report.edge.tables import GOALS, Goal
+
+# What an edge report cannot tell, since it was not played: a part of a sweep says nothing of its mean or its goals.
+
+
+def missing(results: EdgeResults) -> list[str]:
+    """A chapter; nothing where all of the document's experiment was played."""
+    told = [*_runs(results), *_sweeps(results), *_contenders(results)]
+    return ["## What is missing", "", *told, ""] if told else []
+
+
+def _runs(results: EdgeResults) -> list[str]:
+    planned = len(results.policies) * len(results.scenarios) * len(results.seeds)
+    gone = planned - len(results.runs)
+    return [f"- {gone} of {planned} runs: the experiment was interrupted."] if gone else []
+
+
+def _sweeps(results: EdgeResults) -> list[str]:
+    told = []
+    for goal in GOALS:
+        gone = [each.name.replace("_", " ± ") for each in SWEEPS[goal.sweep] if not is_complete(results, each.name)]
+        if gone:
+            which = "none of it was" if len(gone) == len(SWEEPS[goal.sweep]) else f"{', '.join(gone)} were not"
+            told.append(
+                f"- Sweep {goal.title}: {which} played by every contender with every seed. Its mean, its goals and its"
+                " figures are left out."
+            )
+    if told:
+        told.append("- What moves are worth and targets are told over the scenarios that were played, not over all.")
+    return told
+
+
+def _contenders(results: EdgeResults) -> list[str]:
+    if KUBEDSM not in results.policies:
+        return ["- KubeDSM: there are no goals without it."]
+    gone = [title_of(name) for name in BASELINES if name not in results.policies]
+    return [f"- {', '.join(gone)} were not played: leads are over the best of the other baselines."] if gone else []
+
+
+# Why figures differ from the document's: what the load leaves possible, and what the baselines have by themselves.
+
+
+def analysis(results: EdgeResults) -> list[str]:
+    """A paragraph for each sweep, and one on how the document's own margins are to be read."""
+    told = [line for goal in GOALS if (line := _of_sweep(results, goal))]
+    return [*told, _reading(results), ""] if told else []
+
+
+def _of_sweep(results: EdgeResults, goal: Goal) -> str:
+    scenarios = played(results, goal.sweep)
+    best = best_baseline(results, scenarios)
+    ours = over_sweep(results, KUBEDSM, scenarios, statistics.edge_ratio)
+    most = over_sweep(results, KUBEDSM, scenarios, statistics.bound)
+    theirs = over_sweep(results, best, scenarios, statistics.edge_ratio) if best is not None else None
+    if ours is None or most is None or theirs is None or best is None:
+        return ""
+    return (
+        f"*{goal.title.capitalize()}.* The edge holds at best {most.mean:.1f} % of the pods that the load makes;"
+        f" KubeDSM comes to {100 * ours.mean / most.mean:.1f} % of that. {title_of(best)} has {theirs.mean:.1f} %, so"
+        f" that the best of all schedulers would be {most.mean - theirs.mean:.1f} points ahead of it.\n"
+    )
+
+
+def _reading(results: EdgeResults) -> str:
+    """What the document's best baseline had, as its margins tell, and what makes those here better."""
+    as_points = " and ".join(f"{goal.ratio - goal.ahead:.1f} %" for goal in GOALS)
+    as_shares = " and ".join(f"{goal.ratio / (1 + goal.ahead / 100):.1f} %" for goal in GOALS)
+    return (
+        f"The document's best baseline had {as_points}, if its margins are points, or {as_shares}, if they are shares"
+        " of the baseline. What baselines reach hangs on which pods go as the load falls: a ReplicaSet that shrinks"
+        " gives up first those that share their node with most others of it, often in the one large cloud node, and so"
+        " much of the edge is won back without a move. KubeDSM does not depend on it."
+    )
+
+
+# The edge experiment's chapter of a report.
 
 
 def text(results: EdgeResults, figures_in: str, *, drawn: frozenset[str]) -> str:

@@ -10,14 +10,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from htas.planning.cluster.classes import PodClass
+from htas.model.pods import WorkKind
+from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+
+
+def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
+    closed = {group.name for group in context.policy.groups if not group.workload.takes(kind)}
+    return np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
 
 
 def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
     if not cls.is_ours:
         return
-    closed = {group.name for group in context.policy.groups if not group.workload.takes(cls.kind)}
-    where = np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
+    where = context.column(("closed to", cls.kind), lambda new: _closed(context, cls.kind, new))[rows]
     if where.any():
         yield Refusal(f"node(s) were in a node group that does not take {cls.kind.value} work", where)

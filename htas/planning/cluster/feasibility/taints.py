@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from htas.model.constraints import Effect, Taint, Toleration
-from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 
 UNSCHEDULABLE = "node(s) were unschedulable"
@@ -71,18 +71,33 @@ def refuse_unschedulable(context: FilterContext, cls: PodClass, rows: slice) -> 
     """Cordoned nodes, unless the pod tolerates the cordon."""
     if untolerated((CORDON,), cls.constraints.tolerations) is None:
         return
-    cordoned = np.array([node.is_unschedulable for node in context.table.nodes[rows]], dtype=np.bool_)
+    nodes = context.table.nodes
+    cordoned = context.column(
+        "cordoned", lambda new: np.array([node.is_unschedulable for node in nodes[new]], np.bool_)
+    )
+    cordoned = cordoned[rows]
     if cordoned.any():
         yield Refusal(UNSCHEDULABLE, cordoned)
 
 
+def _cordoned(context: FilterContext, rows: slice) -> Bools:
+    return np.array([node.is_unschedulable for node in context.table.nodes[rows]], dtype=np.bool_)
+
+
 def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
-    """Nodes with a taint the pod does not tolerate. Nodes carry few different sets of taints: each is judged once."""
+    """Nodes with a taint the pod does not tolerate."""
+    tolerations = cls.constraints.tolerations
+    where = context.column(("untolerated", tolerations), lambda new: _untolerated(context, tolerations, new))[rows]
+    if where.any():
+        yield Refusal(UNTOLERATED, where)
+
+
+def _untolerated(context: FilterContext, tolerations: tuple[Toleration, ...], rows: slice) -> Bools:
+    """Nodes carry few different sets of taints: each is judged once."""
     judged: dict[tuple[Taint, ...], bool] = {(): False}
     where = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for i, node in enumerate(context.table.nodes[rows]):
         if node.taints not in judged:
-            judged[node.taints] = untolerated(node.taints, cls.constraints.tolerations) is not None
+            judged[node.taints] = untolerated(node.taints, tolerations) is not None
         where[i] = judged[node.taints]
-    if where.any():
-        yield Refusal(UNTOLERATED, where)
+    return where

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.flavours import Billing
 from htas.model.nodes import CLUSTER_LABEL, SCALE_DOWN_DISABLED, Node
 from htas.model.plan import KeptNode
 from htas.model.plan_document import instant_text
@@ -17,6 +16,7 @@ from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
+from htas.planning.rental.bill import Bill, paid_for_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class Candidate:
     def rank(self) -> tuple[object, ...]:
         """Empty nodes first, since they would else be filled; then the least used, the dearer among equals."""
         return not self.is_empty, self.utilization, -self.price, self.node.name
+
+    def bill(self, policy: Policy) -> Bill:
+        """What it costs until it is given back."""
+        return Bill(self.price, self.claim.rented_since, policy.catalogue.billing)
 
 
 class Question:
@@ -281,18 +285,6 @@ def _between_s(before: float | None, meant_s: float, now: float) -> float:
     """
     passed_s = now - before if before is not None else 0.0
     return max(meant_s, passed_s if passed_s <= LONGEST_BETWEEN_S else 0.0)
-
-
-def paid_for_s(claim: NodeClaim, billing: Billing, now: float) -> float:
-    """How long a machine is paid for already: 40 s into a minute, 20 s.
-
-    A machine rented later than now tells that our clock is behind the cloud's, or was put back: of its time only the
-    place within a period is taken, or with a clock three days behind every machine would be kept for three days.
-    """
-    held = now - claim.rented_since
-    if held < 0:
-        return -held % billing.granularity_s
-    return billing.billed_seconds(held) - held
 
 
 def span(seconds: float) -> str:

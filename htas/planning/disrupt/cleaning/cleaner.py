@@ -10,10 +10,11 @@ import msgspec
 
 from htas.model.claims import NodeClaim
 from htas.model.moves import MigrationMethod, Move
-from htas.model.plan import KeptNode, Launch, Removing
+from htas.model.plan import KeptNode
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy
-from htas.model.reasons import Kept, Removal
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
@@ -32,10 +33,9 @@ from htas.planning.disrupt.cleaning.consolidation import (
     Consolidator,
     Replacements,
     emptied,
-    launches_of,
     may_look_at,
+    proposals_of,
 )
-from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.disrupt.cleaning.shrinking import Shrinker
 from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
@@ -43,18 +43,18 @@ from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES
 from htas.planning.eligibility.movability import VolumeBook
 from htas.planning.place.placing import Placer
+from htas.planning.rental.moving import LeastAdded
+from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
     """What the cleaning stage decided, and what the next plan must remember."""
 
-    migrate: tuple[Move, ...]
-    remove: tuple[Removing, ...]
+    proposals: tuple[Proposal, ...]
+    """Nodes to empty now; or, where none is, machines to buy: what they replace is emptied by a later plan."""
     kept: tuple[KeptNode, ...]
     memory: Memory
-    launch: tuple[Launch, ...] = ()
-    """Replacements to buy: what they replace is emptied by a later plan."""
 
 
 def clean(
@@ -95,32 +95,38 @@ def clean(
             replaced.append(judged)
         else:
             candidates.append(judged)
-    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    if is_due:
+        rescheduler = _rescheduler(sim, book, placer, snapshot, policy, now, pods_on, leaving)
+        with sim.closed(_no_targets(sim, snapshot, round_.kept)):
+            if replaced:
+                candidates += round_.replace(
+                    sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
+                )
+            for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
+                round_.take(candidate, rescheduler)
+            if may_replace and not replacements.claims and not round_.proposals and not snapshot.drains:
+                stay = round_.staying(question, snapshot, pods_on, claims)
+                memory = round_.smaller(rescheduler, question, snapshot, pods_on, stay)
+    kept = sorted(round_.kept, key=lambda keeping: keeping.node)
+    return ScaleDown(tuple(round_.proposals), tuple(kept), memory)
+
+
+def _rescheduler(
+    sim: Simulation,
+    book: ClassBook,
+    placer: Placer,
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    now: float,
+    pods_on: Mapping[str, Sequence[Pod]],
+    leaving: Sequence[Pod],
+) -> Rescheduler:
+    """Who empties nodes, with what rentals are there: built for a due cleaning alone, for it reads every node."""
     running = {sim.table.row_of[name]: pods for name, pods in pods_on.items() if name in sim.table.row_of}
-    rentals = LongerRentals(sim, snapshot, policy, running)
-    placer = Placer(policy, placer.pools, rentals)
-    rescheduler = Rescheduler(sim, book, placer, policy, ledger, now, rentals, snapshot.move_times, volumes)
-    launch: tuple[Launch, ...] = ()
-    with sim.closed(_no_targets(sim, snapshot, round_.kept)):
-        if replaced:
-            candidates += round_.replace(
-                sorted(replaced, key=lambda candidate: candidate.rank), replacements, rescheduler
-            )
-        for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
-            round_.take(candidate, rescheduler)
-        if may_replace and is_due and not replacements.claims and not round_.remove and not snapshot.drains:
-            consolidator = Consolidator(rescheduler, snapshot, pods_on)
-            stay = round_.staying(question, snapshot, pods_on, claims)
-            launch, memory = round_.consolidate(consolidator, question, snapshot, stay)
-            if not launch:
-                launch = round_.shrink(Shrinker(rescheduler, consolidator, snapshot, memory), question, snapshot, stay)
-    return ScaleDown(
-        tuple(round_.migrate),
-        tuple(sorted(round_.remove, key=lambda removing: removing.node)),
-        tuple(sorted(round_.kept, key=lambda keeping: keeping.node)),
-        memory,
-        launch,
-    )
+    rentals = Rentals.of(sim.table.nodes, snapshot, policy, running)
+    judged = Placer(policy, placer.pools, LeastAdded(sim, rentals))
+    ledger, volumes = ledger_of(snapshot, leaving), _volumes(snapshot, policy)
+    return Rescheduler(sim, book, judged, policy, ledger, now, rentals, snapshot.move_times, volumes)
 
 
 def _volumes(snapshot: ClusterSnapshot, policy: Policy) -> VolumeBook:
@@ -189,8 +195,7 @@ class _Round:
 
     sizes: Counter[str]
     under_way: Counter[str]
-    migrate: list[Move] = field(default_factory=list)
-    remove: list[Removing] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
 
@@ -206,9 +211,14 @@ class _Round:
         if isinstance(moves, KeptNode):
             self.kept.append(moves)
             return
-        self.migrate += moves
+        reason = ProposalReason.EMPTY if candidate.is_empty else ProposalReason.UNDERUTILIZED
+        self._propose(candidate, reason, moves, _why(candidate, moves, rescheduler.policy))
+
+    def _propose(self, candidate: Candidate, reason: ProposalReason, moves: Sequence[Move], message: str) -> None:
+        """That a node is emptied and given back."""
+        release = Release(candidate.node.name, candidate.claim.id)
+        self.proposals.append(Proposal(reason, tuple(moves), (), (release,), value=candidate.price, message=message))
         self.targets |= {move.target for move in moves if move.target is not None}
-        self.remove.append(_removing(candidate, moves, rescheduler.policy))
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
 
@@ -219,51 +229,48 @@ class _Round:
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
-            self.migrate += moves
-            self.targets |= {move.target for move in moves if move.target is not None}
             what = f"its pods go to cheaper machines, {_pods(len(moves))}"
-            self.remove.append(
-                Removing(candidate.node.name, candidate.claim.id, Removal.CONSOLIDATED, candidate.price, what)
-            )
-            self.sizes[candidate.group.name] -= 1
-            self.under_way[candidate.group.name] += 1
+            self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
-    def consolidate(
+    def smaller(
         self,
-        consolidator: Consolidator,
+        rescheduler: Rescheduler,
         question: Question,
         snapshot: ClusterSnapshot,
+        pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
-    ) -> tuple[tuple[Launch, ...], Memory]:
-        """Replacements for the first group that has some worth buying; each look is remembered."""
-        policy, memory, looked_at = question.policy, question.memory, dict(question.memory.consolidated_at)
-        for group in policy.groups:
-            if not may_look_at(group, looked_at.get(group.name), question.now) or not is_quiet(
-                question, group.cleaning
-            ):
-                continue
-            candidates = _in_time(group, stay, question, snapshot)
-            if not candidates:
-                continue
-            looked_at[group.name] = question.now
-            replacing = consolidator.best(group, candidates, self._at_once(group))
-            if replacing is not None:
-                launches = launches_of([replacing], snapshot, policy)
-                return tuple(launches), msgspec.structs.replace(memory, consolidated_at=looked_at)
-        return (), msgspec.structs.replace(memory, consolidated_at=looked_at)
+    ) -> Memory:
+        """What to buy instead of nodes of one group: a cheaper set first, else smaller machines; and what is looked at.
 
-    def shrink(
-        self, shrinker: Shrinker, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
-    ) -> tuple[Launch, ...]:
-        """Smaller machines for what is left on nodes of the first group that has some worth replacing."""
-        for group in question.policy.groups:
-            if group.cleaning.consolidation.shrinks and is_quiet(question, group.cleaning):
-                found = shrinker.best(group, _in_time(group, stay, question, snapshot), self._at_once(group))
+        Of the groups the first is taken that has some worth buying.
+        """
+        policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
+        consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
+        for group, candidates in ripe:
+            if candidates and may_look_at(group, looked_at.get(group.name), now):
+                looked_at[group.name] = now
+                replacing = consolidator.best(group, candidates, self._at_once(group))
+                if replacing is not None:
+                    self.proposals += proposals_of([replacing], snapshot, policy)
+                    return _looked(question.memory, looked_at)
+        memory = _looked(question.memory, looked_at)
+        shrinker = Shrinker(rescheduler, consolidator, snapshot, memory)
+        for group, candidates in ripe:
+            if group.cleaning.consolidation.shrinks:
+                found = shrinker.best(group, candidates, self._at_once(group))
                 if found:
-                    return tuple(launches_of(found, snapshot, question.policy))
-        return ()
+                    self.proposals += proposals_of(found, snapshot, policy)
+                    break
+        return memory
+
+    def _ripe(
+        self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
+    ) -> list[tuple[NodeGroup, list[Candidate]]]:
+        """The groups whose work has been quiet, with their nodes that need not be kept for what is paid of them."""
+        quiet = (group for group in question.policy.groups if is_quiet(question, group.cleaning))
+        return [(group, _in_time(group, stay, question, snapshot)) for group in quiet]
 
     def staying(
         self,
@@ -301,6 +308,10 @@ class _Round:
         return None
 
 
+def _looked(memory: Memory, looked_at: Mapping[str, float]) -> Memory:
+    return msgspec.structs.replace(memory, consolidated_at=looked_at)
+
+
 def _in_time(
     group: NodeGroup, stay: Mapping[str, Sequence[Candidate]], question: Question, snapshot: ClusterSnapshot
 ) -> list[Candidate]:
@@ -333,12 +344,10 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
-def _removing(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> Removing:
-    name, claim, price = candidate.node.name, candidate.claim.id, candidate.price
+def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
-        return Removing(name, claim, Removal.EMPTY, price, "empty")
-    message = f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
-    return Removing(name, claim, Removal.UNDERUTILIZED, price, message)
+        return "empty"
+    return f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 
 def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:

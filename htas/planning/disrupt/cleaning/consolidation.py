@@ -11,8 +11,9 @@ moved ÷ the group's pods) ≥ ratio.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import msgspec
 import numpy as np
@@ -20,10 +21,11 @@ import numpy as np
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.money import price_text
 from htas.model.moves import Move
-from htas.model.plan import KeptNode, Launch
+from htas.model.plan import KeptNode
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm, NodeGroup, Policy
-from htas.model.reasons import Kept
+from htas.model.proposals import Launch, Proposal, Release
+from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.pools import Pool
@@ -35,7 +37,7 @@ from htas.planning.place.placing import Placer
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.purchase import Attempt, attempt
-from htas.planning.provision.rental import Rental
+from htas.planning.rental.new_machines import ExpectedRental
 
 MAY_BE_REPLACED = frozenset(
     {
@@ -62,10 +64,14 @@ class Replacing:
     """Nodes to be replaced, by machines to buy first."""
 
     group: NodeGroup
-    nodes: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
     offers: tuple[Offer, ...]
     saving: int
     """In billionths an hour."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(each.node.name for each in self.candidates)
 
 
 class Replacements:
@@ -151,7 +157,7 @@ class Consolidator:
             replacing = self._tried(group, ripe[:size])
             if replacing is not None:
                 found.append(replacing)
-        return max(found, key=lambda replacing: (replacing.saving, -len(replacing.nodes)), default=None)
+        return max(found, key=lambda replacing: (replacing.saving, -len(replacing.candidates)), default=None)
 
     def _ends_soon(self, candidate: Candidate) -> bool:
         policy, now = self._rescheduler.policy, self._rescheduler.now
@@ -175,7 +181,7 @@ class Consolidator:
         moved = self.rehearsed(nodes, offers)
         if moved is None or not self._is_worth(group, saving, moved):
             return None
-        return Replacing(group, tuple(candidate.node.name for candidate in nodes), offers, saving)
+        return Replacing(group, tuple(nodes), offers, saving)
 
     def _bound(self, group: NodeGroup, nodes: Sequence[Candidate]) -> int:
         """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
@@ -219,7 +225,7 @@ class Consolidator:
                 demand.count -= rescheduler.placer.anywhere().place(sim, demand.cls, demand.count)
             left = [demand for demand in demands.values() if demand.count]
             offers = offers_of(sim, policy, self._snapshot, [demand.cls for demand in left])
-            rental = Rental(policy, [demand.cls for demand in left])
+            rental = ExpectedRental(policy, [demand.cls for demand in left])
             found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, (), rental)
         return None if any(demand.count for demand in found.left) else found
 
@@ -253,22 +259,26 @@ class Consolidator:
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
 
 
-def launches_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, policy: Policy) -> list[Launch]:
-    """The purchases that replacements begin with."""
-    wanted, currency = [(each, offer) for each in replacing for offer in each.offers], policy.catalogue.currency
-    return [
-        Launch(
-            claim=claim_id(policy, snapshot, offer.group.name, i),
-            group=offer.group.name,
-            flavour=offer.flavour.name,
-            zone=offer.zone,
-            nanos_per_hour=offer.price,
-            pods=(),
-            why=f"replaces {', '.join(each.nodes)}, saves {price_text(each.saving)} {currency} an hour",
-            replaces=each.nodes,
+def proposals_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Proposal]:
+    """What replacements begin with: purchases."""
+    number = count()
+    for each in replacing:
+        what = f"replaces {', '.join(each.nodes)}, saves {price_text(each.saving)} {policy.catalogue.currency} an hour"
+        launches = tuple(
+            Launch(
+                claim=claim_id(policy, snapshot, offer.group.name, next(number)),
+                group=offer.group.name,
+                flavour=offer.flavour.name,
+                zone=offer.zone,
+                nanos_per_hour=offer.price,
+                pods=(),
+                why=what,
+                replaces=each.nodes,
+            )
+            for offer in each.offers
         )
-        for i, (each, offer) in enumerate(wanted)
-    ]
+        releases = tuple(Release(old.node.name, old.claim.id) for old in each.candidates)
+        yield Proposal(ProposalReason.CONSOLIDATED, (), launches, releases, value=each.saving, message=what)
 
 
 def may_look_at(group: NodeGroup, looked_at: float | None, now: float) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import msgspec
 
@@ -23,38 +22,15 @@ from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.disrupt.cleaning.candidates import Candidate, span
-from htas.planning.disrupt.cleaning.longer_rentals import LongerRentals
 from htas.planning.disrupt.cleaning.no_place import obstacles
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
 from htas.planning.eligibility.movability import VolumeBook, method_for, source_refusal, target_refusal
 from htas.planning.place.placing import Placer
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """What emptying a node would save: so many billed seconds of it, less what its jobs would do again."""
-
-    candidate: Candidate
-    left_s: float
-    saved_s: int
-    repeated_s: float
-
-    def exceeds(self, added: int) -> bool:
-        """Whether more is saved than repeated, and added to other rentals (billionths an hour × seconds)."""
-        if self.saved_s <= self.repeated_s:
-            return False
-        return not added or self.candidate.price * (self.saved_s - Fraction(self.repeated_s)) > added
-
-    def kept(self, added: int) -> KeptNode:
-        message = f"its work ends in {span(self.left_s)}; moving it would save {span(max(self.saved_s, 0))} of rental"
-        if self.repeated_s:
-            message += f" and repeat {span(self.repeated_s)} of work"
-        if added and self.candidate.price:
-            longer = span(added / self.candidate.price)
-            message += f", and have others rented longer for as much as {longer} of it"
-        return KeptNode(self.candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
+from htas.planning.rental.moving import Saving
+from htas.planning.rental.new_machines import HOUR_S
+from htas.planning.rental.rows import Rentals
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +43,7 @@ class Rescheduler:
     policy: Policy
     ledger: BudgetLedger
     now: float
-    rentals: LongerRentals
+    rentals: Rentals
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
 
@@ -81,7 +57,7 @@ class Rescheduler:
             return movable
         saving = self._saving(candidate, movable)
         if saving is not None and not saving.exceeds(0):
-            return saving.kept(0)
+            return _not_worth_it(candidate, saving, 0)
         refusal = self.ledger.try_spend(movable)
         if refusal is not None:
             message = f"NotEnoughPdb: {refusal} (all {len(movable)} pods of the node have to move)"
@@ -114,26 +90,32 @@ class Rescheduler:
         return movable
 
     def _saving(self, candidate: Candidate, pods: list[Pod]) -> Saving | None:
-        """What emptying a node saves, beside what that adds elsewhere. None: services have no end, always worth it.
+        """What emptying a node saves, beside what that adds elsewhere.
 
-        Left alone, the machine is rented until its longest job ends; moved, until the moves are done (`moves_s`). Both
-        are rounded up as they are billed, and the difference is saved. A job that is evicted starts again from the
-        beginning and may hold its target longer by what it had run, so the saving has to exceed the longest run
-        repeated; a checkpoint repeats but seconds.
-
-        Billed by the minute, held for 600 s, 90 s of work left, T = 10 s: 720 s against 660 s, so 60 s are saved. That
-        pays by checkpoint, and by eviction if no job has run for 60 s. Billed by the hour nothing is saved.
+        None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
+        services is taken to be held for an hour more, as when it is bought.
         """
+        rules, now = candidate.group.cleaning, self.now
+        restarts = 0
+        if self.policy.value.restart_nanos:
+            evicted = sum(method_for(pod, rules.migration) is MigrationMethod.EVICT for pod in pods)
+            restarts = self.policy.value.restart_nanos * HOUR_S * evicted
         if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
-            return None
-        rules, billing = candidate.group.cleaning, self.policy.catalogue.billing
-        held = self.now - candidate.claim.rented_since
-        left = max(remaining_s(pod, self.policy, self.now) for pod in pods)
-        saved = billing.billed_seconds(held + left) - billing.billed_seconds(held + self.moves_s(rules, pods))
+            if not restarts:
+                return None
+            moves_s, bill = self.moves_s(rules, pods), candidate.bill(self.policy)
+            return Saving.of(bill, now, left_s=HOUR_S, moves_s=moves_s, repeated_s=0.0, restarts=restarts)
         repeated = 0.0
         if not rules.migration.keeps_progress:
-            repeated = max(self.now - (self.now if pod.started_at is None else pod.started_at) for pod in pods)
-        return Saving(candidate, left, saved, repeated)
+            repeated = max(now - (now if pod.started_at is None else pod.started_at) for pod in pods)
+        return Saving.of(
+            candidate.bill(self.policy),
+            now,
+            left_s=max(remaining_s(pod, self.policy, now) for pod in pods),
+            moves_s=self.moves_s(rules, pods),
+            repeated_s=repeated,
+            restarts=restarts,
+        )
 
     def moves_s(self, rules: CleaningRules, pods: Sequence[Pod]) -> float:
         """How long moving these pods takes: as long as the longest (paper 5.3), so often as they go in turns.
@@ -154,7 +136,7 @@ class Rescheduler:
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
         moves: list[Move] = []
-        ends = self.rentals.ends()
+        ends = sim.table.run_until.copy()
         with sim.closed(self._unable(method)):
             sim.vacate(row)
             for pod in pods:
@@ -170,9 +152,9 @@ class Rescheduler:
                     return KeptNode(source, Kept.NO_PLACE_TO_MOVE_PODS, what)
                 moves.append(Move(pod.key, pod.uid, source, target, method_for(pod, method), MoveReason.NODE_DRAINED))
             targets = {sim.table.row_of[move.target] for move in moves if move.target is not None}
-            added = self.rentals.added(ends, targets)
+            added = self.rentals.added(targets, ends, sim.table.run_until, self.now)
             if saving is not None and not saving.exceeds(added):
-                return saving.kept(added)
+                return _not_worth_it(candidate, saving, added)
         return moves
 
     def _unable(self, method: MigrationMethod) -> list[int]:
@@ -196,6 +178,18 @@ class Rescheduler:
             left = RunLength(remaining_s(pod, self.policy, self.now), source)
             pod = msgspec.structs.replace(pod, run_length=left)
         return self.book.class_of(pod)
+
+
+def _not_worth_it(candidate: Candidate, saving: Saving, added: int) -> KeptNode:
+    """What moving would have saved and added, for people."""
+    message = f"its work ends in {span(saving.left_s)}; moving it would save {span(max(saving.saved_s, 0))} of rental"
+    if saving.repeated_s:
+        message += f" and repeat {span(saving.repeated_s)} of work"
+    if saving.restarts:
+        message += ", and restart pods, which is worth more (value.restart)"
+    if added and saving.price:
+        message += f", and have others rented longer for as much as {span(added / saving.price)} of it"
+    return KeptNode(candidate.node.name, Kept.EMPTY_BEFORE_MIGRATION_PAYS, message)
 
 
 def _hardest_first(pod: Pod, cls: PodClass) -> tuple[object, ...]:

@@ -2,13 +2,7 @@
 
 A job of seven hours had a machine of 0.0686 an hour to itself when the short jobs beside it had ended; one of 0.0198
 holds it. That machine comes in two minutes and for as long both are paid: for 0.0007 it saves 0.36.
-
-Two conditions, both in price × billed seconds. What is saved until the work ends must exceed what both cost side by
-side at least twice, for work may end sooner than it is expected to. And what was wasted so far, while the node
-was under-used, must have come to as much: whoever rents on until then, and only then changes, pays no more than twice
-what foresight would have (ski rental). Room that is in use again soon wastes little, and no machine is
-changed for it. There is no constant in it: a machine a third as dear is taken after 65 s, one a tenth cheaper after
-twenty minutes.
+When that pays is `rental/replacing.py`'s.
 """
 
 from __future__ import annotations
@@ -30,6 +24,7 @@ from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.rental.replacing import pays
 
 Contents = Sequence[tuple[PodClass, int]]
 
@@ -61,7 +56,7 @@ class Shrinker:
             offer = self._smaller(group, candidate, contents, offers, allowance)
             if offer is not None:
                 allowance.take(offer, 1)
-                found.append(Replacing(group, (candidate.node.name,), (offer,), candidate.price - offer.price))
+                found.append(Replacing(group, (candidate,), (offer,), candidate.price - offer.price))
         return found
 
     def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
@@ -111,20 +106,20 @@ class Shrinker:
         return list(counts.values())
 
     def _pays(self, candidate: Candidate, price: int) -> bool:
-        """The two conditions above, for a machine of a price an hour."""
+        """Whether a machine of a price an hour should take over: never from a service, which has no end."""
         work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
         if price >= candidate.price or not work or any(pod.kind is not WorkKind.BATCH for pod in work):
             return False
         policy, now, rules = self._rescheduler.policy, self._rescheduler.now, candidate.group.cleaning
-        billing, held = policy.catalogue.billing, now - candidate.claim.rented_since
-        left = max(remaining_s(pod, policy, now) for pod in work)
         change_s = self._start_s + self._rescheduler.moves_s(rules, work)
-        kept = billing.billed_seconds(held + left) - billing.billed_seconds(held + change_s)
-        saved = candidate.price * kept - price * billing.billed_seconds(max(left, change_s))
-        twice = price * billing.billed_seconds(change_s)
-        wasted_s = now - self._memory.underutilized_since.get(candidate.node.name, now)
-        wasted = (candidate.price - price) * int(wasted_s)
-        return saved > twice and wasted >= twice
+        return pays(
+            candidate.bill(policy),
+            price,
+            now,
+            left_s=max(remaining_s(pod, policy, now) for pod in work),
+            change_s=change_s,
+            wasted_s=now - self._memory.underutilized_since.get(candidate.node.name, now),
+        )
 
 
 def _holds(offer: Offer, contents: Contents) -> bool:

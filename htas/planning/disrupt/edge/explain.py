@@ -15,9 +15,9 @@ from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
 from htas.planning.place.edge_present import edge_nodes, present
 from htas.planning.place.edge_view import edge_rows
-from htas.planning.solvers.edge.best_fit import LEAST_GAIN
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.quality import Qualities
+from htas.planning.solvers.edge.making_room import LEAST_GAIN
+from htas.planning.solvers.edge.search import Qualities
+from htas.planning.solvers.edge.state import Layout
 
 
 def why_it_stays(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
@@ -88,7 +88,7 @@ def _of_now(snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> str:
     if snapshot.search.is_under_way or plan.optimize or plan.preempt:
         return "it may be moved to the edge once room is made for work that waits"
     near = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
-    lifted = sum(move.source not in near and move.target in near for move in plan.carry.suggest)
+    lifted = sum(move.source not in near and move.target in near for move in plan.suggest)
     if lifted >= policy.edge.cloud_to_edge_moves:
         return f"it may be moved to the edge; others are first now, as many as edge.cloudToEdgeMoves allows ({lifted})"
     if lifted:

@@ -16,6 +16,8 @@ import numpy as np
 
 from htas.model.moves import Move, MoveReason
 from htas.model.pods import Pod
+from htas.model.proposals import Proposal
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.order import Transfer, in_a_circle
@@ -28,9 +30,8 @@ from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
-from htas.planning.solvers.edge.decision import Decision, Shift
 from htas.planning.solvers.edge.search import Work
-from htas.planning.solvers.edge.state import CLOUD
+from htas.planning.solvers.edge.state import CLOUD, Decision, Shift
 
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
@@ -43,7 +44,7 @@ again."""
 class EdgeMoves:
     """`needed` are the nodes that it fills or empties, by name; `leaving` the pods that it moves."""
 
-    moves: tuple[Move, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     needed: frozenset[str] = frozenset()
     leaving: tuple[Pod, ...] = ()
 
@@ -140,7 +141,7 @@ class _Trial:
             moves.append(Move(pod.key, pod.uid, self.where[pod.uid], names[row].name, method, reason))
         touched = {move.source for move in moves} | {move.target or "" for move in moves}
         moved = tuple(self.view.pods[move.pod] for move in decision.moves)
-        return EdgeMoves(tuple(moves), frozenset(touched), moved)
+        return EdgeMoves((Proposal(ProposalReason.NEARER_TO_USERS, tuple(moves)),), frozenset(touched), moved)
 
     def _check_priorities(self, decision: Decision) -> None:
         """Nobody leaves the edge for less important work."""

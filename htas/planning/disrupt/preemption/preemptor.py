@@ -10,8 +10,11 @@ from zlib import crc32
 
 import numpy as np
 
+from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises
+from htas.model.proposals import Proposal, Seat
+from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
@@ -42,6 +45,11 @@ class Preempted:
 
     node: str
     victims: tuple[Pod, ...]
+
+    def proposal_for(self, pod: Pod) -> Proposal:
+        how = MigrationMethod.EVICT, MoveReason.PREEMPTED, pod.key
+        moves = tuple(Move(victim.key, victim.uid, self.node, None, *how) for victim in self.victims)
+        return Proposal(ProposalReason.PREEMPTED, moves, seats=(Seat(pod.key, pod.uid, self.node),))
 
 
 @dataclass(slots=True)

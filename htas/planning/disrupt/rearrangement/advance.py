@@ -20,8 +20,9 @@ from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Bind, Carrying, Nomination, Plan
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
-from htas.model.rearrangement import NOBODY, OpenRearrangement, Rearrangement, Slot
-from htas.model.reasons import Invalid, OutcomeReason
+from htas.model.proposals import Proposal
+from htas.model.rearrangement import NOBODY, OpenRearrangement, Slot
+from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.holds.reservations import Reservation, importance, seat
 from htas.planning.cluster.holds.slots import identity
@@ -278,20 +279,21 @@ def advance_on(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Rearran
 
 
 def open_rearrangement(
-    found: Rearrangement, snapshot: ClusterSnapshot, policy: Policy, now: float
+    found: Proposal, snapshot: ClusterSnapshot, policy: Policy, now: float
 ) -> OpenRearrangement | Invalid:
-    """What was found, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
+    """What is proposed, as it is to be journalled, if it is valid and better on this snapshot still; else why not.
 
     Pods that have left their nodes meanwhile need no move: their room is free, or about to be.
     """
+    is_suggestion = found.reason is ProposalReason.NEARER_TO_USERS
     pods = {pod.uid: pod for pod in snapshot.cluster.pods}
     moves = [move for move in found.moves if _still_runs(pods.get(move.uid), move.source)]
     seats = [Slot(pods[each.uid], each.node) for each in found.seats if _still_waits(pods.get(each.uid), snapshot)]
-    if more := exceeds(found, snapshot, policy):
+    if more := exceeds(found.seats, snapshot, policy):
         return Invalid(OutcomeReason.NAMESPACE_LIMIT, more)
-    if found.is_suggestion and len(moves) < len(found.moves):
+    if is_suggestion and len(moves) < len(found.moves):
         return Invalid(OutcomeReason.CONTRADICTED, "one of the pods that were to move has left its node")
-    if not seats and not found.is_suggestion:
+    if not seats and not is_suggestion:
         return Invalid(OutcomeReason.NOTHING_GAINED, "none of the pods that were to be placed waits any more")
     slots = (*seats, *(_slot(move, pods[move.uid], move.target) for move in moves if move.target is not None))
     opened = OpenRearrangement(
@@ -300,7 +302,7 @@ def open_rearrangement(
         slots=slots,
         victims=tuple(pods[move.uid] for move in moves if move.target is None),
         settled=_settled(slots, pods),
-        is_suggestion=found.is_suggestion,
+        is_suggestion=is_suggestion,
     )
     return _refused(opened, snapshot, policy, now) or opened
 

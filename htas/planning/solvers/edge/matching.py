@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.edge.fragmentation import Fragmentation
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.search import Work
-from htas.planning.solvers.edge.state import CLOUD, fits, minus, plus
+from htas.planning.solvers.edge.search import Fragmentation, Work
+from htas.planning.solvers.edge.state import CLOUD, Layout, fits, minus, plus
 
 LARGEST_TABLE = 20_000
 """Entries of dp for one node."""

@@ -59,6 +59,24 @@ def test_the_shipped_template_joins_by_kubeadm() -> None:
     assert tokens == ["test-batch-1"]
 
 
+@pytest.mark.parametrize(("kind", "port"), [("rke2", 9345), ("k3s", 6443)])
+def test_the_templates_of_rke2_and_k3s_join_by_a_token_of_each_machines_own(kind: str, port: int) -> None:
+    values = {"server": "192.0.2.10", "ca_digest": "a1" * 32}
+    data = UserData(SHIPPED.with_name(f"{kind}.yaml"), values, join=JOIN, token=lambda _: "abcdef.0123456789abcdef")
+    text = rendered(data)
+    assert text.startswith("#cloud-config\n")
+    files = {each["path"]: each["content"] for each in yaml.safe_load(text)["write_files"]}
+    agent = yaml.safe_load(files[f"/etc/rancher/{kind}/config.yaml"])
+    assert agent["server"] == f"https://192.0.2.10:{port}"
+    assert agent["token"] == f"K10{'a1' * 32}::abcdef.0123456789abcdef"
+    assert agent["node-name"] == "test-batch-1"
+    options = dict(each.split("=", 1) for each in agent["kubelet-arg"])
+    assert options["provider-id"] == "openstack:///INSTANCE_ID"
+    assert "htas.io/claim=test-batch-1" in options["node-labels"].split(",")
+    assert options["register-with-taints"] == "only=batch:NoSchedule,new:NoExecute"
+    assert f"{kind}-agent.service" in files["/usr/local/sbin/htas-join"]
+
+
 def test_the_shipped_template_has_keys_for_moves_to_take_in(tmp_path: Path) -> None:
     taken_in = tmp_path / "cloud-init.yaml"
     taken_in.write_text("".join(line.removeprefix("#: ") for line in SHIPPED.read_text().splitlines(keepends=True)))

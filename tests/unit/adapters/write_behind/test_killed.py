@@ -8,7 +8,7 @@ from pathlib import Path
 
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.store import WriteBehindStore
-from htas.model.snapshot import Drain
+from htas.model.disruptions import Drain, drains_of
 from tests.builders import NOW
 from tests.contracts.test_store_port import claim, cycle, row
 from tests.far_store import FarStore, Line, far_store
@@ -27,7 +27,7 @@ def write_for_ever(folder: Path, told: Connection) -> None:
         number += 1
         line.is_away = number > OUTAGE_AT
         store.put_claim(claim(f"c{number}"))
-        store.put_drain(Drain(f"n{number}", f"c{number}", "Empty", NOW))
+        store.put_disruption(Drain(f"n{number}", f"c{number}", "Empty", NOW))
         store.add_profile([row(f"n{number}", NOW + number)])
         store.add_cycle(cycle(NOW + number))
         told.send(number)
@@ -50,7 +50,7 @@ def test_what_was_acknowledged_in_an_outage_survives_a_kill(tmp_path: Path, star
     assert store.flush(10.0)
     wanted = set(range(1, acknowledged + 1))
     assert wanted <= {int(found.id[1:]) for found in far.claims()}
-    assert wanted <= {int(found.node[1:]) for found in far.drains()}
+    assert wanted <= {int(found.node[1:]) for found in drains_of(far.disruptions())}
     assert wanted <= {int(found.event_time - NOW) for found in far.profile()}
     assert wanted <= {int(found.at - NOW) for found in far.cycles(limit=10**6)}
     assert list(store.claims()) == list(far.claims())

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from htas.adapters.write_behind.shipping import Timing
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain, drains_of
 from htas.model.record import Bill
-from htas.model.snapshot import Drain
 from htas.ports import ConflictError, PermanentError, RefusedError, TransientError
 from tests.builders import NOW, amounts
 from tests.contracts.test_store_port import claim, cycle, row, run
@@ -25,9 +25,9 @@ from tests.waiting import until
 def write(store: WriteBehindStore, number: int) -> None:
     """A bit of everything, of that number."""
     first = store.put_claim(claim(f"c{number:02}"))
-    store.put_drain(Drain(f"n{number:02}", first.id, "Empty", NOW))
+    drain = store.put_disruption(Drain(f"n{number:02}", first.id, "Empty", NOW))
     store.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
-    store.delete_drain(f"n{number:02}")
+    store.delete_disruption(drain.id, drain.version)
     store.put_learned(f"f{number:02}", amounts("1", "1Gi", 10))
     store.put_bill(Bill(first.id, "g", "f", 5, NOW))
     store.add_profile([row(f"n{number:02}", NOW + number)])
@@ -38,7 +38,7 @@ def write(store: WriteBehindStore, number: int) -> None:
 def assert_all_is_there(far: FarStore, count: int) -> None:
     numbers = range(count)
     assert [(c.id, c.state, c.version) for c in far.claims()] == [(f"c{n:02}", ClaimState.READY, 2) for n in numbers]
-    assert list(far.drains()) == []
+    assert list(drains_of(far.disruptions())) == []
     assert list(far.learned()) == [f"f{n:02}" for n in numbers]
     assert [bill.claim for bill in far.bills()] == [f"c{n:02}" for n in numbers]
     rows = list(dict.fromkeys(far.profile()))  # a call that hung may arrive twice; SQLite's rows have no key
@@ -65,10 +65,10 @@ def test_a_daemon_plans_on_from_its_copy(start: Start, line: Line) -> None:
     line.is_away = True
     first = store.put_claim(claim())
     second = store.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
-    drain = store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
     store.put_learned("f", amounts("1", "1Gi", 10))
     store.put_bill(Bill("c1", "g", "f", 5, NOW))
-    assert (list(store.claims()), list(store.drains())) == ([second], [drain])
+    assert (list(store.claims()), list(drains_of(store.disruptions()))) == ([second], [drain])
     assert (list(store.learned()), [bill.claim for bill in store.bills()]) == (["f"], ["c1"])
     with pytest.raises(ConflictError):
         store.put_claim(first)
@@ -172,12 +172,12 @@ def test_an_answer_that_was_lost_is_no_conflict(start: Start, line: Line, far: F
     line.loses_answers = True
     first = store.put_claim(claim())
     second = store.put_claim(msgspec.structs.replace(first, state=ClaimState.READY))
-    drain = store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
     until(lambda: list(far.claims()))
     line.loses_answers = False
     caught_up(store)
     assert (list(store.claims()), list(far.claims())) == ([second], [second])
-    assert list(store.drains()) == list(far.drains()) == [drain]
+    assert list(drains_of(store.disruptions())) == list(drains_of(far.disruptions())) == [drain]
     third = store.put_claim(msgspec.structs.replace(second, state=ClaimState.RELEASED))
     assert (third.version, list(far.claims())) == (3, [])
 

@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain, drains_of, rearrangement_of
 from htas.model.record import Bill
-from htas.model.snapshot import Drain
 from htas.ports import ConflictError, PermanentError
 from tests.builders import NOW, amounts
 from tests.contracts.test_store_port import claim, cycle, rearrangement
@@ -39,17 +39,17 @@ def test_after_an_outage_the_word_of_a_daemon_that_was_first_counts(start: Start
     first, untouched = store.put_claim(claim("c1")), store.put_claim(claim("c2"))
     line.is_away = True
     store.put_claim(in_state(store.put_claim(in_state(first, ClaimState.REQUESTED)), ClaimState.ACTIVE))
-    store.put_drain(Drain("n1", "c1", "Empty", NOW))
+    store.put_disruption(Drain("n1", "c1", "Empty", NOW))
     ours = store.put_claim(in_state(untouched, ClaimState.ACTIVE))
     theirs = far.put_claim(in_state(first, ClaimState.FAILED))
-    their_drain = far.put_drain(Drain("n1", "c1", "Underutilized", NOW))
+    their_drain = far.put_disruption(Drain("n1", "c1", "Underutilized", NOW))
     with capture_logs() as logs:
         line.is_away = False
         caught_up(store)
     assert list(store.claims()) == list(far.claims()) == [theirs, ours]
-    assert list(store.drains()) == list(far.drains()) == [their_drain]
-    warned = [(log.get("claim") or log.get("drain"), log["entries"]) for log in logs if "another" in log["event"]]
-    assert warned == [("c1", 2), ("n1", 1)]
+    assert list(drains_of(store.disruptions())) == list(drains_of(far.disruptions())) == [their_drain]
+    warned = [(log.get("claim") or log.get("disruption"), log["entries"]) for log in logs if "another" in log["event"]]
+    assert warned == [("c1", 2), ("drain/n1", 1)]
 
 
 def test_a_claim_that_another_daemon_released_is_released_here(start: Start, line: Line, far: FarStore) -> None:
@@ -65,55 +65,55 @@ def test_a_claim_that_another_daemon_released_is_released_here(start: Start, lin
 
 def test_a_drain_that_another_daemon_ended_is_ended_here(start: Start, far: FarStore) -> None:
     store = start()
-    drain = store.put_drain(Drain("n1", "c1", "Empty", NOW))
-    far.delete_drain("n1")
+    drain = store.put_disruption(Drain("n1", "c1", "Empty", NOW))
+    far.delete_disruption(drain.id, drain.version)
     with pytest.raises(ConflictError):
-        store.put_drain(msgspec.structs.replace(drain, reason="Underutilized"))
-    assert list(store.drains()) == []
+        store.put_disruption(msgspec.structs.replace(drain, reason="Underutilized"))
+    assert list(drains_of(store.disruptions())) == []
 
 
 def test_a_rearrangement_that_another_daemon_wrote_counts(start: Start, line: Line, far: FarStore) -> None:
     store = start()
-    ours = store.put_rearrangement(rearrangement())
-    theirs = far.put_rearrangement(msgspec.structs.replace(ours, moved=3))
+    ours = store.put_disruption(rearrangement())
+    theirs = far.put_disruption(msgspec.structs.replace(ours, moved=3))
     with pytest.raises(ConflictError):
-        store.put_rearrangement(msgspec.structs.replace(ours, moved=1))
-    assert store.rearrangement() == far.rearrangement() == theirs
+        store.put_disruption(msgspec.structs.replace(ours, moved=1))
+    assert rearrangement_of(store.disruptions()) == rearrangement_of(far.disruptions()) == theirs
     line.is_away = True
-    moved = store.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
-    store.delete_rearrangement(moved.version)
-    far.delete_rearrangement(theirs.version)
-    again = far.put_rearrangement(rearrangement(settled=("u9",)))
-    far.put_rearrangement(msgspec.structs.replace(again, moved=7))
+    moved = store.put_disruption(msgspec.structs.replace(theirs, moved=4))
+    store.delete_disruption(moved.id, moved.version)
+    far.delete_disruption(theirs.id, theirs.version)
+    again = far.put_disruption(rearrangement(settled=("u9",)))
+    far.put_disruption(msgspec.structs.replace(again, moved=7))
     line.is_away = False
     caught_up(store)
-    assert store.rearrangement() == far.rearrangement()
+    assert rearrangement_of(store.disruptions()) == rearrangement_of(far.disruptions())
 
 
 def test_a_rearrangement_that_another_daemon_goes_on_with_is_not_ended_here(
     start: Start, line: Line, far: FarStore
 ) -> None:
     store = start()
-    ours = store.put_rearrangement(rearrangement())
-    theirs = far.put_rearrangement(msgspec.structs.replace(ours, moved=3))
+    ours = store.put_disruption(rearrangement())
+    theirs = far.put_disruption(msgspec.structs.replace(ours, moved=3))
     with pytest.raises(ConflictError):
-        store.delete_rearrangement(ours.version)
-    assert store.rearrangement() == far.rearrangement() == theirs
+        store.delete_disruption(ours.id, ours.version)
+    assert rearrangement_of(store.disruptions()) == rearrangement_of(far.disruptions()) == theirs
     line.is_away = True
-    store.delete_rearrangement(theirs.version)
-    after = far.put_rearrangement(msgspec.structs.replace(theirs, moved=4))
+    store.delete_disruption(theirs.id, theirs.version)
+    after = far.put_disruption(msgspec.structs.replace(theirs, moved=4))
     line.is_away = False
     caught_up(store)
-    assert store.rearrangement() == far.rearrangement() == after
+    assert rearrangement_of(store.disruptions()) == rearrangement_of(far.disruptions()) == after
 
 
 def test_a_rearrangement_whose_answer_was_lost_is_ours(start: Start, line: Line, far: FarStore) -> None:
     store = start()
     line.loses_answers = True
-    written = store.put_rearrangement(rearrangement())
+    written = store.put_disruption(rearrangement())
     line.loses_answers = False
     caught_up(store)
-    assert store.rearrangement() == far.rearrangement() == written
+    assert rearrangement_of(store.disruptions()) == rearrangement_of(far.disruptions()) == written
 
 
 def test_claims_that_the_store_has_lost_are_written_anew_and_not_taken_for_released(
@@ -135,13 +135,13 @@ def test_claims_that_the_store_has_lost_are_written_anew_and_not_taken_for_relea
 def test_an_empty_file_learns_everything_from_the_store(start: Start, far: FarStore) -> None:
     first = far.put_claim(claim("c1"))
     far.put_claim(in_state(far.put_claim(claim("c2")), ClaimState.RELEASED))
-    drain = far.put_drain(Drain("n1", "c1", "Empty", NOW))
+    drain = far.put_disruption(Drain("n1", "c1", "Empty", NOW))
     far.put_learned("f", amounts("1", "1Gi", 10))
     bills = [Bill("c1", "g", "f", 5, NOW - 10**7), Bill("c2", "g", "f", 5, NOW - 10**7, NOW)]
     for bill in (*bills, Bill("c0", "g", "f", 5, NOW - 10**7, NOW - 10**6)):  # closed long ago: not asked for again
         far.put_bill(bill)
     store = start()
-    assert (list(store.claims()), list(store.drains())) == ([first], [drain])
+    assert (list(store.claims()), list(drains_of(store.disruptions()))) == ([first], [drain])
     assert (store.learned(), list(store.bills())) == ({"f": amounts("1", "1Gi", 10)}, bills)
     assert store.put_claim(in_state(first, ClaimState.ACTIVE)).version == 2
 
@@ -149,18 +149,18 @@ def test_an_empty_file_learns_everything_from_the_store(start: Start, far: FarSt
 def test_what_another_daemon_did_meanwhile_is_taken_over(start: Start, far: FarStore) -> None:
     before = start()
     changed, released = before.put_claim(claim("c1")), before.put_claim(claim("c2"))
-    before.put_drain(Drain("n1", "c1", "Empty", NOW))
+    drain = before.put_disruption(Drain("n1", "c1", "Empty", NOW))
     before.put_bill(Bill("c1", "g", "f", 5, NOW))
     before.close()
     far.put_claim(in_state(changed, ClaimState.READY))
     far.put_claim(in_state(released, ClaimState.RELEASED))
     far.put_claim(claim("c3"))
-    far.delete_drain("n1")
+    far.delete_disruption(drain.id, drain.version)
     far.put_bill(Bill("c1", "g", "f", 5, NOW, NOW + 60))
     store = start()
     assert list(store.claims()) == list(far.claims())
     assert [(c.id, c.state) for c in store.claims()] == [("c1", ClaimState.READY), ("c3", ClaimState.WANTED)]
-    assert (list(store.drains()), [bill.ended_at for bill in store.bills()]) == ([], [NOW + 60])
+    assert (list(drains_of(store.disruptions())), [bill.ended_at for bill in store.bills()]) == ([], [NOW + 60])
 
 
 def test_what_an_earlier_process_left_is_shipped_before_anything_is_taken_over(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from htas.experiments.baselines.edge import by_lot, cloud_first, kube_scheduler, node_size
+from htas.experiments.baselines import edge
 from htas.experiments.edge.contenders import settings
 from htas.experiments.edge.scenarios import nodes
 from htas.model.plan import Plan
@@ -32,9 +32,9 @@ def nodes_of(planner: Planner, *pods: Pod) -> list[str]:
 @pytest.mark.parametrize(
     ("planner", "expected"),
     [
-        pytest.param(node_size.biggest_first, ["n4"] * 5 + ["n2"] * 5 + ["n3"] * 4 + ["n5"] * 2, id="BEF"),
-        pytest.param(node_size.smallest_first, ["n3"] * 4 + ["n2"] * 5 + ["n4"] * 5 + ["n5"] * 2, id="SEF"),
-        pytest.param(cloud_first.plan, ["n5"] * 16, id="CF"),
+        pytest.param(edge.biggest_first, ["n4"] * 5 + ["n2"] * 5 + ["n3"] * 4 + ["n5"] * 2, id="BEF"),
+        pytest.param(edge.smallest_first, ["n3"] * 4 + ["n2"] * 5 + ["n4"] * 5 + ["n5"] * 2, id="SEF"),
+        pytest.param(edge.cloud_first, ["n5"] * 16, id="CF"),
     ],
 )
 def test_nodes_are_filled_one_after_the_other(planner: Planner, expected: list[str]) -> None:
@@ -43,7 +43,7 @@ def test_nodes_are_filled_one_after_the_other(planner: Planner, expected: list[s
 
 
 def test_kubernetes_takes_the_edge_node_with_the_most_left_and_the_cloud_last() -> None:
-    placed = nodes_of(kube_scheduler.plan, *(small(f"pod-{i:02d}") for i in range(16)))
+    placed = nodes_of(edge.kube_scheduler, *(small(f"pod-{i:02d}") for i in range(16)))
     assert set(placed[:3]) == {"n2", "n3", "n4"}
     assert Counter(placed) == {"n2": 5, "n3": 4, "n4": 5, "n5": 2}
     assert placed[-2:] == ["n5", "n5"]
@@ -51,17 +51,17 @@ def test_kubernetes_takes_the_edge_node_with_the_most_left_and_the_cloud_last() 
 
 def test_cloud_first_overflows_onto_the_edge() -> None:
     there = [running(small(f"old-{i}"), "n5") for i in range(17)]
-    assert set(nodes_of(cloud_first.plan, *there, small("new"))) <= {"n2", "n3", "n4"}
+    assert set(nodes_of(edge.cloud_first, *there, small("new"))) <= {"n2", "n3", "n4"}
 
 
 def test_lots_fall_on_every_node_and_the_same_cluster_draws_the_same() -> None:
     waiting = [small(f"pod-{i:02d}") for i in range(16)]
-    first, again = (nodes_of(by_lot.plan, *waiting) for _ in range(2))
+    first, again = (nodes_of(edge.by_lot, *waiting) for _ in range(2))
     assert first == again
     assert set(first) == {"n2", "n3", "n4", "n5"}
 
 
-@pytest.mark.parametrize("planner", [node_size.biggest_first, by_lot.plan, kube_scheduler.plan])
+@pytest.mark.parametrize("planner", [edge.biggest_first, edge.by_lot, edge.kube_scheduler])
 def test_nothing_is_over_committed_and_what_finds_no_room_waits(planner: Planner) -> None:
     plan = planned(planner, *(small(f"pod-{i:02d}") for i in range(35)))
     assert Counter(bind.node for bind in plan.bind) == {"n2": 5, "n3": 4, "n4": 5, "n5": 17}

@@ -22,7 +22,6 @@ from htas.experiments.edge.scenarios import DEVIATIONS, MEANS, SCENARIOS, SERVIC
 from htas.experiments.report.drawing import styled
 from htas.experiments.report.edge import tables, writing
 from htas.experiments.report.edge.figures import CAPTIONS, FIGURES
-from htas.experiments.report.edge.missing import missing
 from htas.experiments.report.edge.statistics import (
     ahead,
     beside_sweeps,
@@ -32,6 +31,7 @@ from htas.experiments.report.edge.statistics import (
     over_sweep,
     played,
 )
+from htas.experiments.report.edge.writing import missing
 from htas.experiments.results import Timing
 
 RATIOS = {"kubedsm": 0.84, "k8s": 0.70, "bef": 0.68, "cf": 0.30}

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from htas.experiments.edge.bound import best_mean_ratio, best_ratio, fillings
+from htas.experiments.edge.results import best_mean_ratio, best_ratio, fillings
 from htas.experiments.edge.scenarios import (
     CYCLE_S,
     CYCLES,

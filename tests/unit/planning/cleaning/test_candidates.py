@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState
+from htas.model.disruptions import Drain
 from htas.model.flavours import Billing, Catalogue
 from htas.model.machine_times import MachineTimes
 from htas.model.moves import MigrationMethod
@@ -21,13 +22,12 @@ from htas.model.nodes import (
     SCALE_DOWN_DISABLED,
     Node,
 )
-from htas.model.plan import KeptNode, Removing
+from htas.model.plan import KeptNode, NodeRemoval, Plan
 from htas.model.pods import Owner, Pod
 from htas.model.policy import EmptyRelease, Policy
-from htas.model.reasons import Kept, Removal
+from htas.model.reasons import Kept, ProposalReason
 from htas.model.resources import Resources
-from htas.model.snapshot import Drain, Memory
-from htas.planning.disrupt.cleaning.cleaner import ScaleDown
+from htas.model.snapshot import Memory
 from tests.builders import NOW, make_move, make_node, make_pod, owned_node, ready_claim, running
 from tests.unit.planning.cleaning.world import (
     LARGE,
@@ -46,7 +46,7 @@ from tests.unit.planning.cleaning.world import (
 HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
 
 
-def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, **fields: Any) -> ScaleDown:
+def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, **fields: Any) -> Plan:
     """What becomes of one node beside a half-empty one, to which small things could move."""
     spare = owned_node("spare", annotations={SCALE_DOWN_DISABLED: "true"})
     return cleaned(quiet_snapshot([node, spare], pods, **fields), policy)
@@ -54,7 +54,7 @@ def alone(node: Node, pods: tuple[Pod, ...] = (), policy: Policy | None = None, 
 
 def test_an_empty_node_goes_at_once_and_saves_its_price() -> None:
     cleaning = alone(owned_node("n1"))
-    assert cleaning.remove == (Removing("n1", "n1", Removal.EMPTY, 200_000_000, "empty"),)
+    assert cleaning.remove == (NodeRemoval("n1", "n1", ProposalReason.EMPTY, 200_000_000, "empty"),)
     assert not cleaning.migrate
 
 

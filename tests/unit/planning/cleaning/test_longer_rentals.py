@@ -107,16 +107,16 @@ def test_what_is_left_goes_to_a_smaller_machine_once_that_pays(
     memory = Memory(since, {}, NOW - 3600.0)
     snapshot = msgspec.structs.replace(snapshot, memory=memory)
     found = cleaned(snapshot, SHRINKING, may_replace=True)
-    assert [launch.flavour for launch in found.launch] == machines
-    assert all(launch.replaces == ("n1",) for launch in found.launch)
+    assert [launch.flavour for launch in found.launches] == machines
+    assert all(launch.replaces == ("n1",) for launch in found.launches)
 
 
 def test_nothing_shrinks_beside_other_changes_or_where_it_is_off_or_for_a_service() -> None:
-    assert not cleaned(lonely(), SHRINKING).launch
-    assert not cleaned(lonely(), STAYING, may_replace=True).launch
+    assert not cleaned(lonely(), SHRINKING).launches
+    assert not cleaned(lonely(), STAYING, may_replace=True).launches
     served = running(make_pod("web"), "n1")
     with_service = quiet_snapshot([owned_node("n1", flavour="large", cpu="8", memory="16Gi")], [served])
-    assert not cleaned(with_service, SHRINKING, may_replace=True).launch
+    assert not cleaned(with_service, SHRINKING, may_replace=True).launches
 
 
 def test_nodes_shrink_together() -> None:
@@ -124,7 +124,7 @@ def test_nodes_shrink_together() -> None:
     nodes = [owned_node(name, flavour="large", cpu="7", memory="16Gi") for name in ("n1", "n2")]
     pods = [job_on(node.name, f"on-{node.name}", "4", 8000.0, memory="7Gi") for node in nodes]
     found = cleaned(quiet_snapshot(nodes, pods), SHRINKING, may_replace=True)
-    assert sorted(launch.replaces for launch in found.launch) == [("n1",), ("n2",)]
+    assert sorted(launch.replaces for launch in found.launches) == [("n1",), ("n2",)]
 
 
 HOURLY = Catalogue((MEDIUM, LARGE), "USD", Billing(3600, 3600))
@@ -148,7 +148,7 @@ def test_by_the_hour_a_machine_shrinks_when_its_hour_is_nearly_full(
     policy = msgspec.structs.replace(SHRINKING, catalogue=HOURLY)
     found = cleaned(snapshot, policy, may_replace=True)
     assert not found.remove
-    assert [launch.flavour for launch in found.launch] == machines
+    assert [launch.flavour for launch in found.launches] == machines
 
 
 def test_nodes_that_wait_for_their_paid_hour_take_pods() -> None:

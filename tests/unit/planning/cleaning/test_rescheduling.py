@@ -9,13 +9,14 @@ import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Toleration
+from htas.model.disruptions import Drain
 from htas.model.flavours import Billing, Catalogue
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import SCALE_DOWN_DISABLED
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase
-from htas.model.policy import EmptyRelease
-from htas.model.reasons import Kept, Removal
-from htas.model.snapshot import Drain, Memory
+from htas.model.policy import EmptyRelease, Value
+from htas.model.reasons import Kept, ProposalReason
+from htas.model.snapshot import Memory
 from htas.planning.cluster.classes import CPU_ROW
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.cleaner import clean
@@ -61,7 +62,7 @@ def test_pods_move_and_the_node_goes() -> None:
     (removing,) = cleaning.remove
     assert (removing.node, removing.reason, removing.savings_nanos_per_hour) == (
         "n1",
-        Removal.UNDERUTILIZED,
+        ProposalReason.UNDERUTILIZED,
         200_000_000,
     )
     assert removing.message == "utilisation 37.5%, 2 pods move"
@@ -348,6 +349,30 @@ def test_a_node_that_is_soon_empty_by_itself_is_left_alone(
     cleaning = cleaned(snapshot, policy_with(rules, catalogue=catalogue))
     assert (removed(cleaning) == ["n1"]) is goes
     assert goes or kept(cleaning)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS
+
+
+@pytest.mark.parametrize(
+    ("pod", "restart", "stays"),
+    [
+        pytest.param("job", "0", False, id="a job whose restart is worth nothing"),
+        pytest.param("job", "0.10", False, id="50 minutes of a machine of 0.20 an hour save more"),
+        pytest.param("job", "0.17", True, id="and less than this"),
+        pytest.param("service", "0.15", False, id="of a service an hour of its machine is counted"),
+        pytest.param("service", "0.20", True, id="which is worth less than a restart of 0.20"),
+    ],
+)
+def test_nodes_are_emptied_where_that_saves_more_than_restarts_are_worth(pod: str, restart: str, stays: bool) -> None:
+    work = job_on("n1", "a", left_s=3000.0, ran_s=0.0)
+    if pod == "service":
+        work = running(make_pod("a", cpu="1", disruption={MAY_MIGRATE: "true"}), "n1", 600.0)
+    nodes = [owned_node("n1"), owned_node("busy")]
+    busy = job_on("busy", "b", cpu="2500m", left_s=9000.0)
+    policy = policy_with(value=Value(restart_nanos=int(float(restart) * 10**9)))
+    found = cleaned(quiet_snapshot(nodes, [work, busy]), policy)
+    assert (removed(found) == []) is stays
+    if stays:
+        assert kept(found)["n1"] is Kept.EMPTY_BEFORE_MIGRATION_PAYS
+        assert "value.restart" in message(found, "n1")
 
 
 def test_the_longest_job_decides_when_a_node_is_empty() -> None:

@@ -1,22 +1,17 @@
-"""What emptying a node would save, what it would cost, and how a node that is kept for that is told."""
+"""What emptying a node would save beside what it costs, and how spans and shares are told."""
 
 from __future__ import annotations
 
 import pytest
 
-from htas.model.policy import NodeGroup
-from htas.planning.disrupt.cleaning.candidates import Candidate, percent, span
-from htas.planning.disrupt.cleaning.rescheduling import Saving
-from tests.builders import owned_node, ready_claim
+from htas.planning.disrupt.cleaning.candidates import percent, span
+from htas.planning.rental.moving import Saving
 
 PRICE = 400
 
 
-def saving(saved_s: int, repeated_s: float = 0.0, left_s: float = 130.0, price: int = PRICE) -> Saving:
-    node = owned_node("n")
-    return Saving(
-        Candidate(node, NodeGroup("any"), ready_claim(node), (), 0.2, False, price), left_s, saved_s, repeated_s
-    )
+def saving(saved_s: int, repeated_s: float = 0.0, restarts: int = 0) -> Saving:
+    return Saving(PRICE, 130.0, saved_s, repeated_s, restarts)
 
 
 @pytest.mark.parametrize(
@@ -39,24 +34,17 @@ def test_a_node_is_emptied_where_more_is_saved_than_repeated_and_added(
 
 
 @pytest.mark.parametrize(
-    ("kept", "added", "words"),
+    ("restarts", "added", "pays"),
     [
-        (saving(45), 0, "its work ends in 2m10s; moving it would save 45s of rental"),
-        (saving(-5), 0, "its work ends in 2m10s; moving it would save 0s of rental"),
-        (saving(0), 0, "its work ends in 2m10s; moving it would save 0s of rental"),
-        (saving(45, 60.0), 0, "its work ends in 2m10s; moving it would save 45s of rental and repeat 1m00s of work"),
-        (
-            saving(45),
-            100 * PRICE,
-            "its work ends in 2m10s; moving it would save 45s of rental, and have others rented longer for as much as 1m40s of it",
-        ),
-        (saving(45, price=0), 100, "its work ends in 2m10s; moving it would save 45s of rental"),
+        pytest.param(PRICE - 1, 0, True, id="restarts are worth less"),
+        pytest.param(PRICE, 0, False, id="as much"),
+        pytest.param(PRICE // 2, PRICE // 2, False, id="as much with what is added"),
+        pytest.param(PRICE // 2, PRICE // 2 - 1, True, id="less with what is added"),
     ],
-    ids=["saved", "less than nothing", "nothing", "repeated", "others longer", "without a price"],
-)  # fmt: skip
-def test_why_it_is_kept_is_told_with_its_figures(kept: Saving, added: int, words: str) -> None:
-    told = kept.kept(added)
-    assert (told.node, told.reason.value, told.message) == ("n", "EmptyBeforeMigrationPays", words)
+)
+def test_what_restarts_cost_is_taken_off(restarts: int, added: int, pays: bool) -> None:
+    assert saving(61, 60.0, restarts).exceeds(added) == pays
+    assert saving(61, 60.0, restarts).worth == PRICE
 
 
 @pytest.mark.parametrize(

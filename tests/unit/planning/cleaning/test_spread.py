@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from htas.model.constraints import Constraints, SpreadConstraint, Toleration
+from htas.model.disruptions import Drain
 from htas.model.nodes import DRAINING_TAINT, HOSTNAME_LABEL
 from htas.model.pods import Pod
 from htas.model.reasons import Kept
-from htas.model.snapshot import Drain
 from htas.planning.planner import plan
 from tests.builders import NOW, labels_are, make_job, make_policy, make_snapshot, owned_node
 from tests.unit.planning.cleaning.world import cleaned, job_on, kept, message, moves, quiet_snapshot

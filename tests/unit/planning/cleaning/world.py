@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from htas.model.nodes import Node
+from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.disrupt.cleaning.cleaner import ScaleDown, clean
+from htas.planning.disrupt.cleaning.cleaner import clean
 from htas.planning.place.placing import Placer
 from tests.builders import NOW, make_flavour, make_job, make_policy, make_snapshot, owned_node, ready_claim, running
 
@@ -43,27 +44,28 @@ def quiet_snapshot(nodes: Iterable[Node], pods: Iterable[Pod] = (), **fields: An
     return make_snapshot(nodes, pods, **{**defaults, **fields})
 
 
-def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumstances: Any) -> ScaleDown:
-    """The cleaner's answer on the simulation that a plan opens."""
+def cleaned(snapshot: ClusterSnapshot, policy: Policy | None = None, **circumstances: Any) -> Plan:
+    """The cleaner's part of a plan, on the simulation that one opens."""
     policy = policy or policy_with()
     simulated = open_simulation(snapshot, policy, NOW)
     given: dict[str, Any] = {"is_due": True, "work_is_waiting": False, "needed": frozenset(), **circumstances}
-    return clean(simulated.sim, simulated.book, Placer(policy, simulated.pools), snapshot, policy, NOW, **given)
+    found = clean(simulated.sim, simulated.book, Placer(policy, simulated.pools), snapshot, policy, NOW, **given)
+    return Plan(NOW, proposals=found.proposals, kept=found.kept, memory=found.memory)
 
 
-def removed(cleaning: ScaleDown) -> list[str]:
+def removed(cleaning: Plan) -> list[str]:
     return [removing.node for removing in cleaning.remove]
 
 
-def moves(cleaning: ScaleDown) -> list[tuple[str, str, str]]:
+def moves(cleaning: Plan) -> list[tuple[str, str, str]]:
     return [(move.pod.removeprefix("default/"), move.source, move.target) for move in cleaning.migrate]
 
 
-def kept(cleaning: ScaleDown) -> dict[str, Kept]:
+def kept(cleaning: Plan) -> dict[str, Kept]:
     return {keeping.node: keeping.reason for keeping in cleaning.kept}
 
 
-def message(cleaning: ScaleDown, node: str) -> str:
+def message(cleaning: Plan, node: str) -> str:
     return next(keeping.message for keeping in cleaning.kept if keeping.node == node)
 
 

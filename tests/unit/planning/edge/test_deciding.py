@@ -10,15 +10,10 @@ import msgspec
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.best_fit import best_fit, reorder_edge
-from htas.planning.solvers.edge.decision import Decision, Shift, decision
-from htas.planning.solvers.edge.immediate import place_new
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.offloading import Offloading
-from htas.planning.solvers.edge.quality import edge_ratios
-from htas.planning.solvers.edge.search import Search, Work
-from htas.planning.solvers.edge.start import Start
-from htas.planning.solvers.edge.state import CLOUD, EdgeNode, EdgeState, joinable
+from htas.planning.solvers.edge.making_room import Offloading, best_fit, reorder_edge
+from htas.planning.solvers.edge.new_pods import place_new
+from htas.planning.solvers.edge.search import Search, Start, Work, edge_ratios
+from htas.planning.solvers.edge.state import CLOUD, Decision, EdgeNode, EdgeState, Layout, Shift, decision, joinable
 from htas.planning.solvers.edge.suggesting import candidates, suggest
 from tests.unit.planning.edge.states import size, state
 from tools.bench.edge_reference import carried_out, optimum, quality_bound, total_quality

@@ -7,11 +7,9 @@ from random import Random
 
 import pytest
 
-from htas.planning.solvers.edge.fragmentation import Fragmentation, node_fragmentation
-from htas.planning.solvers.edge.layout import Layout
 from htas.planning.solvers.edge.matching import match, match_one_by_one, seat_all, table_is_small
-from htas.planning.solvers.edge.search import Work
-from htas.planning.solvers.edge.state import CLOUD, EdgeState, fits, kinds_of
+from htas.planning.solvers.edge.search import Fragmentation, Work, node_fragmentation
+from htas.planning.solvers.edge.state import CLOUD, EdgeState, Layout, fits, kinds_of
 from tests.unit.planning.edge.states import state
 
 PAIR = {"small": (1, 1, 1.0), "large": (2, 2, 1.0)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.layout import Layout
-from htas.planning.solvers.edge.quality import edge_ratios, service_qualities, service_quality, share
-from htas.planning.solvers.edge.search import Search
+from htas.planning.solvers.edge.search import Search, edge_ratios, service_qualities, service_quality, share
+from htas.planning.solvers.edge.state import Layout
 from tests.unit.planning.edge.states import size, state
 from tools.bench.edge_reference import total_quality
 

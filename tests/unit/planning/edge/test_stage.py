@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from htas.model.claims import ClaimState, NodeClaim
+from htas.model.disruptions import Drain
 from htas.model.edge import EdgePolicy, Tier
 from htas.model.moves import MoveReason
 from htas.model.nodes import GROUP_LABEL, INSTANCE_TYPE_LABEL, Node
@@ -16,11 +17,11 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
-from htas.model.snapshot import Drain, Memory, Search
+from htas.model.snapshot import Memory, Search
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
-from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.search import edge_ratios
 from htas.planning.solvers.edge.state import EdgeService
 from tests.builders import (
     NECTAR,
@@ -69,7 +70,7 @@ def binds(made: Plan) -> dict[str, str]:
 
 
 def suggested(made: Plan) -> dict[str, str | None]:
-    return {shift.pod.partition("/")[2]: shift.target for shift in made.carry.suggest}
+    return {shift.pod.partition("/")[2]: shift.target for shift in made.suggest}
 
 
 def test_pods_that_are_alike_are_told_apart_by_their_service() -> None:
@@ -157,7 +158,7 @@ FREED = [near("e"), make_node("far")]
 def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
     made = planned(FREED, [settled(of("web", "1"), "far")])
     assert suggested(made) == {"web-1": "e"}
-    [shift] = made.carry.suggest
+    [shift] = made.suggest
     assert (shift.source, shift.method, shift.reason) == ("far", "evict", MoveReason.NEARER_TO_USERS)
     assert plan_document(made)["rearrange"]["suggest"] == [
         {"pod": "default/web-1", "from": "far", "to": "e", "method": "evict"}

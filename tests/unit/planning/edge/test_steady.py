@@ -18,7 +18,7 @@ from htas.model.reasons import OutcomeReason
 from htas.model.snapshot import Memory
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
-from htas.planning.solvers.edge.quality import edge_ratios
+from htas.planning.solvers.edge.search import edge_ratios
 from tests.builders import (
     NOW,
     amounts,
@@ -61,7 +61,7 @@ def not_ready(pod: Pod, since_s: float = 0.0, phase: Phase = Phase.RUNNING) -> P
 def moved(nodes: list[Node], pods: list[Pod], how: Policy | None = None, **snapshot: Any) -> list[str]:
     """The services of the pods that a plan suggests to move."""
     made = plan(make_snapshot(nodes, pods, **snapshot), how or policy(), NOW)
-    return sorted(shift.pod.partition("/")[2].partition("-")[0] for shift in made.carry.suggest)
+    return sorted(shift.pod.partition("/")[2].partition("-")[0] for shift in made.suggest)
 
 
 @pytest.mark.parametrize(("count", "at_once"), [(1, 1), (2, 1), (4, 1), (7, 1), (8, 2), (12, 3), (20, 5)])
@@ -162,8 +162,8 @@ def test_a_budget_is_spent_once_for_a_suggestion_and_the_cleaner() -> None:
     how = policy(NodeGroup("cloud", cleaning=rules))
     for allowed, leave in ((1, 1), (2, 2)):
         made = plan(make_snapshot(nodes, pods, budgets=[budget(allowed, {"app": "web"})], **fields), how, NOW)
-        assert len(made.carry.suggest) == 1
-        assert len(made.carry.suggest) + len(made.migrate) == leave
+        assert len(made.suggest) == 1
+        assert len(made.suggest) + len(made.migrate) == leave
 
 
 def claims(nodes: list[Node]) -> tuple[NodeClaim, ...]:
@@ -211,7 +211,7 @@ def test_a_suggestion_makes_way_for_work_that_nothing_can_be_bought_for() -> Non
         assert (made.optimize, made.preempt) == ((), ())
     assert "moves for the edge's sake are given up for it" in made.unplaced[0].message
     made = plan(make_snapshot([near(), FAR], [pod, urgent]), policy(), NOW)
-    assert (made.optimize, made.carry.suggest) == (("default/urgent",), ())
+    assert (made.optimize, made.suggest) == (("default/urgent",), ())
 
 
 def test_a_suggestion_goes_on_beside_work_that_nothing_helps() -> None:

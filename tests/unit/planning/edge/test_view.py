@@ -142,5 +142,5 @@ def test_a_plan_does_not_depend_on_the_order_of_sets() -> None:
         for seed in ("1", "2", "3")
     ]  # fmt: skip
     assert '"bind":[{' in plans[0]
-    assert '"suggest":[{' in plans[0]
+    assert '"reason":"NearerToUsers"' in plans[0]
     assert all(one == other for one, other in pairwise(plans))

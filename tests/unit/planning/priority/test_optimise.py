@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
+from htas.model.disruptions import Drain
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Engine, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
-from htas.model.snapshot import Drain
 from htas.planning.optimize import Budget, optimise
 from tests.builders import (
     NOW,

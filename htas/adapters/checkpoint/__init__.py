@@ -1,1 +1,0 @@
-"""Real moves of running pods: checkpointed by the kubelet with CRIU, restored from a checkpoint image elsewhere."""

@@ -1,0 +1,134 @@
+"""A receiver of notices over HTTP. It follows no redirect, and no address of a link (cloud metadata) is spoken to.
+
+Who writes the configuration names the receiver; a name may lead elsewhere on another day. So the address is judged once
+the connection is there, and before a byte is sent: a name that is looked up twice can be answered twice.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+import htas
+from htas.adapters.tokens import read_token
+from htas.adapters.webhook.forms import body_of
+from htas.model.notices import Form, Notice
+from htas.ports import PermanentError, TransientError
+
+TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
+LONGEST_WAIT_S = 3600.0
+"""Of what a receiver may ask for by Retry-After."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that is kept elsewhere: in a file, or in a variable of the environment; or, of a `value`, here."""
+
+    value: str = ""
+    file: Path | None = None
+    variable: str = ""
+
+    def read(self) -> str:
+        """Anew each time, so that a Secret may be replaced. Raises PermanentError, which never tells what is in it."""
+        if self.file is not None:
+            return read_token(self.file)
+        if self.variable:
+            found = os.environ.get(self.variable, "").strip()
+            if not found:
+                raise PermanentError(f"the variable {self.variable} is not set, or empty")
+            return found
+        return self.value
+
+
+class Webhook:
+    """Implements NoticePort. `address` holds the URL, which is a secret with Slack; it is told nowhere."""
+
+    def __init__(
+        self, name: str, address: Secret, form: Form, token: Secret | None = None, *, is_insecure: bool = False
+    ) -> None:
+        self.name = name
+        self._address = address
+        self._form = form
+        self._token = token
+        self._is_insecure = is_insecure
+        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT, num_pools=2)
+        self._pool.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+
+    def send(self, notice: Notice) -> None:
+        """Post it once."""
+        url = self._address.read()
+        if urlsplit(url).scheme not in (("https", "http") if self._is_insecure else ("https",)):
+            raise PermanentError(
+                f"{self.name}: the address must begin with https:// (insecure: true lets http:// pass)"
+            )
+        sent = {"Content-Type": "application/json", "User-Agent": f"htas/{htas.__version__}"}
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token.read()}"
+        body = msgspec.json.encode(body_of(notice, self._form))
+        try:
+            answer = self._pool.request("POST", url, body=body, headers=sent, redirect=False, preload_content=False)
+        except _RefusedAddressError as error:
+            raise PermanentError(f"{self.name}: {error}") from None
+        except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as error:
+            raise TransientError(f"{self.name}: {_reason(error, url)}") from None  # its text has the address in it
+        status, after = answer.status, answer.headers.get("Retry-After", "")
+        answer.close()  # what it says is nothing to us, and of any length
+        answer.release_conn()
+        if 200 <= status < 300:
+            return
+        if status in (408, 425, 429) or status >= 500:
+            wait_s = min(float(after), LONGEST_WAIT_S) if after.isdecimal() else None
+            raise TransientError(f"{self.name}: answered {status}", wait_s)
+        told = ": it is a redirect, and none is followed" if 300 <= status < 400 else ""
+        raise PermanentError(f"{self.name}: answered {status}{told}")
+
+
+def _reason(error: Exception, url: str) -> str:
+    """What went wrong, in a few words, without the address."""
+    cause = getattr(error, "reason", None) or error
+    told = str(cause).rpartition(">: ")[2] or type(cause).__name__
+    parts = urlsplit(url)
+    for secret in (url, parts.path, parts.netloc):
+        told = told.replace(secret, "…") if len(secret) > 1 else told
+    return f"{type(cause).__name__}: {told[:200]}"
+
+
+class _RefusedAddressError(Exception):
+    """The receiver's name leads to where no receiver is."""
+
+
+def _judged(connected: socket.socket) -> socket.socket:
+    """A connection whose other end may be a receiver; raises _RefusedAddressError."""
+    where = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
+    plain = getattr(where, "ipv4_mapped", None) or where
+    if plain.is_link_local or plain.is_multicast or plain.is_unspecified:
+        connected.close()
+        raise _RefusedAddressError(f"{plain} is an address of the link (169.254.169.254 has a cloud's secrets)")
+    return connected
+
+
+class _HTTPConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return _judged(super()._new_conn())
+
+
+class _HTTPSConnection(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _judged(super()._new_conn())
+
+
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls: Any = _HTTPConnection
+
+
+class _HTTPSPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls: Any = _HTTPSConnection

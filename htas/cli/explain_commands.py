@@ -1,0 +1,66 @@
+"""`htas explain pod|node`: asked of a daemon, or told from a plan made of a dump or of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from htas.cli.console import exit_on_error
+from htas.cli.options import At, Config, Dump, Steady, configured
+from htas.cli.server import Authority, ServerUrl, TokenFile, asked_instead
+
+if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
+    from htas.model.plan import Plan
+    from htas.model.policy import Policy
+    from htas.model.snapshot import ClusterSnapshot
+
+    Explain = Callable[[str, ClusterSnapshot, Plan, Policy], list[str]]
+
+app = typer.Typer(help="Why a pod waits, or a node stays.", no_args_is_help=True)
+
+
+def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
+    """Add `htas explain KIND NAME`, which says `what`."""
+
+    def command(
+        name: Annotated[str, typer.Argument()],
+        config: Config = None,
+        dump: Dump = None,
+        at: At = None,
+        steady: Steady = False,
+        server: ServerUrl = None,
+        token_file: TokenFile = None,
+        ca: Authority = None,
+    ) -> None:
+        from htas.cli.planning import plan_of, snapshot_of
+        from htas.documents.history import Explained
+
+        with exit_on_error():
+            asked = asked_instead(server, token_file, ca, dump, at, steady)
+            if asked is not None:
+                lines = asked.get(f"/explain/{kind}", Explained, name=name).lines
+            else:
+                loaded = configured(config)
+                snapshot = snapshot_of(loaded, dump, at, steady)
+                lines = explain()(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+        typer.echo("\n".join(lines))
+
+    app.command(kind, help=what)(command)
+
+
+def _of_pod() -> Explain:
+    from htas.documents.explain import explain_pod
+
+    return explain_pod
+
+
+def _of_node() -> Explain:
+    from htas.documents.explain import explain_node
+
+    return explain_node
+
+
+_explaining("pod", _of_pod, "Why a pod is where it is, or waits.")
+_explaining("node", _of_node, "Why a node stays or goes.")

@@ -1,0 +1,28 @@
+"""`htas notices`: the command."""
+
+from __future__ import annotations
+
+import typer
+
+from htas.cli.console import err as stderr
+from htas.cli.console import escaped, exit_on_error
+from htas.cli.console import out as stdout
+from htas.cli.options import Config, configured
+
+app = typer.Typer(help="Who is told of limits, failed purchases, undone drains and the budget.", no_args_is_help=True)
+
+
+@app.command("test")
+def send_a_test(config: Config = None) -> None:
+    """Send each configured receiver one notice that says it is a test, now, and print what came of it."""
+    from htas.cli.notices import tried
+
+    with exit_on_error():
+        answers = tried(configured(config))
+    for name, problem in answers:
+        if problem:
+            stderr.print(f"[bold red]{escaped(name)}[/] {escaped(problem)}", soft_wrap=True)
+        else:
+            stdout.print(f"{escaped(name)}: delivered")
+    if any(problem for _, problem in answers):
+        raise typer.Exit(1)

@@ -1,0 +1,140 @@
+"""What stands below the tables of `htas simulate`: what was taken to be, recognised, and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from htas.cli.simulate import Simulated
+from htas.documents.words import HOURS_A_MONTH, counted, hourly, some
+from htas.model.pods import DAEMONSET_POD
+from htas.planning.what_if.answer import Answer
+from htas.planning.what_if.recognising import Recognised
+
+ROWS = 12
+"""Rows of a table before the rest is counted only."""
+MANY = 3
+"""More rules than these are counted in a sentence."""
+
+
+def notes(simulated: Simulated) -> RenderableType:
+    answer = simulated.answer
+    lines = [
+        *_perhaps_none(simulated),
+        *_recognised(simulated),
+        *_unlike(simulated),
+        *_left_out(simulated),
+        *_taken(answer),
+        *_budgets(answer),
+    ]
+    if simulated.dated_by:
+        lines.append(
+            f"Its present is the newest instant in the dump, told by {simulated.dated_by}; --at states another."
+        )
+    lines.append(
+        f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
+        " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."
+    )
+    return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
+
+
+def _perhaps_none(simulated: Simulated) -> Iterable[str]:
+    """What the cluster may simply have none of, where the dump has all the rest."""
+    if all(gap.may_be_none for gap in simulated.gaps):
+        for gap in simulated.gaps:
+            yield f"The dump has {gap.lacks}: {gap.assumed}. To be sure: {simulated.the_rest}"
+
+
+def _recognised(simulated: Simulated) -> Iterable[str]:
+    """Which nodes were taken for which flavours, by flavour; a guess is called one."""
+    guesses = [each for each in simulated.recognised if not each.is_stated]
+    for flavour in sorted({each.flavour for each in guesses}):
+        mine = [each for each in guesses if each.flavour == flavour]
+        others = sorted({name for each in mine for name in each.others})
+        or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
+        yield (
+            f"A guess by size: {counted(len(mine), 'node')} without an instance type{_labelled(mine)}"
+            f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
+            f" To say so: --type 'PATTERN={flavour}'."
+        )
+
+
+def _labelled(mine: Iterable[Recognised]) -> str:
+    """Labels that were passed over, since the price file has none of those that nodes bear."""
+    labels = sorted({each.labelled for each in mine if each.labelled})
+    return f" that the price file has (they are labelled {some(labels, MANY)})" if labels else ""
+
+
+def _unlike(simulated: Simulated) -> Iterable[str]:
+    """Nodes that do not look like their flavour."""
+    if simulated.unlike:
+        first, count = simulated.unlike[0], len(simulated.unlike)
+        yield (
+            f"{counted(count, 'node')} {'does' if count == 1 else 'do'} not look like"
+            f" {'its' if count == 1 else 'their'} flavour, whose price counts: {first.node} has {first.has},"
+            f" {first.flavour} has {first.flavour_has}."
+        )
+
+
+def _left_out(simulated: Simulated) -> Iterable[str]:
+    answer = simulated.answer
+    if answer.unpriced:
+        there = ", ".join(f"{name or '(no label)'} ({count})" for name, count in answer.unpriced.items())
+        what = counted(sum(answer.unpriced.values()), "node")
+        yield (
+            f"Without a price: {what}, {there}. Such nodes count in no sum, stay as they are, and take no more work."
+            " Name their types in the price file, or say of what type they are: --type 'PATTERN=FLAVOUR'."
+            f" {'; '.join(simulated.sizes)}."
+        )
+    if answer.waiting:
+        yield f"{counted(answer.waiting, 'pod')} without a node: left out, nothing is bought for what waits."
+    if answer.anew.nanos_per_hour >= answer.packed.nanos_per_hour:
+        yield (
+            f"Bought anew, the work would cost {hourly(answer.anew.nanos_per_hour)} an hour: the packed nodes are"
+            " no dearer, so they stay."
+        )
+
+
+def _taken(answer: Answer) -> Iterable[str]:
+    for each in answer.agents:
+        yield (
+            f"{counted(each.pods, 'pod')} of {each.kind} in {each.namespace}, one on each of as many nodes, come with"
+            " their node and end with it, as a DaemonSet's: no budget is to be changed for them. The daemon takes them"
+            f' for that once they are annotated {DAEMONSET_POD}: "true"; what they store must be elsewhere, too.'
+        )
+    if answer.whole:
+        have = "has" if len(answer.whole) == 1 else "have"
+        yield (
+            f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
+            " shows what is left for pods: all cores and memory are taken to be free for them."
+        )
+    if answer.gangs:
+        pods = counted(sum(answer.gangs.values()), "pod")
+        yield (
+            f"{pods} of {counted(len(answer.gangs), 'group')} that {'is' if len(answer.gangs) == 1 else 'are each'}"
+            f" scheduled as one ({some(list(answer.gangs), MANY)}):"
+            " evicting one pod of a group commonly restarts all of it."
+        )
+    if answer.opted_in:
+        yield "Services are taken to be movable; --as-annotated takes those alone that have opted in."
+    if answer.free.nanos_per_hour < answer.offered.nanos_per_hour:
+        yield (
+            f"Were nothing held, the work bought anew would cost {hourly(answer.offered.nanos_per_hour)} an hour:"
+            " another way that was found is cheaper, so that one is told."
+        )
+
+
+def _budgets(answer: Answer) -> Iterable[str]:
+    """Those that let nobody go one by one; of the others, which a move waits for, how many there are."""
+    strict = [budget for budget in answer.budgets if not budget.allows]
+    if strict:
+        names = some([budget.name for budget in strict], ROWS)
+        yield f"{counted(len(strict), 'disruption budget')} let nobody go: {names}."
+    others = answer.budgets[len(strict) :]
+    if others:
+        pods = counted(sum(budget.pods for budget in others), "pod")
+        allow = "lets" if len(others) == 1 else "let"
+        yield f"{counted(len(others), 'disruption budget')} {allow} {pods} go a few at a time, each taken to recover."

@@ -1,0 +1,70 @@
+"""Who is told of what, unasked (docs/notices.md)."""
+
+from __future__ import annotations
+
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from htas.config.values import Name, Section, Switch, Text
+from htas.model.notices import TOLD, Form, Occasion
+
+
+class SecretSetting(Section):
+    """Where a text is kept that does not belong in a configuration: one of the two."""
+
+    file: Text | None = Field(
+        default=None, description="A file with it in one line, beside this one unless absolute; read for each notice."
+    )
+    env: Text | None = Field(default=None, description="A variable of the environment.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.file is None) == (self.env is None):
+            raise ValueError("needs one of file and env")
+        return self
+
+
+class NoticeSetting(Section):
+    """A receiver of notices: a web address that they are posted to. It is told at least once of each, within a day."""
+
+    name: Name = Field(description="What logs call it, and the file its notices wait in: of addresses nothing is told.")
+    url: Text | None = Field(default=None, description="https://…, where it is no secret. null: urlFrom has it.")
+    url_from: SecretSetting | None = Field(
+        default=None, description="Where the address is kept: with Slack, who knows it may post."
+    )
+    token_from: SecretSetting | None = Field(
+        default=None, description="A token that is sent along (Authorization: Bearer …). null: none."
+    )
+    form: Form = Field(default=Form.JSON, description="json: a document; slack: as its incoming webhooks take it.")
+    on: tuple[Occasion, ...] = Field(
+        default=TOLD, min_length=1, description="limit-reached, purchase-failed, drain-undone, budget. All of them."
+    )
+    insecure: Switch = Field(
+        default=False, description="true: the address may be http://; what is told goes in the clear, the token too."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            is_sound = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_sound = False
+        if not is_sound:
+            raise ValueError("is no address; write such as https://chat.example/hooks/7")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("has a password in it; keep the whole address in a file, and name that in urlFrom")
+        return url
+
+    @model_validator(mode="after")
+    def _is_reachable(self) -> Self:
+        if (self.url is None) == (self.url_from is None):
+            raise ValueError("needs one of url and urlFrom")
+        if self.url is not None and self.url.startswith("http://") and not self.insecure:
+            raise ValueError("has an address that begins with http://; write https://, or insecure: true")
+        return self

@@ -1,0 +1,164 @@
+"""The one validator: whether what was proposed is still right on the cluster as it is now.
+
+Each reason to disrupt work names its checks (`CHECKS`), in the order in which they are made; the first that speaks
+against a proposal is told. What is found right counts for those that are asked of after it: its budgets are spent. A
+rearrangement is judged as a whole, by a simulation of the present, where its entry of the queue is made
+(`planning.disrupt.rearrangement.advance.open_rearrangement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from htas.model.nodes import Node
+from htas.model.pods import Pod
+from htas.model.policy import Policy, Promises
+from htas.model.proposals import Proposal
+from htas.model.reasons import Blocking, Invalid, OutcomeReason, ProposalReason
+from htas.model.snapshot import ClusterView
+from htas.planning.cluster.ending import is_overdue
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.eligibility import drain_rules
+from htas.planning.eligibility.budgets import BudgetLedger
+from htas.planning.eligibility.disruption_policy import DisruptionPolicy
+from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
+from htas.planning.eligibility.movability import VolumeBook
+
+
+@dataclass
+class Validator:
+    """What the present view says. `meant` has the uid of each pod that was planned with; `moving` are on their way."""
+
+    view: ClusterView
+    policy: Policy
+    now: float
+    moving: Collection[str]
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes = {node.name: node for node in self.view.nodes}
+        self._ledger = BudgetLedger(self.view.budgets)
+        self._keeps_budgets = self.policy.fallback.promises is Promises.KEEP
+
+    def why_not(self, proposal: Proposal) -> Invalid | None:
+        """What makes a proposal wrong by now; None: nothing."""
+        found = (check(self, proposal) for check in CHECKS.get(proposal.reason, ()))
+        return next((why for why in found if why is not None), None)
+
+    # What there is.
+
+    @cached_property
+    def pods(self) -> Mapping[str, Pod]:
+        return {pod.key: pod for pod in self.view.pods}
+
+    @cached_property
+    def _disruption_policy(self) -> DisruptionPolicy:
+        return DisruptionPolicy(self.view, self.policy, self.now)
+
+    def present(self, key: str) -> Pod | None:
+        """The pod that was meant; another one may bear its name by now."""
+        pod = self.pods.get(key)
+        return pod if pod is not None and pod.uid == self.meant.get(key) else None
+
+    def still_there(self, proposal: Proposal) -> list[Pod]:
+        """Pods that are to leave and are on their node; those that are gone or end already need nothing."""
+        found = [(self.present(move.pod), move.source) for move in proposal.moves]
+        return [pod for pod, node in found if pod is not None and pod.node == node and not pod.is_terminating]
+
+    def victims(self, proposal: Proposal) -> list[tuple[Pod, bool]]:
+        """Victims that are still there, and whether evicting one breaks a budget."""
+        if self._keeps_budgets:
+            return [(victim, False) for victim in self.still_there(proposal)]
+        found = []
+        for victim in self.still_there(proposal):
+            found.append((victim, self._ledger.refusal(victim) is not None))
+            self._ledger.spend(victim)
+        return found
+
+    def held(self, node: str) -> list[Pod]:
+        """Pods that must leave a node before its machine goes."""
+        return pods_to_leave(self.view.pods, node, self.now)
+
+    def promise(self, node: Node) -> Invalid | None:
+        """A promise to users that forbids emptying a node as it is now. Budgets are the Eviction API's to judge."""
+        group = self.policy.group(node.group)
+        if group is None:
+            return Invalid(OutcomeReason.CLAIM_GONE, "its group is gone")
+        if node.held_by is not None:
+            return Invalid(OutcomeReason.PROMISED, f"the node is annotated {node.held_by}")
+        volumes = VolumeBook.of(self.view.volumes) if group.cleaning.migration.makes_twin else NO_VOLUMES
+        ledger = BudgetLedger(self.view.budgets, ())
+        context = Context(group.cleaning, ledger, self.now, self.policy.migration, volumes)
+        for pod in self.held(node.name):
+            if pod.key in self.moving:  # it may belong to nobody for a moment, while its twin takes its place
+                continue
+            verdict = drain_rules.judge(pod, context)
+            if verdict.waits or verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB):
+                return Invalid(OutcomeReason.PROMISED, verdict.message)
+        return None
+
+    # Checks of nodes that are emptied.
+
+    def _may_be_emptied(self, proposal: Proposal) -> Invalid | None:
+        for release in proposal.releases:
+            node = self.nodes.get(release.node)
+            if node is None or node.is_draining or not node.is_ready:
+                why = "the node is gone, not Ready or being emptied by somebody else"
+                return Invalid(OutcomeReason.NODE_CLOSED, why)
+            came = {pod.key for pod in self.held(node.name)} - {move.pod for move in proposal.moves}
+            if came:
+                return Invalid(OutcomeReason.POD_CAME, f"{', '.join(sorted(came)[:3])} came to the node since")
+            if node.name in self.view.unread:
+                return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(self.view.unread[node.name]))
+            if (promise := self.promise(node)) is not None:
+                return promise
+        return None
+
+    def _targets_are_open(self, proposal: Proposal) -> Invalid | None:
+        here = {pod.key for release in proposal.releases for pod in self.held(release.node)}
+        for move in proposal.moves:
+            target = self.nodes.get(move.target or "")
+            if move.pod in here and (target is None or not target.is_ready or target.is_unschedulable):
+                why = f"the target {move.target} of {move.pod} is gone or closed"
+                return Invalid(OutcomeReason.NODE_CLOSED, why)
+        return None
+
+    # Checks of preemptions.
+
+    def _somebody_waits(self, proposal: Proposal) -> Invalid | None:
+        for seat in proposal.seats:
+            pod, node = self.present(seat.pod), self.nodes.get(seat.node)
+            if pod is None or pod.node is not None or pod.is_terminating or pod.gates:
+                return Invalid(OutcomeReason.NOTHING_GAINED, f"{seat.pod} is gone or waits no more")
+            if node is None or not node.is_ready or node.is_unschedulable or node.is_draining:
+                return Invalid(OutcomeReason.NODE_CLOSED, f"node {seat.node} is gone or closed")
+        return None
+
+    def _victims_may_leave(self, proposal: Proposal) -> Invalid | None:
+        victims = self.still_there(proposal)
+        for seat in proposal.seats:
+            pod = self.pods[seat.pod]
+            for victim in victims:
+                terms = self._disruption_policy.terms_of_victim(victim)
+                if not terms.allow(victim, pod.priority):
+                    why = terms.why or f"{victim.key} is not of lower priority than {pod.key}"
+                    return Invalid(OutcomeReason.PROMISED, why)
+        spent = self._ledger.try_spend(victims) if self._keeps_budgets else None
+        return Invalid(OutcomeReason.EVICTION_REFUSED, spent) if spent is not None else None
+
+
+Check = Callable[[Validator, Proposal], Invalid | None]
+_EMPTIES: Sequence[Check] = (Validator._may_be_emptied, Validator._targets_are_open)
+CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
+    **{reason: _EMPTIES for reason in ProposalReason if reason.empties_nodes},
+    ProposalReason.PREEMPTED: (Validator._somebody_waits, Validator._victims_may_leave),
+}
+
+
+def pods_to_leave(pods: Iterable[Pod], node: str, now: float) -> list[Pod]:
+    """Pods that must leave a node before its machine goes."""
+    return [
+        pod for pod in pods if pod.node == node and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
+    ]

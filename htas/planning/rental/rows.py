@@ -1,0 +1,81 @@
+"""The bills of the machines that are there, by their rows in the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from htas.model.flavours import Billing
+from htas.model.nodes import Node
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.classes import Ints
+from htas.planning.cluster.machines import owned_machines
+from htas.planning.rental.bill import Bill, Floats, billed_until
+
+
+@dataclass(frozen=True, slots=True)
+class Rentals:
+    """By row the price (billionths an hour) and the start of the rental. Price 0: work there adds nothing to a bill.
+
+    So it is of rows that are not given back once they are empty: machines of others, of groups that are not cleaned or
+    at their minimum size, and those that a service holds, which has no end. Rows added since are not known.
+    """
+
+    price: Floats
+    since: Floats
+    billing: Billing
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[Node], snapshot: ClusterSnapshot, policy: Policy, running: Mapping[int, Sequence[Pod]]
+    ) -> Rentals:
+        claims = {claim.id: claim for claim in snapshot.claims}
+        sizes: dict[str, int] = {}
+        for group, _, _ in owned_machines(policy, snapshot):
+            sizes[group] = sizes.get(group, 0) + 1
+        price, since = np.zeros(len(nodes)), np.zeros(len(nodes))
+        for row, node in enumerate(nodes):
+            claim = claims.get(node.claim or "")
+            if claim is not None and _goes_when_empty(node, policy, sizes) and not _serves(running.get(row, ())):
+                price[row] = policy.price_of(node) or claim.nanos_per_hour
+                since[row] = claim.rented_since
+        return cls(price, since, policy.catalogue.billing)
+
+    def longer_s(self, rows: Ints, until: Floats, later: Floats) -> Floats:
+        """Seconds that rows are billed for more if they are given back at `later` instead of `until`; 0 at least."""
+        since = self.since[rows]
+        more: Floats = billed_until(self.billing, since, later) - billed_until(self.billing, since, until)
+        return np.maximum(more, 0.0)
+
+    def added(self, rows: Iterable[int], before: Floats, after: Floats, now: float) -> int:
+        """What rows cost more with the ends of their work after than before, neither earlier than now; exact."""
+        return sum(
+            self._bill(row).longer(max(float(before[row]), now), max(float(after[row]), now))
+            for row in rows
+            if row < len(self.price) and self.price[row]
+        )
+
+    def _bill(self, row: int) -> Bill:
+        return Bill(int(self.price[row]), float(self.since[row]), self.billing)
+
+
+def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bool:
+    """Whether a node is given back once it is empty."""
+    group = policy.group(node.group)
+    return (
+        group is not None
+        and node.cluster == policy.cluster
+        and group.is_elastic
+        and group.cleaning.enabled
+        and sizes.get(group.name, 0) > group.min_nodes
+        and node.held_by is None
+    )
+
+
+def _serves(pods: Iterable[Pod]) -> bool:
+    """Whether a service holds a node: that has no end, and batch work beside it lengthens nothing."""
+    return any(pod.kind is WorkKind.SERVICE and not pod.is_daemon and not pod.is_mirror for pod in pods)

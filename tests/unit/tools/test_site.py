@@ -1,0 +1,122 @@
+"""The documentation as a site: it builds without a warning, loads nothing from elsewhere, and shows tables and lists as such."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from htas.cli.main import app
+from htas.cli.manual import entries
+from htas.config.catalogue import CatalogueSetting
+from htas.config.loader import load_configuration
+from htas.config.settings import Configuration
+from tests.unit.cli.test_documentation import PAGES
+from tools.site.configuration import configuration_page, price_file_page
+from tools.site.outside import as_on_site, named_files
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built strictly: MkDocs fails on a link that leads nowhere, to a page, an anchor or a file."""
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def articles(site: Path) -> dict[str, str]:
+    """What each page says, by its path."""
+    pages = {str(path.relative_to(site)): path.read_text() for path in site.rglob("*.html") if path.name != "404.html"}
+    return {path: text.partition("<article")[2].partition("</article>")[0] for path, text in pages.items()}
+
+
+def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"([^\"]+)\"", path.read_text())
+        assert [address for address in loaded if re.match(r"https?:|//", address)] == [], path
+
+
+def test_lists_and_tables_are_shown_as_such(site: Path) -> None:
+    """Where a blank line is missing before one, a reader of the file does not mind, but the site runs it into the text."""
+    raw = re.compile(r"(^|\n)\s*(- |\* |\d+\. |\| )")
+    for path, text in articles(site).items():
+        paragraphs = re.findall(r"<(?:p|li)>((?:(?!<p>|<li>|<div|<pre).)*?)</(?:p|li)>", text, re.DOTALL)
+        assert [paragraph for paragraph in paragraphs if raw.search(paragraph)] == [], path
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    first = (site / "index.html").read_text()
+    for path in articles(site):
+        assert path == "index.html" or f'href="{path}"' in first, path
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def test_the_reference_names_every_key_with_its_default_as_one_would_write_it() -> None:
+    page = configuration_page()
+    for key in keys_of(Configuration):
+        assert f"`{key}`" in page
+    assert "| `maxWaitForCapacity` | `3m` | duration or null |" in page
+    assert "| `bandwidth` | `150M` | bytes |" in page
+    assert "| `requestsPerSecond` | `200` | decimal |" in page
+    for key in keys_of(CatalogueSetting):
+        assert f"`{key}`" in price_file_page()
+
+
+def test_the_reference_names_every_command(site: Path) -> None:
+    text = articles(site)["reference/commands.html"]
+    names = [entry.name for entry in entries(app)]
+    assert len(names) > 25
+    assert [name for name in names if f"<code>{name}</code>" not in text] == []
+
+
+def test_links_are_turned_as_the_site_has_them() -> None:
+    line = "[a](../deploy/openstack/k3s.yaml), [b](../README.md#try-it), ![c](pictures/now.png), [d](#here)"
+    assert as_on_site(line, "start/x.md", "docs/start/x.md".replace("start/", "")) == (
+        "[a](../deploy/openstack/k3s.yaml), [b](../index.md#try-it), ![c](../pictures/now.png), [d](#here)"
+    )
+    assert "deploy/openstack/cloud-init.yaml" in named_files(ROOT)
+
+
+def settings_in(page: Path) -> list[str]:
+    """Blocks of a page that are a values.yaml of the chart."""
+    blocks = re.findall(r"(?:^ {4,}.*\n|^\n)+", page.read_text(), re.MULTILINE)
+    plain = (re.sub(r"^ {4}", "", block.strip("\n"), flags=re.MULTILINE) for block in blocks)
+    found = [re.sub(r"^ {4}", "", text, flags=re.MULTILINE) if text.startswith("    ") else text for text in plain]
+    return [text.split("\n\n\n")[0] for text in found if text.startswith("# values.yaml")]
+
+
+VALUES = [(page, text) for page in PAGES for text in settings_in(page)]
+
+
+@pytest.mark.parametrize(("page", "text"), VALUES, ids=[f"{page.stem}-{i}" for i, (page, _) in enumerate(VALUES)])
+def test_settings_that_are_printed_are_taken(page: Path, text: str, tmp_path: Path) -> None:
+    """As the daemon reads them: the chart adds the form and the price file."""
+    head, _, rest = text.partition("\n\n")
+    given = yaml.load(head if not rest.startswith(("  ", "config", "flavours")) else text, yaml.BaseLoader)
+    prices = given.get("flavours") or {"flavours": [{"name": "a", "cpu": "2", "memory": "4Gi", "pricePerHour": "0.1"}]}
+    settings = {"apiVersion": "htas.io/v1alpha1", "kind": "HTASConfiguration", "flavours": prices, **given["config"]}
+    provider = {key: value for key, value in settings["provider"].items() if value != "null"}
+    if "openstack" in provider:
+        user_data = provider["openstack"]["userData"]
+        user_data["template"] = str(ROOT / "deploy/openstack/cloud-init.yaml")
+    file = tmp_path / "htas.yaml"
+    file.write_text(yaml.safe_dump(settings | {"provider": provider}))
+    assert load_configuration(file).policy.cluster == given["config"]["cluster"]
+
+
+def test_settings_are_found() -> None:
+    assert len(VALUES) >= 3

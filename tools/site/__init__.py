@@ -1,0 +1,1 @@
+"""The documentation as a site: its reference made from the code, and what stands outside docs/ brought in."""
