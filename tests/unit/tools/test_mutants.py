@@ -162,7 +162,7 @@ def test_what_an_import_does_not_run_again_can_be_exchanged(
 def test_functions_are_exchanged_wherever_they_are_known(tmp_path: Path) -> None:
     file = str(tmp_path / "m.py")
     module: dict[str, Any] = {}
-    exec(compile(WHOLE, file, "exec"), module)
+    exec(compile(WHOLE, file, "exec", dont_inherit=True), module)
     elsewhere = module["capped"]
     changes = changed_functions(WHOLE, WHOLE.replace("min(amount", "max(amount"), file)
     assert changes is not None
