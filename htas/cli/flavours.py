@@ -172,7 +172,7 @@ def _rate(text: str | None, option: str) -> int | None:
 
 
 def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_core: int | None, per_gib: int) -> str:
-    """A price file with every flavour of the cloud: known prices stay, others come from rates or are left to fill in.
+    """A price file with every flavour of the cloud: what is known stays, other prices come from rates or are left out.
 
     `per_core` and `per_gib` are in billionths of the currency an hour; without them unpriced flavours are comments.
     """
@@ -193,7 +193,7 @@ def price_file(catalogue: Catalogue | None, sizes: Sequence[MachineSize], per_co
         storage = f", ephemeralStorage: {size.disk_bytes // GIB}Gi" if size.disk_bytes >= GIB else ""
         name = msgspec.json.encode(size.name).decode()
         memory = f"{size.memory_bytes // 2**20}Mi"
-        shown = f'"{shown}"{_fee(fee)}'
+        shown = f'"{shown}"{_fee(fee)}{", retired: true" if known is not None and known.retired else ""}'
         lines.append(
             f"{mark}{{name: {name}, cpu: {_cores(size.cpu_m)}, memory: {memory}{storage}, pricePerHour: {shown}}}"
         )

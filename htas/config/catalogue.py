@@ -84,6 +84,10 @@ class FlavourSetting(Section):
     labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
     taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
     stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
+    retired: bool = Field(
+        default=False,
+        description="Bought no more; its nodes go before others, and others are bought for their pods.",
+    )
 
     @field_validator("reserved")
     @classmethod
@@ -107,6 +111,7 @@ class FlavourSetting(Section):
             labels=self.labels,
             taints=tuple(taint.model() for taint in self.taints),
             stock=self.stock,
+            retired=self.retired,
         )
 
 

@@ -50,9 +50,9 @@ class Noticing:
     def of_cycle(self, result: CycleResult) -> list[Notice]:
         """What a cycle gives reason to tell."""
         at = result.snapshot.taken_at
-        self._launches |= {item.claim: item for item in result.plan.launch}
+        self._launches |= {item.claim: item for item in result.plan.launches}
         found = [*self._bounds(result, at), *self._outcomes(result.outcomes, at)]
-        claims = {claim.id for claim in result.snapshot.claims} | {item.claim for item in result.plan.launch}
+        claims = {claim.id for claim in result.snapshot.claims} | {item.claim for item in result.plan.launches}
         self._launches = {key: item for key, item in self._launches.items() if key in claims}
         return list(self._new(found))
 

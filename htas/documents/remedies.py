@@ -161,6 +161,7 @@ REMOVAL: Mapping[ProposalReason, Meaning] = {
     ProposalReason.EMPTY: Meaning("Nothing but its DaemonSet pods runs on it."),
     ProposalReason.UNDERUTILIZED: Meaning("Its pods fit elsewhere, and moving them pays."),
     ProposalReason.CONSOLIDATED: Meaning("Cheaper machines, bought for that, take over its pods."),
+    ProposalReason.RETIRED: Meaning("Its flavour is retired in the price file: its pods go to machines of others."),
 }
 
 OTHERS: Mapping[str, Meaning] = {

@@ -26,6 +26,7 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `nanos_per_hour` is all that one costs: its price and the node's fixed fee, which `fee_nanos_per_hour` tells apart.
     No `zones`: the cloud has no zones, or it does not matter. `stock` is how many the cloud can give at once, if known.
+    `retired`: bought no more, and its nodes are emptied before others.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Flavour(msgspec.Struct, frozen=True, omit_defaults=True):
     taints: tuple[Taint, ...] = ()
     stock: int | None = None
     fee_nanos_per_hour: int = 0
+    retired: bool = False
 
     @property
     def allocatable(self) -> Resources:

@@ -119,16 +119,20 @@ class Blocking(StrEnum):
 
 
 class ProposalReason(StrEnum):
-    """What work is disrupted for. The first three empty nodes that go; people read these words as why a node goes."""
+    """What work is disrupted for. The first four empty nodes that go; people read these words as why a node goes."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
     CONSOLIDATED = "Consolidated"
     """Cheaper machines, bought for that, take over its pods."""
+    RETIRED = "Retired"
+    """Its flavour is to be used no more: its pods go to others, bought for that where they must be."""
     PREEMPTED = "Preempted"
     """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
     REARRANGED = "Rearranged"
     """The optimiser found a placement that takes in more of the important work."""
+    INSTEAD_OF_BUYING = "InsteadOfBuying"
+    """A machine would be bought for the pods that are seated; moving what runs costs less."""
     NEARER_TO_USERS = "NearerToUsers"
     """Services are moved to the edge."""
     REQUESTED = "Requested"
@@ -137,7 +141,12 @@ class ProposalReason(StrEnum):
     @property
     def empties_nodes(self) -> bool:
         """Whether nodes are emptied and given back for it."""
-        return self in (ProposalReason.EMPTY, ProposalReason.UNDERUTILIZED, ProposalReason.CONSOLIDATED)
+        return self in (
+            ProposalReason.EMPTY,
+            ProposalReason.UNDERUTILIZED,
+            ProposalReason.CONSOLIDATED,
+            ProposalReason.RETIRED,
+        )
 
 
 class OutcomeReason(StrEnum):
@@ -164,6 +173,8 @@ class OutcomeReason(StrEnum):
     WORK_WAITS = "WorkWaits"
     """Of a suggestion: work has come that nothing can be bought for; room for it is looked for first."""
     TIMED_OUT = "TimedOut"
+    REJECTED = "Rejected"
+    """Somebody has said no to it, or nobody yes in time (mode approve)."""
     OVERTAKEN = "Overtaken"
     """Another daemon has led meanwhile."""
     POD_CAME = "PodCame"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 
 from htas.model.policy import Engine
@@ -18,7 +20,8 @@ def test_what_kube_scheduler_leaves_pending_is_placed_as_the_documents_own_model
     told: list[str] = []
     flow = play(next(instances(Cell(4, 4, 4, 0.95), 1)), Engine.DECOMPOSITION, told.append)
     tell("\n".join(told))
-    best = Document(flow.instance, seconds=20.0, workers=1).run()
+    began = monotonic()
+    best = Document(flow.instance, 20.0, 1, elapsed=lambda: monotonic() - began, pace=1.0).run()
     assert best.is_placing_proven, "else there is nothing to compare with"
     assert flow.after == best.placed, "pods placed by priority, from the highest"
     assert flow.after >= flow.before

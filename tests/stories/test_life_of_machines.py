@@ -103,20 +103,19 @@ def test_a_pod_bought_for_is_not_bought_for_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gather_s", "together", "longest_s"),
+    ("gather_s", "purchases", "longest_s"),
     [
-        pytest.param(0.0, [1, 1], 65, id="bought for at once: a machine for each"),
-        pytest.param(40.0, [2], 125, id="the first one waits for company: a machine for both"),
+        pytest.param(0.0, 2, 65, id="bought for at once: a purchase for those of each moment"),
+        pytest.param(40.0, 1, 125, id="where jobs come they wait for company: one purchase for all"),
     ],
 )
-def test_two_jobs_ten_seconds_apart_get_one_machine_together(
-    gather_s: float, together: list[int], longest_s: float
-) -> None:
+def test_jobs_ten_seconds_apart_are_bought_for_together(gather_s: float, purchases: int, longest_s: float) -> None:
     """A machine takes a minute to come; who gathers for forty seconds is bought for by the first cycle after them."""
     policy = make_policy([batch_group()], gather_s=gather_s)
-    story = Story(policy, job("first", 0, 300), job("second", 10, 300)).play(3600)
-    story.assert_over(2)
-    assert [len(launch.pods) for result in story.seen for launch in result.plan.launch] == together
+    jobs = [*(job(f"first-{i}", 0, 3600) for i in range(3)), job("second", 10, 3600)]
+    story = Story(policy, *jobs).play(8000)
+    story.assert_over(4)
+    assert sum(bool(result.plan.launch) for result in story.seen) == purchases
     assert max(story.world.ledger.waits_s) < longest_s
     told = {item.reason for result in story.seen for item in result.plan.unplaced}
     told.discard(Unplaced.AUTOSCALING_NOT_DUE)  # for 0.2 s, in which more may come to be bought for

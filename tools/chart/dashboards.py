@@ -262,11 +262,13 @@ def expressions(name: str) -> list[str]:
 
 def _variables() -> list[dict[str, Any]]:
     source = {"type": "prometheus", "uid": "${datasource}"}
-    chosen = [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}]
+    chosen: list[dict[str, Any]] = [
+        {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
+    ]
     for name in ("job", "namespace"):
         query = f"label_values(htas_build_info, {name})"
         chosen.append(
-            {"name": name, "type": "query", "datasource": source, "query": query, "refresh": 2}  # type: ignore[dict-item] # JSON
+            {"name": name, "type": "query", "datasource": source, "query": query, "refresh": 2}
             | {"includeAll": True, "multi": True, "current": {"text": "All", "value": "$__all"}}
         )
     return chosen

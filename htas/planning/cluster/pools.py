@@ -21,9 +21,18 @@ class Pool:
 
 
 def pool_ranks(policy: Policy, nodes: Sequence[Node]) -> list[int]:
-    """Where each node's row belongs: rows of a pool are neighbours. Of a group, those on the edge come first."""
+    """Where each node's row belongs: rows of a pool are neighbours. Of a group, those on the edge come first.
+
+    Nodes of a retired flavour come last: what would be placed there is soon to be moved.
+    """
     ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
-    return [2 * ranks.get(node.group or "", -1) + (policy.tier_of(node) is Tier.CLOUD) for node in nodes]
+    retired = {flavour.name for flavour in policy.catalogue.flavours if flavour.retired}
+    return [
+        2 * ranks.get(node.group or "", -1)
+        + (policy.tier_of(node) is Tier.CLOUD)
+        + (2 * len(ranks) + 2 if node.flavour in retired else 0)
+        for node in nodes
+    ]
 
 
 def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
@@ -31,10 +40,13 @@ def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
     names = {group.name for group in policy.groups}
     pools: list[Pool] = []
     start = 0
-    kinds = [(node.group if node.group in names else None, policy.tier_of(node)) for node in nodes]
+    retired = {flavour.name for flavour in policy.catalogue.flavours if flavour.retired}
+    kinds = [
+        (node.group if node.group in names else None, policy.tier_of(node), node.flavour in retired) for node in nodes
+    ]
     for row in range(1, len(nodes) + 1):
         if row == len(nodes) or kinds[row] != kinds[start]:
-            group, tier = kinds[start]
+            group, tier, _ = kinds[start]
             pools.append(Pool(group, slice(start, row), tier is Tier.EDGE))
             start = row
     return pools

@@ -28,7 +28,7 @@ from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.table import NodeTable
-from htas.planning.cluster.whereabouts import moves_under_way, node_of
+from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +255,7 @@ def _count_running(
     """Count pods on their rows; room is also kept where a pod is moving to, or will move to once it is evicted."""
     targets = {move.pod: (sim.table.row_of.get(move.target or ""), move.method) for move in moves_under_way(snapshot)}
     arrived = {pod.twin_of for pod, _ in placed if pod.twin_of}
+    missing = _still_to_be_made(snapshot.cluster.pods) if targets else Counter[str]()
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
     ends: dict[int, float] = {}
@@ -264,8 +265,12 @@ def _count_running(
         rows.append(row)
         running.setdefault(row, []).append(pod)
         target, method = targets.get(pod.key, (None, None)) if targets else (None, None)
-        if target is not None and (pod.uid in arrived or (pod.is_terminating and method is MigrationMethod.EVICT)):
-            target = None  # its twin holds that room already, or its replacement waits for it
+        if target is not None and pod.uid in arrived:
+            target = None  # its twin holds that room already
+        elif target is not None and pod.is_terminating and method is MigrationMethod.EVICT:
+            owner = pod.owner.uid if pod.owner is not None else ""
+            missing[owner] -= 1
+            target = target if missing[owner] >= 0 else None  # its replacement waits for that room, or has it already
         if target is not None and target != row:
             rows.append(target)
         if pod.kind is WorkKind.BATCH and not pod.is_daemon:
@@ -276,6 +281,23 @@ def _count_running(
         sim.table.run_until[row] = until
     _count(sim, rows_of.values())
     return running
+
+
+def _still_to_be_made(pods: Iterable[Pod]) -> Counter[str]:
+    """How many pods controllers (by uid) are about to make in place of those that end, as far as that is known.
+
+    A ReplicaSet makes another within a second. Two nodes that were emptied one right after the other had the same room
+    for their pods in between.
+    """
+    missing = Counter[str]()
+    made = Counter[str]()
+    for pod in pods:
+        if pod.owner is not None and pod.owner.replicas is not None:
+            uid = pod.owner.uid
+            missing.setdefault(uid, pod.owner.replicas)
+            missing[uid] -= not pod.is_terminating
+            made[uid] += pod.is_terminating - is_pending(pod, pod.node)
+    return Counter({uid: max(0, min(count, made[uid])) for uid, count in missing.items()})
 
 
 FEW = 16

@@ -50,6 +50,15 @@ def test_a_first_price_file_loads_once_it_has_prices(tmp_path: Path) -> None:
     assert found["small"].capacity.ephemeral_bytes == 10 * GIB
 
 
+def test_a_flavour_that_is_retired_stays_so(tmp_path: Path) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text(price_file(Catalogue((make_flavour("small", "1", "2Gi", "0.05", retired=True),)), SIZES, 1, 1))
+    assert {flavour.name: flavour.retired for flavour in load_catalogue(path).flavours} == {
+        "small": True,
+        "large": False,
+    }
+
+
 def test_a_flavour_without_a_price_is_a_comment_and_known_prices_stay() -> None:
     text = price_file(Catalogue((make_flavour("small", "1", "2Gi", "0.0512"),)), SIZES, None, 0)
     assert '  - {name: "small", cpu: 1, memory: 2048Mi, ephemeralStorage: 10Gi, pricePerHour: "0.0512"}' in text

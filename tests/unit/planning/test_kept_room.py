@@ -49,6 +49,13 @@ def test_once_it_is_evicted_the_room_is_its_replacements() -> None:
     assert ([(bind.pod, bind.node) for bind in made.bind], made.launch) == ([(NEWCOMER.key, "room")], ())
 
 
+def test_until_its_controller_has_made_another_the_room_is_kept_for_that_one() -> None:
+    """A cycle may look in the second between an eviction and the new pod: nobody else gets the room that was found."""
+    stranger = make_pod("stranger", "3", owner=Owner("ReplicaSet", "other", "other-uid", 1))
+    made = planned(MigrationMethod.EVICT, GOING, stranger)
+    assert (made.bind, len(made.launch)) == ((), 1)
+
+
 def test_once_its_twin_runs_the_room_is_not_counted_twice() -> None:
     small = make_pod("small", "1")
     made = planned(MigrationMethod.CHECKPOINT, MOVED, TWIN, small)

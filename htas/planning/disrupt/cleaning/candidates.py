@@ -21,7 +21,10 @@ from htas.planning.rental.bill import Bill, paid_for_s
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now."""
+    """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now.
+
+    `is_retired`: its flavour is to be used no more, so that it goes however well it is used.
+    """
 
     node: Node
     group: NodeGroup
@@ -30,11 +33,12 @@ class Candidate:
     utilization: float
     is_empty: bool
     price: int
+    is_retired: bool = False
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Empty nodes first, since they would else be filled; then the least used, the dearer among equals."""
-        return not self.is_empty, self.utilization, -self.price, self.node.name
+        """Empty nodes first, since they would else be filled; then retired ones; then the least used, dearest first."""
+        return not self.is_empty, not self.is_retired, self.utilization, -self.price, self.node.name
 
     def bill(self, policy: Policy) -> Bill:
         """What it costs until it is given back."""
@@ -107,7 +111,8 @@ def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeC
     share = utilization(node, pods, group.cleaning, question.now)
     flavour = question.policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price)
+    is_retired = flavour is not None and flavour.retired
+    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, is_retired)
 
 
 def is_quiet(question: Question, rules: CleaningRules) -> bool:
@@ -179,7 +184,7 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return _emptiness_keeps(candidate, question)
     name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
     used = f"utilisation {percent(candidate.utilization)}{_of_gpus(candidate.node)}"
-    if candidate.utilization > rules.utilization_threshold:
+    if candidate.utilization > rules.utilization_threshold and not candidate.is_retired:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
     failed = question.failed.get(name)
     if failed is not None:
@@ -189,7 +194,7 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
     so_far = f"{used}, under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
     if not question.is_due:
         return KeptNode(name, Kept.CLEANING_NOT_DUE, f"{so_far}; judged in the next cleaning cycle")
-    if low < rules.underutilized_for_s:
+    if low < rules.underutilized_for_s and not candidate.is_retired:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, so_far)
     if question.memory.queue_empty_since is None:
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but work is waiting")

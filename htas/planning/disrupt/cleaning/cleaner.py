@@ -33,6 +33,7 @@ from htas.planning.disrupt.cleaning.consolidation import (
     Consolidator,
     Replacements,
     emptied,
+    has_cooled_down,
     may_look_at,
     proposals_of,
 )
@@ -211,8 +212,7 @@ class _Round:
         if isinstance(moves, KeptNode):
             self.kept.append(moves)
             return
-        reason = ProposalReason.EMPTY if candidate.is_empty else ProposalReason.UNDERUTILIZED
-        self._propose(candidate, reason, moves, _why(candidate, moves, rescheduler.policy))
+        self._propose(candidate, _reason(candidate), moves, _why(candidate, moves, rescheduler.policy))
 
     def _propose(self, candidate: Candidate, reason: ProposalReason, moves: Sequence[Move], message: str) -> None:
         """That a node is emptied and given back."""
@@ -229,8 +229,11 @@ class _Round:
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
-            what = f"its pods go to cheaper machines, {_pods(len(moves))}"
-            self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
+            if candidate.is_retired:
+                self._propose(candidate, ProposalReason.RETIRED, moves, _why(candidate, moves, rescheduler.policy))
+            else:
+                what = f"its pods go to cheaper machines, {_pods(len(moves))}"
+                self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
@@ -242,12 +245,20 @@ class _Round:
         pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
     ) -> Memory:
-        """What to buy instead of nodes of one group: a cheaper set first, else smaller machines; and what is looked at.
+        """What to buy instead of nodes of one group: one retired, else a cheaper set, else smaller machines.
 
-        Of the groups the first is taken that has some worth buying.
+        Of the groups the first is taken that has some worth buying. Returns what was looked at.
         """
         policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
         consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
+        for group, candidates in ripe:
+            retired = min((each for each in candidates if each.is_retired), key=lambda each: each.rank, default=None)
+            if retired is not None and has_cooled_down(group, looked_at.get(group.name), now):
+                looked_at[group.name] = now
+                replacing = consolidator.instead_of(group, retired) if self._at_once(group) > 0 else None
+                if replacing is not None:
+                    self.proposals += proposals_of([replacing], snapshot, policy)
+                    return _looked(question.memory, looked_at)
         for group, candidates in ripe:
             if candidates and may_look_at(group, looked_at.get(group.name), now):
                 looked_at[group.name] = now
@@ -344,9 +355,17 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
+def _reason(candidate: Candidate) -> ProposalReason:
+    if candidate.is_empty:
+        return ProposalReason.EMPTY
+    return ProposalReason.RETIRED if candidate.is_retired else ProposalReason.UNDERUTILIZED
+
+
 def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
         return "empty"
+    if candidate.is_retired:
+        return f"flavour {candidate.claim.flavour} is retired, {_pods(len(moves))}{_others(candidate, moves, policy)}"
     return f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 

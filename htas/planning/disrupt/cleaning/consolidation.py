@@ -73,6 +73,10 @@ class Replacing:
     def nodes(self) -> tuple[str, ...]:
         return tuple(each.node.name for each in self.candidates)
 
+    @property
+    def is_for_retired(self) -> bool:
+        return any(each.is_retired for each in self.candidates)
+
 
 class Replacements:
     """What earlier plans have bought to replace nodes with, as the claims tell."""
@@ -124,6 +128,8 @@ def emptied(
 ) -> list[tuple[Candidate, list[Move]]]:
     """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
 
+    Those of a retired flavour go whatever their replacements cost.
+
     What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
     """
     done: list[tuple[Candidate, list[Move]]] = []
@@ -133,7 +139,8 @@ def emptied(
             if not isinstance(moves, KeptNode):
                 done.append((candidate, moves))
         saved = sum(candidate.price for candidate, _ in done)
-        if done and saved > replacements.price_for(candidate.node.name for candidate in candidates):
+        is_worth = saved > replacements.price_for(candidate.node.name for candidate in candidates)
+        if done and (is_worth or all(candidate.is_retired for candidate, _ in done)):
             branch.commit()
             return done
     return []
@@ -171,17 +178,26 @@ class Consolidator:
         least = max(1.0, group.cleaning.consolidation.min_saving * price)
         if price - self._bound(group, nodes) < least:
             return None  # told in microseconds, and nearly always so in a cluster that is packed well
-        bought = self._bought(group, nodes)
-        if bought is None or not bought.machines:
+        offers = self._offers_for(group, nodes)
+        saving = price - sum(offer.price for offer in offers)
+        if not offers or saving < least:
             return None
-        saving = price - sum(machine.offer.price for machine in bought.machines)
-        if saving < least:
-            return None
-        offers = tuple(machine.offer for machine in bought.machines)
         moved = self.rehearsed(nodes, offers)
         if moved is None or not self._is_worth(group, saving, moved):
             return None
         return Replacing(group, tuple(nodes), offers, saving)
+
+    def instead_of(self, group: NodeGroup, node: Candidate) -> Replacing | None:
+        """What takes over from a node that is to go whatever that costs; None: nothing would."""
+        offers = () if self._ends_soon(node) else self._offers_for(group, [node])
+        if not offers or self.rehearsed([node], offers) is None:
+            return None
+        return Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))
+
+    def _offers_for(self, group: NodeGroup, nodes: Sequence[Candidate]) -> tuple[Offer, ...]:
+        """The machines to buy instead of nodes; none, where nothing would take all their pods, or all have room."""
+        bought = self._bought(group, nodes)
+        return () if bought is None else tuple(machine.offer for machine in bought.machines)
 
     def _bound(self, group: NodeGroup, nodes: Sequence[Candidate]) -> int:
         """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
@@ -263,7 +279,9 @@ def proposals_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, poli
     """What replacements begin with: purchases."""
     number = count()
     for each in replacing:
-        what = f"replaces {', '.join(each.nodes)}, saves {price_text(each.saving)} {policy.catalogue.currency} an hour"
+        what, currency = f"replaces {', '.join(each.nodes)}", policy.catalogue.currency
+        what += f", saves {price_text(each.saving)} {currency} an hour" if each.saving > 0 else ", of a retired flavour"
+        reason = ProposalReason.RETIRED if each.is_for_retired else ProposalReason.CONSOLIDATED
         launches = tuple(
             Launch(
                 claim=claim_id(policy, snapshot, offer.group.name, next(number)),
@@ -278,10 +296,13 @@ def proposals_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, poli
             for offer in each.offers
         )
         releases = tuple(Release(old.node.name, old.claim.id) for old in each.candidates)
-        yield Proposal(ProposalReason.CONSOLIDATED, (), launches, releases, value=each.saving, message=what)
+        yield Proposal(reason, (), launches, releases, value=each.saving, message=what)
 
 
 def may_look_at(group: NodeGroup, looked_at: float | None, now: float) -> bool:
     """Whether a group may be looked at: not again soon, whatever came of the last time."""
-    rules = group.cleaning.consolidation
-    return rules.enabled and (looked_at is None or now - looked_at >= rules.cool_down_s)
+    return bool(group.cleaning.consolidation.enabled) and has_cooled_down(group, looked_at, now)
+
+
+def has_cooled_down(group: NodeGroup, looked_at: float | None, now: float) -> bool:
+    return looked_at is None or now - looked_at >= group.cleaning.consolidation.cool_down_s

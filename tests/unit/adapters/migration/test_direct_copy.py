@@ -231,7 +231,7 @@ nodes.deliver()
 def test_a_daemon_that_is_killed_in_the_middle_leaves_nothing(nodes: Nodes) -> None:
     (nodes.directory / "slow").touch()
     daemon = subprocess.Popen([sys.executable, "-c", DAEMON, nodes.directory], env={**os.environ, "PYTHONPATH": "."})
-    until(lambda: bool(nodes.read("modes")))
+    until(lambda: bool(nodes.read("modes")), within_s=60.0)  # a process starts, beside whatever else the machine does
     assert "htas-move-" in nodes.keys.read_text()
     daemon.send_signal(signal.SIGKILL)
     daemon.wait()
