@@ -1,7 +1,8 @@
 """Decisions on record are made again: planning may be rebuilt inside, and no plan changes unseen.
 
 Each was recorded from a story, a law, a table test or a day in the sandbox (`python -m tools.corpus record`), and chosen
-so that together they run nearly every line of planning several times over.
+so that together they run nearly every line of planning several times over. Plans, searches of the
+optimiser and answers of `htas simulate` are those of random clusters (`python -m tools.corpus answers`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from htas.planning.planner import plan
-from tools.corpus.decisions import Corpus, Decision
+from tools.corpus.answers import ASKED
+from tools.corpus.decisions import Asked, Corpus, Decision
 
 CORPUS = Corpus(Path(__file__).parent)
 SHARES = 6
@@ -21,7 +23,7 @@ SHARES = 6
 MOST = 5
 HOW_TO_RENEW = """
 If they are meant to be decided otherwise now: python -m tools.corpus renew
-It prints each decision that changed; read them before you commit what it wrote."""
+It prints each that changed; read them before you commit what it wrote."""
 
 
 @cache
@@ -34,10 +36,20 @@ def shares() -> dict[int, list[Decision]]:
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_what_is_on_record_is_decided_again(share: int) -> None:
+    assert_the_same(CORPUS, shares()[share], plan)
+
+
+@pytest.mark.parametrize(("name", "asked"), ASKED.items(), ids=list(ASKED))
+def test_what_was_answered_is_answered_again(name: str, asked: Asked) -> None:
+    corpus = Corpus(Path(__file__).parent / name)
+    assert_the_same(corpus, list(corpus), asked)
+
+
+def assert_the_same(corpus: Corpus, decisions: list[Decision], asked: Asked) -> None:
     differing = []
-    for decision in shares()[share]:
-        found = CORPUS.differing(decision, plan)
+    for decision in decisions:
+        found = corpus.differing(decision, asked)
         if found:
             differing.append("\n    ".join((f"{decision.name}:", *found[:MOST])))
-    count = f"{len(differing)} of {len(shares()[share])} decisions of this part differ, the first ones so:"
+    count = f"{len(differing)} of {len(decisions)} of this part differ, the first ones so:"
     assert not differing, "\n".join((count, *differing[:MOST], HOW_TO_RENEW))

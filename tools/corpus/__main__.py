@@ -3,6 +3,7 @@
 python -m tools.corpus record DIR       # plays the tests, stories and days; 10 minutes
 python -m tools.corpus compare DIR      # plans all of it anew and prints what differs
 python -m tools.corpus stories DIR      # plays the stories anew and prints which go another way
+python -m tools.corpus answers          # makes the plans, searches and simulations of random clusters anew
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.planning.planner import plan
-from tools.corpus import stories
-from tools.corpus.decisions import Corpus, Decision, merge, write
+from tools.corpus import answers, stories
+from tools.corpus.decisions import Asked, Corpus, Decision, merge, write
 from tools.corpus.documents import differences
 from tools.corpus.recording import Recorder
 
@@ -69,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     again = commands.add_parser("renew", help="take what is decided now for right, and print what changed")
     again.add_argument("--stories", action="store_true", help="the stories, too: they are played twice")
     again.set_defaults(run=_renew)
+    made = commands.add_parser("answers", help="take plans, searches and simulations of random clusters on record")
+    made.set_defaults(run=_answer)
     played = commands.add_parser("stories", help="play the stories anew, and tell which go another way")
     played.add_argument("folder", type=Path)
     played.add_argument("--most", type=int, default=20, help="so many that differ are shown")
@@ -154,19 +157,34 @@ def _choose(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _answer(_chosen: argparse.Namespace) -> int:
+    for name, asked in answers.ASKED.items():
+        decisions, policies = answers.made(name, asked)
+        write(SMALL / name, decisions, policies)
+        size = sum(file.stat().st_size for file in (SMALL / name).glob("*.xz"))
+        print(f"{name}: {len(decisions)} in {sum(each.seconds for each in decisions):.1f} s, {size / 1000:.0f} kB")
+    return 0
+
+
 def _renew(chosen: argparse.Namespace) -> int:
-    corpus = Corpus(SMALL)
+    _renew_answers(SMALL, plan, "decisions")
+    for name, asked in answers.ASKED.items():
+        _renew_answers(SMALL / name, asked, name)
+    return _renew_stories() if chosen.stories else 0
+
+
+def _renew_answers(folder: Path, asked: Asked, what: str) -> None:
+    corpus = Corpus(folder)
     renewed, changed = list[Decision](), 0
     for decision in corpus:
-        now = corpus.planned(decision, plan)
+        now = corpus.planned(decision, asked)
         found = list(differences(decision.plan, now))
         if found:
             changed += 1
             print("\n    ".join((f"{decision.name}:", *found)))
         renewed.append(msgspec.structs.replace(decision, plan=now))
-    write(SMALL, renewed, corpus.documents)
-    print(f"{changed} of {len(renewed)} decisions changed")
-    return _renew_stories() if chosen.stories else 0
+    write(folder, renewed, corpus.documents)
+    print(f"{changed} of {len(renewed)} {what} changed")
 
 
 def _renew_stories() -> int:

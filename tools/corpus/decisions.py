@@ -19,6 +19,8 @@ from tools.corpus.documents import Document, differences, document_of, plain, re
 Line = TypeVar("Line", bound=msgspec.Struct)
 DECISIONS, POLICIES = "decisions.jsonl.xz", "policies.jsonl.xz"
 Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
+Asked = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan | Document]
+"""A planner, or whoever else is asked about a snapshot (`tools/corpus/answers.py`), and answers in a document."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -69,15 +71,15 @@ class Corpus:
             self._policies[decision.policy] = read(self.documents[decision.policy], Policy)
         return self._policies[decision.policy]
 
-    def planned(self, decision: Decision, planner: Planner) -> Document:
+    def planned(self, decision: Decision, planner: Asked) -> Document:
         """What is decided now."""
         stages = frozenset(map(Stage, decision.stages))
         snapshot = read(decision.snapshot, ClusterSnapshot)
         made = planner(snapshot, self.policy(decision), decision.now, stages)
-        document: Document = plain(document_of(made))
+        document: Document = plain(document_of(made) if isinstance(made, Plan) else made)
         return document
 
-    def differing(self, decision: Decision, planner: Planner) -> list[str]:
+    def differing(self, decision: Decision, planner: Asked) -> list[str]:
         """How what is decided now differs from what is on record; a planner that raises differs, too."""
         try:
             now = self.planned(decision, planner)

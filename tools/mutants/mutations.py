@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 
+import msgspec
 from cosmic_ray.ast import ast_nodes, get_ast_from_path
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
@@ -42,25 +45,50 @@ class Mutant:
 
     def source(self, root: Path) -> str:
         """The module's text with the change made."""
-        mutated = mutate_code((root / self.module).read_text(), get_operator(self.operator)(), self.occurrence)
-        if mutated is None:
-            raise ValueError(f"{self.name}: nothing to change; has the module been edited meanwhile?")
-        return str(mutated)
+        return _mutated((root / self.module).read_text(), self)
 
-
-def sample(root: Path, modules: list[str], count: int, seed: int) -> list[Mutant]:
-    """So many places, drawn from all, and for each one of its changes.
-
-    Places are drawn first: a sum can be changed in eleven ways and a comparison in seven, and would else be most of it.
-    A larger sample of the same seed begins with the smaller one.
-    """
-    places = [found for module in sorted(modules) for found in _places(root, module)]
-    random = Random(seed)
-    random.shuffle(places)
-    return [random.choice(changes) for changes in places[:count]]
+    def is_python(self, root: Path) -> bool:
+        """Whether what comes of it can be compiled: the bare `*` of a signature is taken for a product."""
+        try:
+            ast.parse(self.source(root))
+        except SyntaxError:
+            return False
+        return True
 
 
 @cache
+def _mutated(text: str, mutant: Mutant) -> str:
+    mutated = mutate_code(text, get_operator(mutant.operator)(), mutant.occurrence)
+    if mutated is None:
+        raise ValueError(f"{mutant.name}: nothing to change; has the module been edited meanwhile?")
+    return str(mutated)
+
+
+def sample(root: Path, modules: list[str], count: int, seed: int, known: Path | None = None) -> list[Mutant]:
+    """So many places, drawn from all, and for each one of its changes.
+
+    Places are drawn first: a sum can be changed in eleven ways and a comparison in seven, and would else be most of it.
+    A larger sample of the same seed begins with the smaller one. What is not Python any more is no mutant: whoever
+    imports it would notice. In `known` the places of modules are kept, which take half a minute to find.
+    """
+    places = [found for module in sorted(modules) for found in _kept_places(root, module, known)]
+    random = Random(seed)
+    random.shuffle(places)
+    chosen = (random.choice(changes) for changes in places)
+    return list(islice((each for each in chosen if each.is_python(root)), count))
+
+
+def _kept_places(root: Path, module: str, known: Path | None) -> list[list[Mutant]]:
+    if known is None:
+        return _places(root, module)
+    text = (root / module).read_bytes()
+    file = known / f"{hashlib.sha256(module.encode() + RULES + text).hexdigest()[:16]}.json"
+    if not file.exists():
+        known.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.encode(_places(root, module)))
+    return msgspec.json.decode(file.read_bytes(), type=list[list[Mutant]])
+
+
 def _places(root: Path, module: str) -> list[list[Mutant]]:
     passed_over = list(_without_effect((root / module).read_text()))
     found: dict[Place, list[Mutant]] = defaultdict(list)
@@ -125,3 +153,7 @@ def _named(node: ast.expr) -> str:
 def _whole_line(node: ast.expr) -> Place:
     """From the line's beginning, with an `@` there, to the end of its last one."""
     return (node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0)
+
+
+RULES = Path(__file__).read_bytes()
+"""What places depend on beside a module's text."""

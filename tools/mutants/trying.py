@@ -1,4 +1,8 @@
-"""A copy of the tree for each worker, in which one module at a time is broken and its tests are run."""
+"""A copy of the tree for each worker, in which one module at a time is broken and its tests are run.
+
+That takes seconds more than a fork (`tools/mutants/forking.py`), and is for what only an import tells: constants,
+defaults, decorators.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,6 +23,8 @@ HANGS_S = 120
 """A mutant that makes something loop is noticed, too. The tests chosen for one take some seconds of the processor."""
 STANDS_STILL_S = 1200.0
 """One that waits for ever, as well; by the clock on the wall, which other work beside it slows down."""
+
+HUNG = "it does not end"
 
 NO_SUCH_TEST = 4
 """pytest's exit status for a name that it cannot find (ExitCode.USAGE_ERROR): that is nobody's catch."""
@@ -36,7 +43,7 @@ class Workshop:
     """A copy of the tree at `folder`."""
 
     def __init__(self, root: Path, folder: Path) -> None:
-        self._root, self._folder = root, folder
+        self._root, self.folder = root, folder
         self._sound: set[str] = set()
         for name in COPIED:
             source = root / name
@@ -45,11 +52,22 @@ class Workshop:
             elif source.exists():
                 shutil.copy(source, folder / name)
 
+    def try_in_forks(self, jobs: Path, kept: Path, tests: Sequence[str], forks: int) -> None:
+        """Those of the jobs that a fork can tell of, each written to `kept` as soon as it is known."""
+        options = ["--mutants", str(jobs), "--found", str(kept), "--forks", str(forks), "-s", "--timeout=900"]
+        # Else the folder that the tests and both files have in common would name them.
+        whose = ["--rootdir", str(self.folder), "-c", str(self.folder / "pyproject.toml")]
+        command = [sys.executable, "-B", "-m", "pytest", "-p", "tools.mutants.forking", *whose, "-n0", *options, *tests]
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        places = {"PYTEST_DEBUG_TEMPROOT": str(temporary), "HYPOTHESIS_STORAGE_DIRECTORY": str(temporary / "examples")}
+        subprocess.run(command, cwd=self.folder, env={**os.environ, **places}, check=False)
+
     def try_one(self, mutant: Mutant, tests: list[str]) -> Found:
         """Break it, run its tests, mend it."""
         if not tests:
             return Found(mutant.name, False, "no test runs it", 0)
-        broken = self._folder / mutant.module
+        broken = self.folder / mutant.module
         broken.write_text(mutant.source(self._root))
         try:
             how = self._failing(tests)
@@ -71,7 +89,7 @@ class Workshop:
         if status == NO_SUCH_TEST:
             raise RuntimeError(f"a test that was measured is not there any more: {said[-300:]}")
         if status in (0, None, -signal.SIGXCPU, -signal.SIGKILL):
-            return "" if status == 0 else "it does not end"
+            return "" if status == 0 else HUNG
         failed = max(
             (test for test in tests if f"FAILED {test}" in said or f"ERROR {test}" in said), key=len, default=""
         )
@@ -79,7 +97,7 @@ class Workshop:
 
     def _run(self, tests: list[str]) -> tuple[int | None, str]:
         """pytest's status (None: it does not end) and what it said."""
-        names = self._folder / "tests.txt"
+        names = self.folder / "tests.txt"
         names.write_text("".join(f"{test}\n" for test in tests))
         options = ["-x", "-q", "-n0", "--tb=no", "-p", "no:cacheprovider"]
         with subprocess.Popen(
@@ -95,7 +113,7 @@ class Workshop:
                 *options,
                 f"@{names}",
             ],
-            cwd=self._folder,
+            cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
-from htas.execution.event_recorder import EventRecorder
+from htas.execution.event_recorder import ASKED_SOON_S, EventRecorder
 from htas.model.disruptions import Drain
 from htas.model.news import News
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
@@ -172,3 +173,35 @@ def test_warnings_come_first_in_case_some_are_dropped(announcing: EventRecorder,
     plan = unplaced(OURS)
     announcing.announce(snapshot(), plan, done(Action.DRAIN, "n", "empty"))
     assert listening.news[0].is_warning
+
+
+@pytest.mark.parametrize(
+    ("age_s", "marks"),
+    [
+        pytest.param(1.0, [], id="it is about to be asked"),
+        pytest.param(ASKED_SOON_S - 1, [], id="still"),
+        pytest.param(ASKED_SOON_S, [("ours", "too big")], id="it should have been"),
+        pytest.param(3600.0, [("ours", "too big")], id="it waits for long"),
+    ],
+)
+def test_a_pod_that_nothing_was_asked_about_is_marked_once_it_has_waited(
+    age_s: float, marks: list[tuple[str, str]], announcing: EventRecorder, listening: Listening
+) -> None:
+    pod = msgspec.structs.replace(OURS, created_at=NOW - age_s)
+    there = ClusterSnapshot(NOW, ClusterView((make_node("n"),), (pod,)))
+    announcing.announce(there, unplaced(pod, Unplaced.AUTOSCALING_NOT_DUE), [])
+    assert listening.marks == marks
+
+
+def test_a_mark_is_written_anew_only_where_it_says_something_else(
+    announcing: EventRecorder, listening: Listening
+) -> None:
+    for message in ("too big", "too big", "too small", "too big"):
+        announcing.announce(snapshot(), unplaced(OURS, message=message), [])
+    assert [message for _, message in listening.marks] == ["too big", "too small", "too big"]
+
+
+def test_a_pod_that_waits_again_is_marked_again(announcing: EventRecorder, listening: Listening) -> None:
+    for made in (unplaced(OURS), Plan(NOW), unplaced(OURS)):
+        announcing.announce(snapshot(), made, [])
+    assert [message for _, message in listening.marks] == ["too big", "too big"]

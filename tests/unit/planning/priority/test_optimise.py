@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from htas.model.constraints import Constraints, HostPort
+from htas.model.disruptions import Drain
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
@@ -18,6 +19,7 @@ from tests.builders import (
     NOW,
     budget,
     make_job,
+    make_move,
     make_node,
     make_pod,
     make_policy,
@@ -178,3 +180,96 @@ def test_a_budget_of_no_time_still_seats_what_needs_no_search() -> None:
 def test_a_budget_that_makes_no_sense_is_refused_by_name(seconds: float, workers: int, share: float) -> None:
     with pytest.raises(ValueError, match="fallback"):
         Budget(seconds, workers, share=share)
+
+
+BOUND_ELSEWHERE = {"expected_binds": {"default/low": "b"}}
+MOVING = {"moves": (make_move("default/low", "a", "b"),)}
+DRAINED = {"drains": (Drain("a", "a", "Empty", NOW, (make_move("default/low", "a", "b"),)),)}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [pytest.param(MOVING, id="moved"), pytest.param(DRAINED, id="drained"), pytest.param(BOUND_ELSEWHERE, id="bound")],
+)
+def test_a_pod_that_is_being(view: dict[str, object]) -> None:
+    """... is left to whoever does so."""
+    nodes = [make_node("a", "4", "4Gi"), make_node("b", "4", "3Gi")]
+    pods = [pod("low", "3Gi", "a"), pod("high", "4Gi", priority=9)]
+    assert [(each.pod, each.target) for each in optimised(nodes, pods).moves] == [("default/low", "b")]
+    assert not optimised(nodes, pods, **view).moves
+
+
+def test_a_budget_is_spent_by_pods_that_are_on_their_way_already() -> None:
+    covered = {"labels": {"app": "x"}}
+    nodes = [make_node(name, "4", "4Gi") for name in ("a", "b", "c")]
+    pods = [pod("low", "3Gi", "a", **covered), pod("other", "3Gi", "b", **covered), pod("high", "3Gi", priority=9)]
+    pods.append(pod("high too", "3Gi", priority=9))
+    held = budget(1, {"app": "x"})
+    assert len(optimised(nodes[:2], pods, budgets=(held,)).moves) == 1
+    under_way = (make_move("default/other", "b", "c"),)
+    assert not optimised(nodes[:2], pods, budgets=(held,), moves=under_way).moves
+    assert len(optimised(nodes[:2], pods, budgets=(budget(2, {"app": "x"}),)).moves) == 2
+
+
+def figures(found: Rearrangement) -> list[tuple[int, ...]]:
+    """Of each tier: priority, wanted, placed before, after and at most, stays and at most."""
+    return [
+        (
+            tier.priority,
+            tier.wanted,
+            tier.placed_before,
+            tier.placed_after,
+            tier.placed_bound,
+            tier.stays,
+            tier.stays_bound,
+        )
+        for tier in found.tiers
+    ]
+
+
+def test_tiers_tell_what_was_found_and_what_is_possible_at_most() -> None:
+    pods = [
+        pod("low", "3Gi", "a", 1),
+        pod("middle", "3Gi", "b", 5),
+        pod("kept", "512Mi", "b", 5, disruption={MAY_MIGRATE: "false"}),
+        pod("high", "3Gi", priority=9),
+        pod("low too", "3Gi", priority=1),
+    ]
+    found = optimised(two_nodes(), pods)
+    assert figures(found) == [(9, 1, 0, 1, 1, 0, 0), (5, 2, 2, 2, 3, 4, 4), (1, 2, 1, 0, 3, 4, 4)]
+    assert [(tier.is_placing_proven, tier.is_staying_proven) for tier in found.tiers] == [(True, True)] * 3
+    assert found.message == "3 of 5 pods placed (now 3, at most 3): 1 seated, 1 leave their nodes"
+
+
+def test_pods_with_wishes_about_others_are_wanted_but_nothing_is_proven_of_them() -> None:
+    ports = Constraints(host_ports=(HostPort(80),))
+    nodes = [make_node("a", "4", "4Gi")]
+    found = optimised(nodes, [pod("one", "1Gi", constraints=ports), pod("two", "1Gi", constraints=ports)])
+    assert figures(found) == [(0, 2, 0, 1, 2, 0, 0)]
+    assert (found.status, found.tiers[0].is_placing_proven) == (RearrangementStatus.IMPROVED, False)
+
+
+def test_of_pods_that_are_alike_the_youngest_leaves() -> None:
+    old, young = pod("old", "2Gi"), pod("young", "2Gi")
+    pods = [running(young, "a", 60.0), running(old, "a", 600.0), pod("high", "2Gi", priority=9)]
+    found = optimised([make_node("a", "4", "4Gi")], pods)
+    assert [each.pod for each in found.moves] == ["default/young"]
+
+
+def test_seats_with_wishes_go_to_the_more_important_then_to_the_older_onto_the_fullest_node() -> None:
+    ports = Constraints(host_ports=(HostPort(80),))
+    nodes = [make_node("a", "4", "8Gi"), make_node("b", "4", "4Gi")]
+    pods = [
+        pod("young", "1Gi", constraints=ports, created_at=NOW - 1),
+        pod("old", "1Gi", constraints=ports, created_at=NOW - 9),
+        pod("high", "1Gi", constraints=ports, priority=9, created_at=NOW),
+    ]
+    found = optimised(nodes, pods)
+    assert {seat.pod: seat.node for seat in found.seats} == {"default/high": "b", "default/old": "a"}
+
+
+def test_pods_of_other_schedulers_are_not_seated() -> None:
+    ports = Constraints(host_ports=(HostPort(80),))
+    pods = [pod("plain", "1Gi", scheduler="other"), pod("ported", "1Gi", scheduler="other", constraints=ports)]
+    found = optimised([make_node("a", "4", "4Gi")], pods)
+    assert (found.seats, found.tiers) == ((), ())
