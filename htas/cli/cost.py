@@ -27,6 +27,8 @@ def read_books(loaded: Loaded, window: Window) -> Books:
 
 def cost_view(report: CostReport) -> RenderableType:
     """A table of sums, with what runs now and what was saved."""
+    if report.recommended:
+        return Text("\n".join(report.recommended))
     if report.is_new:
         return Text("nothing has been bought yet")
     whole = float(report.total)

@@ -34,7 +34,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
         token_file: TokenFile = None,
         ca: Authority = None,
     ) -> None:
-        from htas.cli.planning import plan_of, snapshot_of
+        from htas.cli.planning import plan_of, policy_for, snapshot_of
         from htas.documents.history import Explained
 
         with exit_on_error():
@@ -44,7 +44,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
             else:
                 loaded = configured(config)
                 snapshot = snapshot_of(loaded, dump, at, steady)
-                lines = explain()(name, snapshot, plan_of(loaded, snapshot), loaded.policy)
+                lines = explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
         typer.echo("\n".join(lines))
 
     app.command(kind, help=what)(command)

@@ -42,15 +42,21 @@ def history_view(found: Iterable[Entry], currency: str, now: float | None, *, wi
     if now is None:
         now = max((entry.at for entry in found), default=0.0)
     for entry in found:
-        if entry.verb == "bind" and entry.status == OutcomeStatus.DONE and not with_binds:
+        if entry.verb == "bind" and OutcomeStatus(entry.status).is_well and not with_binds:
             left_out += 1
             continue
         when = ago(entry.at, now) if out.is_terminal else absolute(entry.at)
-        style = {"failed": "red", "dropped": "yellow"}.get(entry.status, "")
+        style = {"failed": "red", "dropped": "yellow", "recommended": "cyan"}.get(entry.status, "")
         view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
         if entry.verb == "drain" and entry.nanos_per_hour is not None:
             saved += entry.nanos_per_hour
-    told = [f"the drains above save {price_text(saved)} {currency}/h in all"] if saved else []
+    is_advice = any(entry.status == OutcomeStatus.RECOMMENDED for entry in found)
+    verb = "would have saved" if is_advice else "save"
+    told = [f"the drains above {verb} {price_text(saved)} {currency}/h in all"] if saved else []
+    if is_advice:
+        told.append(
+            "recommended: nothing of it was carried out; it is the course that things would have taken with HTAS"
+        )
     if left_out:
         told.append(f"{'1 bind is' if left_out == 1 else f'{left_out} binds are'} left out; --binds shows them")
     if not view.row_count:

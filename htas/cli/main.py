@@ -14,6 +14,7 @@ from htas.cli import notice_commands as notices
 from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
+from htas.cli.approve_command import approve
 from htas.cli.console import InputError, escaped, exit_on_error, print_as, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
@@ -87,6 +88,9 @@ def plan(
 def ui(
     dump: Dump = None,
     demo: Annotated[bool, typer.Option("--demo", help="The sandbox's day instead, on virtual time.")] = False,
+    recommend: Annotated[
+        bool, typer.Option("--recommend", help="Of the demo: on nodes that are there, HTAS only recommends.")
+    ] = False,
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
     at: At = None,
@@ -101,8 +105,10 @@ def ui(
     with exit_on_error():
         if (dump is None) == (not demo):
             raise InputError("--from: name a dump, or give --demo instead")
+        if recommend and not demo:
+            raise InputError("--recommend: goes with --demo")
         if demo:
-            pages.demo(seed, hours, speed, port)
+            pages.demo(seed, hours, speed, port, recommend=recommend)
         elif dump is not None:
             pages.run(pages.seat_of_dump(dump, flavours, config, at), port)
 
@@ -255,6 +261,7 @@ def run(
 
 
 app.command()(handback)
+app.command()(approve)
 
 
 @app.command()

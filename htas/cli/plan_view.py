@@ -43,7 +43,8 @@ def _headline(plan: Plan) -> Text:
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
     text.append(f"  ({_least(cost)})\n")
-    moves = len(plan.migrate) + len(plan.suggest)
+    instead = plan.instead_of_buying
+    moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
     text.append(
         f"{len(plan.bind)} to bind, {len(plan.nominate)} {'has' if len(plan.nominate) == 1 else 'have'} room kept, "
         f"{counted(len(plan.launches), 'machine')} to buy, {counted(len(plan.preempt), 'pod')} to preempt, "
@@ -105,8 +106,11 @@ def _preemptions(plan: Plan) -> Table | None:
 
 
 def _suggestions(plan: Plan) -> Table | None:
-    rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in plan.suggest]
-    return limited(table("\nMove, for the edge", "pod", "from", "to", "by"), rows)
+    instead = plan.instead_of_buying
+    title = "\nMove, for the edge" if instead is None else "\nMove, instead of buying more"
+    moves = plan.suggest if instead is None else instead.moves
+    rows = [(item.pod, item.source, item.target or "nowhere", item.method) for item in moves]
+    return limited(table(title, "pod", "from", "to", "by"), rows)
 
 
 def _removals(plan: Plan) -> Table | None:

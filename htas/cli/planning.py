@@ -12,7 +12,8 @@ from htas.adapters.kubernetes.dump_file import STDIN, read_bytes
 from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
-from htas.daemon.kubernetes_wiring import live_snapshot
+from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
+from htas.daemon.recommend.kubernetes import present_cluster
 from htas.daemon.stores import has_store, reading_store
 from htas.daemon.wiring import sandbox_daemon
 from htas.execution.claims_seen import claims_seen
@@ -51,7 +52,7 @@ def _live(loaded: Loaded) -> ClusterSnapshot:
     """The cluster as it is now. Objects that cannot be used are told, and left out as the daemon leaves them out."""
     setting = loaded.sandbox
     if setting is None:
-        snapshot = _as_learned(loaded, live_snapshot(loaded))
+        snapshot = _as_learned(loaded, present_cluster(loaded)[0])
         _warn(snapshot.cluster.problems)
         return snapshot
     if setting.address is None:
@@ -89,8 +90,18 @@ def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
     return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
 
 
+def policy_for(loaded: Loaded, snapshot: ClusterSnapshot) -> Policy:
+    """What a snapshot is planned by: where HTAS only recommends, nodes are taken for its own."""
+    setting = loaded.settings
+    if setting.mode != "recommend":
+        return loaded.policy
+    charge = setting.recommend.model()
+    ours = [node for node in snapshot.cluster.nodes if is_in_charge_of(node, loaded.policy, charge)]
+    return policy_in_charge(loaded.policy, ours)
+
+
 def plan_of(loaded: Loaded, snapshot: ClusterSnapshot) -> Plan:
-    return plan(snapshot, loaded.policy, snapshot.taken_at)
+    return plan(snapshot, policy_for(loaded, snapshot), snapshot.taken_at)
 
 
 def read_cluster(path: Path) -> Dump:

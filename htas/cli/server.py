@@ -37,7 +37,7 @@ class Server:
     what is wrong with the answer.
     """
 
-    def __init__(self, url: str, token_file: Path | None, authority: Path | None) -> None:
+    def __init__(self, url: str, token_file: Path | None, authority: Path | None, token: str = "") -> None:
         import urllib3
 
         parts = urlsplit(url)
@@ -52,7 +52,9 @@ class Server:
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
-            self._headers["Authorization"] = f"Bearer {read_token(token_file)}"
+            token = read_token(token_file)
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
         if authority is not None and not authority.is_file():
             raise InputError(f"--ca: {authority}: there is no such file")
         self._pool = urllib3.PoolManager(
@@ -62,6 +64,20 @@ class Server:
     def get(self, path: str, kind: type[T], **query: Any) -> T:
         """A document. Arguments that are None, or infinite, are not sent."""
         return msgspec.json.decode(self.get_raw(path, **query), type=kind)
+
+    def post(self, path: str, body: Any, kind: type[T]) -> T:
+        """Send a document, and read the answer."""
+        import urllib3
+
+        headers = {**self._headers, "Content-Type": "application/json"}
+        try:
+            sent = msgspec.json.encode(body)
+            answer = self._pool.request("POST", f"{self._url}/api/v1{path}", headers=headers, body=sent)
+        except urllib3.exceptions.HTTPError as error:
+            raise TransientError(f"{self._url}: {_reason(error)}") from error
+        if answer.status == 200:
+            return msgspec.json.decode(answer.data, type=kind)
+        raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
 
     def get_raw(self, path: str, **query: Any) -> bytes:
         """A document as it came."""

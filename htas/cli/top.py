@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -101,6 +101,7 @@ def screen(present: Present, width: int, *, is_terminal: bool) -> RenderableType
     heads = [Text(head, style="bold")]
     if present.upcoming:
         heads.append(Text(f"next by period: {_due(present.upcoming, present.now)}", style="dim"))
+    heads += [Text(line, style="cyan") for line in present.recommended]
     return Group(*heads, view)
 
 
@@ -121,7 +122,8 @@ def _present(loaded: Loaded, sort: Sorted) -> Present | None:
         if newest is None:
             return None
         found = ClusterNow(newest.snapshot.cluster, newest.at)
-    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status))
+    told = recommended_of(found.status)
+    return present_of(found.view, found.at, loaded.policy, sort, upcoming_of(found.status), recommended=told)
 
 
 def upcoming_of(status: str) -> Mapping[Stage, float]:
@@ -130,6 +132,13 @@ def upcoming_of(status: str) -> Mapping[Stage, float]:
         told = yaml.safe_load(status).get("next", {})
         return {Stage(stage): datetime.fromisoformat(at).timestamp() for stage, at in told.items()}
     return {}
+
+
+def recommended_of(status: str) -> Sequence[str]:
+    """What a daemon that only recommends has published of its savings, a line each; else empty."""
+    with suppress(yaml.YAMLError, AttributeError, TypeError):
+        return [str(line) for line in yaml.safe_load(status).get("recommended", {}).get("told", ())]
+    return ()
 
 
 class ClusterNow(NamedTuple):
@@ -144,9 +153,9 @@ def cluster_now(loaded: Loaded) -> ClusterNow | None:
     """The cluster as it is; None: it is a sandbox within a daemon."""
     setting = loaded.sandbox
     if setting is None:
-        from htas.daemon.kubernetes_wiring import live_present
+        from htas.daemon.recommend.kubernetes import present_cluster
 
-        snapshot, status = live_present(loaded)
+        snapshot, status = present_cluster(loaded)
         return ClusterNow(snapshot.cluster, snapshot.taken_at, status)
     if setting.address is None:
         return None

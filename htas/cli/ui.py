@@ -22,6 +22,7 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.console import err
 from htas.cli.planning import instant_in, read_cluster
 from htas.cli.simulate import policy_of
+from htas.cli.ui_recommended import PlayedBeside
 from htas.config.loader import Loaded, load_configuration
 from htas.config.places import config_file
 from htas.config.sandbox import SandboxSetting
@@ -213,7 +214,7 @@ def _world(loaded: Loaded, seed: int) -> World:
     return world
 
 
-def demo(seed: int, hours: float, speed: float, port: int) -> None:
+def demo(seed: int, hours: float, speed: float, port: int, *, recommend: bool = False) -> None:
     """Play the day and serve it meanwhile."""
-    played = Played(seed, hours, speed)
+    played = PlayedBeside(seed, hours, speed) if recommend else Played(seed, hours, speed)
     run(played.seat, port, threading.Thread(target=played.play, name="demo", daemon=True))

@@ -92,11 +92,21 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
     yield from unstated(document, methods)
     yield from _tokens_end_early(document)
     yield from _nobody_to_ask(document)
+    yield from _nobody_to_watch(document)
     if limits is not None:
         if limits.max_nodes is not None and smallest > limits.max_nodes:
             what = f"the groups' minNodes add up to {smallest}; raise it or lower them"
             yield Problem(document.place(("limits", "maxNodes")), what)
         yield from _beyond(document, limits, smallest, least, ("limits",), "the groups")
+
+
+def _nobody_to_watch(document: Document) -> Iterator[Problem]:
+    """In the sandbox nobody else schedules: there would be nothing to recommend."""
+    provider = document.raw.get("provider")
+    is_sandbox = not isinstance(provider, dict) or "sandbox" in provider
+    if is_sandbox and document.raw.get("mode") == "recommend":
+        what = "watches a cluster that others schedule, and the sandbox has nobody else; name another provider"
+        yield Problem(document.place(("mode",)), what)
 
 
 def _nobody_to_ask(document: Document) -> Iterator[Problem]:

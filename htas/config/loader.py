@@ -152,4 +152,6 @@ def _policy(settings: Configuration, catalogue: Catalogue, directory: Path) -> P
         namespaces=tuple(limit.model() for limit in settings.namespaces),
         packing=settings.scheduling.stated(),
         max_rental_lengthening=settings.max_rental_lengthening,
+        approval=settings.approval.model() if settings.mode == "approve" else None,
+        moves_instead_of_buying=settings.move_instead_of_buying,
     )

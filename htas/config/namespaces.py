@@ -13,6 +13,14 @@ from htas.model.policy import NamespaceLimit
 _PATTERN = re.compile(r"[a-z0-9*?]([-a-z0-9*?]*[a-z0-9*?])?")
 
 
+def checked_patterns(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of namespaces with `*` and `?`; raises ValueError."""
+    for name in names:
+        if len(name) > 63 or not _PATTERN.fullmatch(name):
+            raise ValueError(f"{name!r} is no namespace; write one, or a pattern such as team-*")
+    return names
+
+
 class NamespaceLimitSetting(Section):
     """A bound for each of some namespaces. Pods are charged for the machine they are on, by their share of its use."""
 
@@ -39,10 +47,7 @@ class NamespaceLimitSetting(Section):
     @field_validator("names")
     @classmethod
     def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            if len(name) > 63 or not _PATTERN.fullmatch(name):
-                raise ValueError(f"{name!r} is no namespace; write one, or a pattern such as team-*")
-        return names
+        return checked_patterns(names)
 
     @model_validator(mode="after")
     def _bounds_something(self) -> Self:

@@ -13,6 +13,7 @@ from htas.config.groups import GroupSetting, LimitsSetting, SchedulingSetting
 from htas.config.kubernetes import KubernetesSetting, LeaderElectionSetting
 from htas.config.kwok import KwokSetting
 from htas.config.migration import MigrationSetting
+from htas.config.modes import ApprovalSetting, RecommendSetting
 from htas.config.namespaces import NamespaceLimitSetting
 from htas.config.notices import NoticeSetting
 from htas.config.openstack import OpenStackSetting
@@ -21,7 +22,7 @@ from htas.config.serving import HttpSetting, LoggingSetting
 from htas.config.store import CassandraSetting, SqliteSetting, StoreSetting
 from htas.config.timing import CyclesSetting, RunLengthsSetting, TimeoutsSetting
 from htas.config.value import ValueSetting
-from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Text
+from htas.config.values import Name, Nanos, Real, Seconds, Section, Source, Switch, Text
 from htas.config.volumes import VolumesSetting
 
 __all__ = ["CassandraSetting", "Configuration", "SandboxSetting", "SqliteSetting"]
@@ -61,6 +62,15 @@ class Configuration(Section):
     api_version: Literal["htas.io/v1alpha1"] = Field(description="The form of this file.")
     kind: Literal["HTASConfiguration"] = Field(description="What this file is.")
     cluster: Name = Field(description="Written on everything HTAS owns: one name for each cluster of a project.")
+    mode: Literal["automatic", "approve", "recommend"] = Field(
+        default="automatic",
+        description="approve: what disturbs running pods waits for a word (`approval`). recommend: HTAS watches and "
+        "tells, and changes nothing.",
+    )
+    recommend: RecommendSetting = Field(
+        default=RecommendSetting(), description="With mode recommend: what HTAS would be in charge of."
+    )
+    approval: ApprovalSetting = Field(default=ApprovalSetting(), description="With mode approve: how long it waits.")
     scheduler_name: Text = Field(
         default="htas", description="Pods with this schedulerName are bound by HTAS; for others it only buys nodes."
     )
@@ -107,6 +117,11 @@ class Configuration(Section):
         gt=0,
         description="Batch work is put on no node whose rental it lengthens at more than so many times the price of "
         "the cheapest machine for it alone; 4: less cost more where work keeps coming. null: wherever there is room.",
+    )
+    move_instead_of_buying: Switch = Field(
+        default=True,
+        description="A pod or two are moved to make room where that costs less than the machine that would be bought, "
+        "and takes no longer; on. Only what may be moved: batch work, and services that have opted in.",
     )
     fallback: FallbackSetting = Field(
         default=FallbackSetting(), description="For work that has no room where nothing can be bought."

@@ -24,17 +24,13 @@ from htas.daemon.audit import AuditLog, Entry, cut, instant, plain_query
 from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
-from htas.web.sent import RequestRefusedError
+from htas.web.sent import WHO, RequestRefusedError
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/metrics"})
 """What anybody may ask for who reaches the port; and the files under ASSETS."""
 SESSION = "/session"
 """Where a browser begins a session and ends it. Anybody may try: the token is in what is sent."""
 READING = frozenset({"GET", "HEAD"})
-
-
-WHO = "htas.who"
-"""Where a request's scope has who asked, once that is known."""
 
 
 class Gatekeeper(Protocol):

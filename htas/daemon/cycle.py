@@ -14,6 +14,7 @@ import structlog
 
 from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
+from htas.execution.approvals import REMEMBERED_CYCLES, Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claimed_nodes import with_true_claims
@@ -41,6 +42,7 @@ from htas.model.plan import Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.record import CycleRecord, Run
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.cluster.machines import learned_allocatable
@@ -76,6 +78,10 @@ class CycleResult:
     planning_s: float
     stages: frozenset[Stage] = ALL_STAGES
     took_s: float = 0.0
+    savings: Savings | None = None
+    """Of a daemon that only recommends: what HTAS would have saved by now."""
+    is_held: bool = False
+    """Whether all that was planned waits for approval."""
 
     @property
     def waits_to_buy(self) -> bool:
@@ -123,6 +129,7 @@ class Daemon:
         self.searching = Searching(ports, policy, optimizer or InlineOptimizer(), self._rearranging)
         self._executor = Executor(ports, calls, self._machines, self._disruptions, self._expectations)
         self._announcing = EventRecorder(ports.announcer, policy)
+        self.approvals = Approvals(policy.approval, ports.clock.now)
         self._memory = Memory()
         self._generation = 0
         self._last: ClusterSnapshot | None = None
@@ -150,7 +157,7 @@ class Daemon:
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
-        asked = self.searching.requests + self.requested_moves.asked
+        asked = self.searching.requests + self.requested_moves.asked + self.approvals.words
         return self.ports.cluster.changes() + self.ports.provider.changes() + asked
 
     def on_news(self, wake: Callable[[], None]) -> None:
@@ -161,6 +168,7 @@ class Daemon:
         self._cloud_calls.on_answer(wake)
         self.searching.on_news(wake)
         self.requested_moves.on_request = wake
+        self.approvals.on_word = wake
 
     @property
     def store_problem(self) -> str:
@@ -178,6 +186,7 @@ class Daemon:
         self._disruptions.policy = policy
         self._rearranging.policy = policy
         self.searching.policy = policy
+        self.approvals.approval = policy.approval
         self._announcing.policy = policy
         self._run_lengths.adopt(policy.run_lengths)
 
@@ -206,11 +215,13 @@ class Daemon:
         began = perf_counter()
         decided = self._planner(snapshot, self.policy, snapshot.taken_at, stages)
         took = perf_counter() - began
-        self._memory = decided.memory
-        executed = self._executor.execute(decided, snapshot)
+        allowed, said = self.approvals.gate(decided, snapshot, self.policy.catalogue.currency)
+        self._memory = allowed.memory
+        executed = self._executor.execute(allowed, snapshot)
         self.searching.ended(executed, snapshot)
-        outcomes = (*repairs, *taken_up, *executed, *self.searching.ask(decided, snapshot))
-        result = CycleResult(snapshot, decided, outcomes, took, stages, perf_counter() - started)
+        outcomes = (*repairs, *taken_up, *said, *executed, *self.searching.ask(decided, snapshot))
+        took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty
+        result = CycleResult(snapshot, decided, outcomes, took, stages, took_s, is_held=is_held)
         self._announcing.announce(snapshot, decided, outcomes)
         self._keep(result)
         for listener in self.listeners:
@@ -230,6 +241,8 @@ class Daemon:
             newest = store.cycles(limit=1)
             over = store.runs(newest[0].at) if newest else ()
             self._run_lengths.learn(store.runs(limit=REMEMBERED_RUNS))
+            if self.policy.approval is not None:
+                self.approvals.remember(store.cycles(limit=REMEMBERED_CYCLES))
         except HTASError as error:
             log.warning("what is on record cannot be read, tried again", error=str(error))
             self._remember_at = now + REMEMBER_AGAIN_S
@@ -375,7 +388,7 @@ class Daemon:
             self._last_unplaced = unplaced
         return (
             bool(result.outcomes)
-            or not result.plan.is_empty
+            or not (result.plan.is_empty or result.is_held)
             or (unplaced != before and Stage.AUTOSCALING in result.stages)
         )
 

@@ -122,10 +122,7 @@ class KubernetesWorld:
 
     def status_document(self) -> str:
         """What the daemon that leads has published last (`StatusBoard`); "" where nothing is, or we may not read it."""
-        with suppress(HTASError):
-            found = self.api.get(f"/api/v1/namespaces/{part(self.namespace)}/configmaps/{part(self._status_name)}")
-            return msgspec.json.decode(found, type=_StatusMap).data.get("status", "")
-        return ""
+        return published(self.api, self.namespace, self._status_name)
 
     @property
     def _status_name(self) -> str:
@@ -175,9 +172,12 @@ class _StatusMap(msgspec.Struct):
     data: dict[str, str] = {}
 
 
-def live_snapshot(loaded: Loaded) -> ClusterSnapshot:
-    """The configured cluster as it is, read once, nothing changed; raises what the API server answers."""
-    return live_present(loaded)[0]
+def published(api: ApiServer, namespace: str, name: str) -> str:
+    """The status document in a ConfigMap; "" where there is none, or we may not read it."""
+    with suppress(HTASError):
+        found = api.get(f"/api/v1/namespaces/{part(namespace)}/configmaps/{part(name)}")
+        return msgspec.json.decode(found, type=_StatusMap).data.get("status", "")
+    return ""
 
 
 def live_present(loaded: Loaded) -> tuple[ClusterSnapshot, str]:

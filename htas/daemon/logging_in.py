@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.asking import SESSION, WHO, Gatekeeper
+from htas.daemon.asking import SESSION, Gatekeeper
 from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
 from htas.web.endpoints import PREFIX
-from htas.web.sent import RequestRefusedError, as_json, sent_body
+from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body
 
 LONGEST = 16_384
 """A token of a service account has about a kilobyte."""

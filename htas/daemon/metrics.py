@@ -5,6 +5,8 @@ Counters and histograms are written as things happen; the state of the cluster i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 import htas
@@ -119,6 +121,8 @@ class Metrics:
         self._cycle_s.labels("planning").observe(result.planning_s)
         self._cycle_s.labels("all").observe(result.took_s)
         for outcome in result.outcomes:
+            if outcome.status is OutcomeStatus.RECOMMENDED:
+                continue  # the same again in each cycle: the course with HTAS is what is counted
             self._actions.labels(outcome.action.value, outcome.status.value).inc()
             if outcome.move is not None:
                 self._count_move(outcome.move)
@@ -127,6 +131,11 @@ class Metrics:
         self._time_startups(result)
         self.searches.observe(result)
         self.state.last = result
+
+    def observe_course(self, outcomes: Iterable[Outcome]) -> None:
+        """What would have been done in a cycle of the course with HTAS."""
+        for outcome in outcomes:
+            self._actions.labels(outcome.action.value, outcome.status.value).inc()
 
     def _count_move(self, move: MigrationRecord) -> None:
         result = "done" if move.state is MigrationState.DONE else "rolled-back"

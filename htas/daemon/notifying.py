@@ -140,6 +140,8 @@ class Desk:
         self._pace = Pace(clock)
         self._changed = Condition()
         self._is_closing = False
+        self._is_left = False
+        """It hangs in a call after its end: whoever follows has the file now, and sends that notice once more."""
         self._thread = Thread(target=self._run, name=f"notices {receiver.name}", daemon=True)
 
     def start(self) -> None:
@@ -158,6 +160,8 @@ class Desk:
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join(ENDING_S)
+        with self._changed:
+            self._is_left = self._thread.is_alive()
 
     def _run(self) -> None:
         while (notice := self._next()) is not None:
@@ -196,8 +200,8 @@ class Desk:
             self._pace.failed(None)
             self._told("refused")
             log.exception("a notice failed on a defect of htas", receiver=name)
-        if is_over:
-            with self._changed:
+        with self._changed:
+            if is_over and not self._is_left:
                 self._waiting.remove(notice)
 
 

@@ -22,6 +22,8 @@ log = structlog.get_logger()
 LOOK_S = 5.0
 """Between looks at the files. The kubelet takes up to a minute to bring a changed ConfigMap to a pod."""
 FIXED = (
+    "mode",
+    "recommend",
     "cluster",
     "scheduler_name",
     "provider",

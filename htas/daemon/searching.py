@@ -152,7 +152,9 @@ class Searching:
         return [Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.DONE, who)]
 
     def ended(self, outcomes: Iterable[Outcome], snapshot: ClusterSnapshot) -> None:
-        """Note what became of the rearrangement under way, by a cycle's outcomes."""
+        """Note what became of the rearrangement under way, by a cycle's outcomes, if a search has found it."""
+        if snapshot.rearrangement is not None and snapshot.rearrangement.why:
+            return
         for outcome in outcomes:
             if outcome.status is OutcomeStatus.DONE and outcome.action is Action.REARRANGED:
                 self._tell(state=SearchState.DONE, message=outcome.message)

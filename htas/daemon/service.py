@@ -15,7 +15,8 @@ from htas.adapters.owning import owned
 from htas.config.loader import Loaded
 from htas.daemon.asking import Gate, NotConnectedYet
 from htas.daemon.audit import audit_of
-from htas.daemon.cycle import Daemon
+from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycling import Cycling
 from htas.daemon.health import Health
 from htas.daemon.http import Desks, HttpServer
 from htas.daemon.http_server import Certificate
@@ -27,17 +28,19 @@ from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
 from htas.daemon.receivers import Telling
+from htas.daemon.recommend.kubernetes import WatchedKubernetes
+from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
-from htas.daemon.seeing import seen
+from htas.daemon.seeing import seen, seen_of_course
 from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, reading_store, store_path
-from htas.daemon.triggers import Triggers
+from htas.daemon.triggers import OFTEN, Triggers
 from htas.daemon.wiring import refuse_another_worlds, sandbox_daemon
 from htas.execution.calls import ParallelCalls
 from htas.ports import HTASError, PermanentError
 from htas.profiler.meter import Meter
-from htas.web.seat import Seat
+from htas.web.seat import RECOMMEND, Seat
 
 log = structlog.get_logger()
 
@@ -114,7 +117,9 @@ class Service:
             self._reloading.start()
             stack.callback(self._reloading.stop)
             setting = self._loaded.sandbox
-            if setting is not None:
+            if self._loaded.settings.mode == "recommend":
+                self._recommend_on_kubernetes(stack)
+            elif setting is not None:
                 optimizer = ProcessOptimizer()
                 stack.callback(optimizer.close)
                 daemon = stack.enter_context(sandbox_daemon(self._loaded, setting, optimizer))
@@ -203,6 +208,41 @@ class Service:
         stack.callback(world.rest)
         self._cycle(daemon, leadership, leadership.identity if leadership is not None else identity())
 
+    def _recommend_on_kubernetes(self, stack: ExitStack) -> None:
+        """As `_run_on_kubernetes`, on ports that cannot act."""
+        loaded, told = self._loaded, self._metrics
+        store = open_store(loaded)
+        stack.callback(store.close)
+        self._health.remark = attend(store, told.store)
+        world = WatchedKubernetes(loaded, Hooks(on_call=told.called, on_restart=told.restarted))
+        stack.callback(world.close)
+        if loaded.settings.http.token_review:
+            self._gate.reviewer = world.reviewer
+        world.watch()
+        leadership = self._leadership(world)
+        if leadership is not None:
+            stack.callback(leadership.stop)
+        if not self._is_synced(world) or not self._leads(leadership):
+            return
+        begin(store)
+        world.fence(lambda: leadership is None or leadership.is_leader)
+        ports = world.ports(store)
+        recommender = Recommender(ports, loaded.policy, loaded.settings.recommend.model())
+        stack.callback(recommender.close)
+        name = leadership.identity if leadership is not None else identity()
+        self._seat.mode = RECOMMEND
+        recommender.course_listeners.append(self._tell_of_course)
+        self._run_cycles(recommender, StatusBoard(ports.announcer, name, lambda: recommender.policy), leadership)
+
+    def _tell_of_course(self, result: CycleResult, number: int | None) -> None:
+        """What would have been done in a cycle of the course with HTAS."""
+        snapshot, plan, outcomes, number = seen_of_course(result, number)
+        self._seat.chronicle.observe(snapshot, plan, outcomes, number)
+        self._metrics.observe_course(outcomes)
+        for outcome in outcomes:
+            if outcome.action not in OFTEN:
+                log.info("with htas", action=outcome.action.value, subject=outcome.subject, message=outcome.message)
+
     def _check_cloud(self, world: KubernetesWorld) -> None:
         """Say what the configuration names that the cloud lacks: beside the cycles, and once."""
         try:
@@ -211,7 +251,7 @@ class Service:
         except HTASError as error:
             log.warning("the cloud could not be checked", error=str(error))
 
-    def _leadership(self, world: KubernetesWorld) -> Leadership | None:
+    def _leadership(self, world: KubernetesWorld | WatchedKubernetes) -> Leadership | None:
         setting = self._loaded.settings.leader_election
         if not setting.enabled:
             return None
@@ -220,7 +260,7 @@ class Service:
         leadership.start()
         return leadership
 
-    def _is_synced(self, world: KubernetesWorld) -> bool:
+    def _is_synced(self, world: KubernetesWorld | WatchedKubernetes) -> bool:
         """Whether every kind has been listed; False: told to stop before."""
         waited = 0
         while world.cluster.live.missing:
@@ -287,17 +327,31 @@ class Service:
             daemon.note_overtaken()
 
     def _cycle(self, daemon: Daemon, leadership: Leadership | None, name: str) -> None:
+        meter = Meter(daemon.ports.store)
+        board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
+        self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
+        daemon.searching.on_answer = self._metrics.searches.answered
+        self._moves.requests = daemon.requested_moves
+        self._searches.open_for(daemon)
+        self._seat.approvals = daemon.approvals
+        self._metrics.state.awaits = lambda: daemon.approvals.waiting
+        try:
+            self._run_cycles(daemon, board, leadership)
+        finally:
+            self._moves.requests = None
+            self._searches.open_for(None)
+            self._seat.approvals = None
+
+    def _run_cycles(self, daemon: Cycling, board: StatusBoard, leadership: Leadership | None) -> None:
+        """Run cycles until told to stop, or until another daemon is to lead; everybody who looks is told of each."""
+
         def may_go_on() -> bool:
             return leadership is None or (leadership.is_leader and not leadership.successor)
 
-        meter = Meter(daemon.ports.store)
-        board = StatusBoard(daemon.ports.announcer, name, lambda: daemon.policy)
         self._metrics.state.policy = lambda: daemon.policy
-        self._metrics.state.spent_nano_seconds = lambda now: meter.nano_seconds(daemon.policy.catalogue.billing, now)
         daemon.listeners += [lambda _: self._health.succeeded("a cycle"), self._metrics.observe, board.observe]
         self._tell_the_seat(daemon)
         self._tell_people(daemon)
-        daemon.searching.on_answer = self._metrics.searches.answered
         self._tell_of_store(daemon)
         triggers = Triggers(daemon, on_failure=self._failed, may_go_on=may_go_on)
         board.upcoming = self._seat.upcoming = triggers.upcoming
@@ -306,13 +360,9 @@ class Service:
             if self._loaded.policy is not daemon.policy:  # read anew in the meantime
                 triggers.adopt(self._loaded.policy)
         if not self._stopping.is_set():
-            self._moves.requests = daemon.requested_moves
-            self._searches.open_for(daemon)
             try:
                 triggers.run()
             finally:
-                self._moves.requests = None
-                self._searches.open_for(None)
                 self._tell_nobody()
         if leadership is not None and leadership.is_leader and leadership.successor:
             self._metrics.leads(False)
@@ -322,13 +372,13 @@ class Service:
             self._metrics.leads(False)
             raise PermanentError("another daemon may lead now; this one ends, to be started again as a stand-by")
 
-    def _tell_the_seat(self, daemon: Daemon) -> None:
+    def _tell_the_seat(self, daemon: Cycling) -> None:
         """Have the API and the pages show each cycle. A sandbox's clock is not the wall's."""
         self._seat.present = daemon.ports.clock.now
         self._seat.policy = lambda: daemon.policy
         daemon.listeners.append(lambda result: self._seat.observe(seen(result, daemon)))
 
-    def _tell_people(self, daemon: Daemon) -> None:
+    def _tell_people(self, daemon: Cycling) -> None:
         """Have receivers of notices told of what cycles do. Its own view of the store: bills are read beside cycles."""
         telling = Telling(
             self._loaded, partial(reading_store, self._loaded), daemon.ports.clock.now, self._metrics.notice
@@ -342,7 +392,7 @@ class Service:
         if telling is not None:
             telling.close()
 
-    def _tell_of_store(self, daemon: Daemon) -> None:
+    def _tell_of_store(self, daemon: Cycling) -> None:
         """Have probes and metrics tell when nothing can be written down, beside what the store says of itself."""
         remark = self._health.remark
 

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from htas.daemon.cycle import CycleResult
 from htas.daemon.edge_metrics import edge_metrics
+from htas.daemon.recommend.savings_metrics import recommended_metrics
 from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
@@ -30,6 +31,7 @@ class StateCollector(Collector):
         self.last: CycleResult | None = None
         self.policy: Callable[[], Policy] | None = None
         self.spent_nano_seconds: Callable[[float], int] | None = None
+        self.awaits: Callable[[], int] | None = None
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
@@ -43,10 +45,16 @@ class StateCollector(Collector):
         yield from _machines(result)
         yield from _room(result)
         yield from _money(result.plan.cost)
+        if result.savings is not None:
+            yield from recommended_metrics(result.savings, result.plan.cost.currency)
         if self.policy is not None:
             yield from _limits(self.policy())
             yield from edge_metrics(result.snapshot.cluster, self.policy())
             yield from _pinned(result, self.policy())
+        if self.awaits is not None:
+            yield _gauge(
+                "htas_approvals_waiting", "Disruptions that wait for a word.", [], [((), float(self.awaits()))]
+            )
         with suppress(HTASError):  # bills that cannot be read now: the rest is worth telling
             yield from self._spent(result)
 

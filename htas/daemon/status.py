@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 
 from htas.daemon.cycle import CycleResult
+from htas.daemon.recommend.watching import Notice
+from htas.documents.recommendation import told_in_status
 from htas.model.claims import COMING
 from htas.model.money import price_text
 from htas.model.outcomes import Action, OutcomeStatus
@@ -19,7 +21,6 @@ from htas.model.plan_document import instant_text
 from htas.model.policy import Policy
 from htas.model.stages import Stage
 from htas.planning.place.edge_present import empty_groups
-from htas.ports import AnnouncerPort
 
 SOONEST_S = 10.0
 """Between two writes while things change."""
@@ -37,7 +38,7 @@ class StatusBoard:
 
     upcoming: Callable[[], Mapping[Stage, float]] = dict
 
-    def __init__(self, announcer: AnnouncerPort, leader: str, policy: Callable[[], Policy]) -> None:
+    def __init__(self, announcer: Notice, leader: str, policy: Callable[[], Policy]) -> None:
         self._announcer = announcer
         self._leader = leader
         self._policy = policy
@@ -61,9 +62,8 @@ class StatusBoard:
         """The last time that something of each kind was done."""
         for outcome in result.outcomes:
             if outcome.action in (Action.LAUNCH, Action.RELEASE, Action.DRAIN, Action.UNDO_DRAIN):
-                what = (
-                    outcome.message if outcome.status is OutcomeStatus.DONE else f"{outcome.status}: {outcome.message}"
-                )
+                is_done = outcome.status is OutcomeStatus.DONE
+                what = outcome.message if is_done else f"{outcome.status}: {outcome.message}"
                 self._last[outcome.action.value] = f"{instant_text(result.snapshot.taken_at)} {outcome.subject}: {what}"
 
 
@@ -73,7 +73,9 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
     problems = empty_groups(snapshot.cluster.nodes, policy)
     problems += [f"{each.where}: {each.what}" for each in snapshot.cluster.problems]
     waiting = Counter(item.reason.value for item in plan.unplaced)
+    recommended = told_in_status(result.savings, plan.cost.currency) if result.savings is not None else None
     return {
+        **({"recommended": recommended} if recommended is not None else {}),
         "nodes": _nodes(result),
         "pods": {
             "running": sum(pod.node is not None for pod in snapshot.cluster.pods),

@@ -13,7 +13,8 @@ from time import monotonic
 import structlog
 
 from htas.daemon.agenda import Agenda
-from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycle import CycleResult
+from htas.daemon.cycling import Cycling
 from htas.model.outcomes import OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.stages import ALL_STAGES, Stage
@@ -35,7 +36,7 @@ class Triggers:
 
     def __init__(
         self,
-        daemon: Daemon,
+        daemon: Cycling,
         on_failure: Callable[[str], None] = lambda why: None,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -175,6 +176,8 @@ def _log(result: CycleResult) -> None:
     """What a cycle did: each outcome that matters by itself, the rest in one line."""
     many: dict[str, int] = {}
     for outcome in result.outcomes:
+        if outcome.status is OutcomeStatus.RECOMMENDED:
+            continue  # the same again in each cycle: the course with HTAS tells what is new
         if outcome.action in OFTEN and outcome.status is OutcomeStatus.DONE:
             many[outcome.action] = many.get(outcome.action, 0) + 1
             continue

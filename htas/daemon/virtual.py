@@ -137,6 +137,7 @@ def _is_quiet(result: CycleResult) -> bool:
     snapshot = result.snapshot
     return not (
         result.outcomes
+        or result.is_held  # patience ends, and a no
         or result.plan.unplaced
         or result.plan.nominate
         or snapshot.drains

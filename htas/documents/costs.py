@@ -10,10 +10,12 @@ from functools import cache
 import msgspec
 
 from htas.documents.forms import CostBy
+from htas.documents.recommendation import told
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.money import bill_amount, price_text
 from htas.model.policy import Policy
 from htas.model.record import Bill, Run
+from htas.model.savings import Savings
 from htas.planning.namespaces import pins
 from htas.planning.namespaces.pins import Pinned
 from htas.ports import GivenError, StorePort
@@ -46,6 +48,8 @@ class Books(msgspec.Struct, frozen=True):
     window: Window
     pinned: Mapping[str, Pinned] = {}
     """What each namespace pinned to machines in the newest recorded cycle."""
+    savings: Savings | None = None
+    """Of a daemon that only recommends, as it recorded them last."""
 
     def sums(self, by: CostBy) -> Mapping[str, int]:
         """Price × billed seconds by a key; they add up to the total exactly."""
@@ -79,7 +83,7 @@ def books_of(reading: Reading, policy: Policy, window: Window, now: float | None
         with reading() as store:
             return stays_within(store, window, present)
 
-    return Books(catalogue, bills, stays, present, window, pinned)
+    return Books(catalogue, bills, stays, present, window, pinned, newest[0].savings if newest else None)
 
 
 def _present(store: StorePort, bills: Sequence[Bill]) -> float:
@@ -133,6 +137,8 @@ class CostReport(msgspec.Struct, frozen=True):
     pinned: tuple[PinnedBy, ...] = ()
     against: str = ""
     """What was saved, or spent more, against another way, in words; empty: none was asked for."""
+    recommended: tuple[str, ...] = ()
+    """What a daemon that only recommends would have saved, in words, a line each."""
 
 
 def cost_report(books: Books, by: CostBy, against: str | None = None) -> CostReport:
@@ -151,6 +157,7 @@ def cost_report(books: Books, by: CostBy, against: str | None = None) -> CostRep
         tuple(CostPart(name, str(bill_amount(amount))) for name, amount in sums.items()),
         tuple(pinned),
         savings_told(books, against) if against is not None and whole else "",
+        told(books.savings, books.catalogue.currency) if books.savings is not None else (),
     )
 
 

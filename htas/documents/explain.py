@@ -79,6 +79,7 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         yield f"runs on {pod.node}{known}"
         yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
         yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
+        yield from _makes_room(pod, snapshot, plan)
         return
     yield from (f"is to be bound to {item.node}" for item in plan.bind if item.pod == pod.key)
     yield from (f"has room kept on {item.node}: {item.why}" for item in plan.nominate if item.pod == pod.key)
@@ -94,6 +95,18 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         if item.pod == pod.key:
             yield f"waits: {item.reason.value}: {item.message}"
             yield from (f"  {counted(count, 'node')}: {reason}" for reason, count in sorted(item.nodes.items()))
+
+
+def _makes_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
+    """That a pod is to move, or is moving, so that others find room without a purchase."""
+    current = snapshot.rearrangement
+    if current is not None and current.why:
+        under_way = (slot for slot in current.slots if slot.pod.uid == pod.uid and slot.source is not None)
+        yield from (f"is moving to {slot.node} by {slot.method}: HTAS {current.why}" for slot in under_way)
+    instead = plan.instead_of_buying
+    if instead is not None:
+        moves = (move for move in instead.moves if move.uid == pod.uid)
+        yield from (f"is to move to {move.target} by {move.method}: HTAS {instead.message}" for move in moves)
 
 
 def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:

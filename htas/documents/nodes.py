@@ -43,6 +43,8 @@ class Present(msgspec.Struct, frozen=True):
     nanos_per_hour: int
     upcoming: Mapping[Stage, float] = {}
     """When each kind of cycle is due next by its period, as the daemon that leads has published it; empty: unknown."""
+    recommended: Sequence[str] = ()
+    """What a daemon that only recommends would have saved, in words, a line each."""
 
 
 ORDER: Mapping[Sorted, Callable[[NodeLine], tuple[object, str]]] = {
@@ -71,6 +73,7 @@ def present_of(
     sort: Sorted,
     upcoming: Mapping[Stage, float] | None = None,
     known: KnownFigures | None = None,
+    recommended: Sequence[str] = (),
 ) -> Present:
     """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one."""
     on, known = pods_by_node(view), known or KnownFigures()
@@ -78,7 +81,7 @@ def present_of(
     lines = sorted(made, key=ORDER[sort])
     waiting = sum(pod.node is None for pod in view.pods)
     total = sum(policy.price_of(node) or 0 for node in view.nodes)
-    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {})
+    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
 
 
 def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float, known: KnownFigures) -> NodeLine:

@@ -125,7 +125,7 @@ class EventRecorder:
                     yield from _of_drain(outcome, node)
                 case _ if is_done:
                     is_near = plan.suggest or (snapshot.rearrangement and snapshot.rearrangement.is_suggestion)
-                    yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot)
+                    yield from _of_suggestion(outcome, pod) if is_near else _of_fallback(outcome, pod, snapshot, plan)
 
 
 def _pods(snapshot: ClusterSnapshot, plan: Plan, outcomes: Iterable[Outcome], asked: Iterable[str]) -> dict[str, Pod]:
@@ -173,8 +173,10 @@ def _of_suggestion(outcome: Outcome, pod: Pod | None) -> Iterator[News]:
         yield _of_pod(pod, "Descheduled", f"for services' share of the edge: {outcome.message}")
 
 
-def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot) -> Iterator[News]:
-    """What was done for work that nothing could be bought for."""
+def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[News]:
+    """What was done for work that nothing was bought for."""
+    current, proposed = snapshot.rearrangement, plan.instead_of_buying
+    instead = proposed.message if proposed is not None else current.why if current is not None else ""
     match outcome.action:
         case Action.PREEMPT if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node {outcome.message}")
@@ -182,9 +184,12 @@ def _of_fallback(outcome: Outcome, pod: Pod | None, snapshot: ClusterSnapshot) -
             message = f"nominated to {outcome.target}: work of lower priority leaves it"
             yield _of_pod(pod, "Nominated", message)
         case Action.MOVE if pod is not None:
-            yield _of_pod(pod, "Descheduled", f"makes room for more important work: {outcome.message}")
+            for_whom = f"HTAS {instead}" if instead else "makes room for more important work"
+            yield _of_pod(pod, "Descheduled", f"{for_whom}: {outcome.message}")
         case Action.DISPLACE if pod is not None:
             yield _of_pod(pod, "Preempted", f"leaves its node: {outcome.message}")
+        case Action.REARRANGE if proposed is not None:
+            yield from (News("Pod", seat.pod, "Nominated", f"HTAS {instead}", seat.uid) for seat in proposed.seats)
         case Action.REARRANGE:
             yield from _of_seats(snapshot, "Nominated", "nominated to {}, where others make room for it")
         case Action.CANCEL_REARRANGEMENT:

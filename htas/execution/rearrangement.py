@@ -89,7 +89,7 @@ class RearrangementExecutor:
         return self._next_steps(current, view, snapshot, binds) if carrying.steps else []
 
     def suggested(self, found: Proposal, snapshot: ClusterSnapshot, binds: Mapping[str, str]) -> list[Outcome]:
-        """Begin a suggestion, and take it as far as it goes at once."""
+        """Begin what a plan proposes of itself, and take it as far as it goes at once."""
         snapshot = msgspec.structs.replace(snapshot, expected_binds=dict(binds))
         opened, outcome = self.begin(found, snapshot)
         if opened is None:
@@ -257,6 +257,8 @@ def summary(opened: OpenRearrangement) -> str:
     moves = sum(slot.source is not None for slot in opened.slots)
     if opened.is_suggestion:
         return f"{_pods(sum(slot.is_aim for slot in opened.slots))} for the edge's sake, {_pods(moves)} in all"
+    if opened.why:
+        return opened.why
     seats = len(opened.slots) - moves
     return f"{seats} pods are placed by moving {moves} and evicting {len(opened.victims)}"
 

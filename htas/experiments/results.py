@@ -79,6 +79,11 @@ class RunResult(msgspec.Struct, frozen=True):
     work_lost_s: float = 0.0
     """Run time of tasks that had to start again."""
     samples: tuple[Sample, ...] = ()
+    said_nano_seconds: int = 0
+    """What `htas cost` says in the end, machines that run included, and the world's invoice at that instant."""
+    invoice_nano_seconds: int = 0
+    books_off_nano_seconds: int = 0
+    """The greatest difference between both that was seen after a cycle, the running minutes included."""
     note: str = ""
     """What went wrong, such as a run that had not ended when it was given up; empty: nothing."""
 

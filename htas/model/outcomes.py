@@ -49,6 +49,11 @@ class Action(StrEnum):
     SUGGESTED = "suggested"
     CANCEL_SUGGESTION = "cancel-suggestion"
 
+    PROPOSE = "propose"
+    """Of mode approve, as the next two: a disruption waits for a word. The subject is its id, `target` who said it."""
+    APPROVE = "approve"
+    REJECT = "reject"
+
     CLOSE = "close"
     """Of `htas handback`, as the next three: a node takes no pods any more."""
     OPEN = "open"
@@ -64,6 +69,13 @@ class OutcomeStatus(StrEnum):
     DROPPED = "dropped"
     """The world had changed: the action was no longer right, and was not done."""
     FAILED = "failed"
+    RECOMMENDED = "recommended"
+    """It would be done, or would have been, were HTAS let: nothing was."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it came to what was planned, in the real course or in that with HTAS."""
+        return self in (OutcomeStatus.DONE, OutcomeStatus.RECOMMENDED)
 
 
 CLUSTER = "cluster"

@@ -118,6 +118,11 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self._moves(ProposalReason.NEARER_TO_USERS)
 
     @property
+    def instead_of_buying(self) -> Proposal | None:
+        """What is moved so that less need be bought."""
+        return next((each for each in self.proposals if each.reason is ProposalReason.INSTEAD_OF_BUYING), None)
+
+    @property
     def migrate(self) -> tuple[Move, ...]:
         """Pods that leave nodes which are emptied."""
         return tuple(move for each in self.proposals if each.gives_back for move in each.moves)

@@ -7,6 +7,7 @@ from typing import Any
 
 from htas.model.money import price_text
 from htas.model.plan import Plan
+from htas.model.proposals import Proposal
 from htas.model.rearrangement_document import leave_document
 
 API_VERSION = "htas.io/v1alpha1"
@@ -54,6 +55,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             ],
             "cancel": plan.carry.cancel.value if plan.carry.cancel is not None else None,
             **({"suggest": leave_document(plan.suggest)} if plan.suggest else {}),
+            **_instead_of_buying(plan.instead_of_buying),
         },
         "migrate": [
             {"pod": item.pod, "from": item.source, "to": item.target, "method": item.method.value}
@@ -78,3 +80,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         ],
         "kept": [{"node": item.node, "reason": item.reason.value, "message": item.message} for item in plan.kept],
     }
+
+
+def _instead_of_buying(proposal: Proposal | None) -> dict[str, Any]:
+    """Who moves, who gets the room, and why; nothing where nobody does."""
+    if proposal is None:
+        return {}
+    place = [{"pod": seat.pod, "node": seat.node} for seat in proposal.seats]
+    return {"insteadOfBuying": {"leave": leave_document(proposal.moves), "place": place, "why": proposal.message}}

@@ -12,6 +12,7 @@ from htas.model.constraints import Taint
 from htas.model.edge import TIER_LABEL, EdgePolicy, Tier
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.migrations import MigrationSettings
+from htas.model.modes import Approval
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
@@ -356,9 +357,13 @@ class Policy(msgspec.Struct, frozen=True):
 
     None: it is put wherever there is room.
     """
+    moves_instead_of_buying: bool = True
+    """Whether a pod or two are moved to make room where that costs less than the machine that would be bought."""
 
     namespaces: tuple[NamespaceLimit, ...] = ()
     """Limits of namespaces; of several that name one the first counts."""
+    approval: Approval | None = None
+    """How what disturbs running pods is approved; None: it needs no approval."""
 
     def limit_of(self, namespace: str) -> NamespaceLimit | None:
         """What a namespace may have of the machines that are bought; None: whatever the other limits allow."""
@@ -406,8 +411,6 @@ class Policy(msgspec.Struct, frozen=True):
 
     def flavours_of(self, group: NodeGroup) -> tuple[Flavour, ...]:
         """What is bought for a group."""
-        from fnmatch import fnmatchcase
-
         return tuple(
             flavour
             for flavour in self.catalogue.flavours

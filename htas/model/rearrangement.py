@@ -125,6 +125,8 @@ class OpenRearrangement(msgspec.Struct, frozen=True, omit_defaults=True, tag_fie
     is_suggestion: bool = False
     lost: int = 0
     starting: tuple[str, ...] = ()
+    why: str = ""
+    """What it is made for, in words, where that is not that nothing can be bought."""
 
     @property
     def id(self) -> str:

@@ -9,11 +9,15 @@ import msgspec
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot
 
 
 class CycleRecord(msgspec.Struct, frozen=True):
-    """One cycle: what was seen, what was decided, what came of it."""
+    """One cycle: what was seen, what was decided, what came of it.
+
+    With `savings` it is a cycle of the course with HTAS, and nothing of it was done: HTAS only recommends.
+    """
 
     id: int
     at: float
@@ -22,6 +26,7 @@ class CycleRecord(msgspec.Struct, frozen=True):
     plan: Plan
     outcomes: tuple[Outcome, ...] = ()
     planning_s: float = 0.0
+    savings: Savings | None = None
 
 
 DAY_S = 86_400.0

@@ -51,6 +51,19 @@ class MoveBackoff(msgspec.Struct, frozen=True, omit_defaults=True):
     of_drain: bool = False
 
 
+class RoomMade(msgspec.Struct, frozen=True):
+    """What moves off a machine have cost, and saved: billionths of the currency an hour × seconds.
+
+    `saved` up to `since`; from then on `nanos_per_hour` is saved, the price of what was not bought, until `until`.
+    """
+
+    cost: int
+    saved: int
+    nanos_per_hour: int
+    since: float
+    until: float
+
+
 class Memory(msgspec.Struct, frozen=True):
     """What one plan hands to the next, since planning itself keeps nothing.
 
@@ -68,6 +81,8 @@ class Memory(msgspec.Struct, frozen=True):
     bought_for: Mapping[str, str] = {}
     cleaned_at: float | None = None
     """When nodes were last judged for emptying."""
+    room_made: Mapping[str, RoomMade] = {}
+    """By node what moves off it have cost and saved, which were made instead of a purchase."""
 
 
 ENDED_KEPT = 1000

@@ -53,8 +53,10 @@ def _planned(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: froz
     if scheduled.preemptions.is_suggestion_in_the_way:
         steps = cancelled(OutcomeReason.WORK_WAITS, "work waits that nothing can be bought for")
     placements = pods_by_row(simulated.sim.assignments())
-    edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=Stage.EDGE in stages)
+    is_edge_due = Stage.EDGE in stages and scheduled.room is None
+    edge_moves = _suggest(context, scheduled.preemptions, placements, is_due=is_edge_due)
     disrupted = [*scheduled.preemptions.leaving, *edge_moves.leaving, *_moved_by(steps, snapshot)]
+    disrupted += scheduled.room.leaving if scheduled.room is not None else []
     scale_down = _clean(context, scheduled, placements, edge_moves, disrupted, is_due=Stage.CLEANING in stages)
     return with_steps(write_plan(context, scheduled, edge_moves, scale_down, placements), steps)
 
@@ -89,6 +91,8 @@ def _clean(
     names = simulated.sim.table.nodes
     needed = {names[row].name for row in placements} | {names[nominee.row].name for nominee in simulated.sim.nominees}
     needed |= scale_up.kept | edge_moves.needed
+    if scheduled.room is not None:
+        needed |= {names[row].name for row in scheduled.room.way.rows()}
     if simulated.rearrangement is not None:
         needed |= simulated.rearrangement.nodes
     is_at_rest = not (
@@ -105,5 +109,8 @@ def _clean(
         work_is_waiting=work_is_waiting or any(names[row].name in simulated.coming for row in placements),
         needed=frozenset(needed),
         leaving=disrupted,
-        may_replace=is_at_rest and simulated.rearrangement is None and not edge_moves.proposals,
+        may_replace=scheduled.room is None
+        and is_at_rest
+        and simulated.rearrangement is None
+        and not edge_moves.proposals,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from htas.model.plan import UnplacedPod
 from htas.planning.cluster.simulation import Simulation, pods_by_row
 from htas.planning.disrupt.fallback import Fallback, Preemptions
+from htas.planning.disrupt.making_room.instead import MadeRoom, instead_of_buying
 from htas.planning.disrupt.outlook import Outlook
 from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
@@ -33,6 +34,8 @@ class Scheduled:
     """Pods that found room before anything was bought, by key."""
     work_is_waiting: bool
     """Somebody waits whom a node or a machine on offer would take."""
+    room: MadeRoom | None = None
+    """What is moved instead of buying more."""
 
 
 def schedule(context: PlanContext, lengthening: Lengthening | None, *, is_buying_due: bool) -> Scheduled:
@@ -87,13 +90,46 @@ class _Scheduling:
         """Machines bought for what found no room."""
         placed = {pod.key for pods in pods_by_row(self.sim.assignments()).values() for pod in pods}
         work_is_waiting = is_satisfiable(self.context, demands) or bool(self.sim.nominees)
-        scale_up = buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
-        return Scheduled(scale_up, Preemptions(), placed, work_is_waiting)
+        copies = _copies(demands)
+        with self.sim.fork() as branch:
+            scale_up = self._buy(demands)
+            room = self._room_made(scale_up)
+            if room is None:
+                branch.commit()
+                return Scheduled(scale_up, Preemptions(), placed, work_is_waiting)
+        with self.sim.fork() as branch:
+            less = self._less_bought(_copies(copies), room)
+            if _price(less) + room.nanos_per_hour <= _price(scale_up):
+                branch.commit()
+                return Scheduled(less, Preemptions(), placed, work_is_waiting, room)
+        return Scheduled(self._buy(copies), Preemptions(), placed, work_is_waiting)
+
+    def _buy(self, demands: Sequence[Demand]) -> ScaleUp:
+        return buy(self.context, demands, self.lengthening, is_due=self.is_buying_due)
+
+    def _room_made(self, scale_up: ScaleUp) -> MadeRoom | None:
+        """Moves that cost less than some of the machines; where more work is to come, these would soon be in use."""
+        if not self.context.policy.moves_instead_of_buying or not scale_up.bought or scale_up.is_for_more:
+            return None
+        rentals = self.lengthening.rentals if self.lengthening is not None else None
+        return instead_of_buying(self.context, scale_up.bought, rentals)
+
+    def _less_bought(self, demands: Sequence[Demand], room: MadeRoom) -> ScaleUp:
+        """What is bought for the others once room is made for some."""
+        for demand in demands:
+            seated = {pod.key for pod in room.seated}
+            demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
+        room.way.keep_room(self.sim)
+        return self._buy(demands)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:
         """Pods that nothing would be bought for, and why: a what-if."""
         with self.sim.fork():
             return buy(self.context, _copies(demands), self.lengthening, is_due=self.is_buying_due).unplaced
+
+
+def _price(scale_up: ScaleUp) -> int:
+    return sum(item.offer.price for item in scale_up.bought.values())
 
 
 def _copies(demands: Sequence[Demand]) -> list[Demand]:

@@ -12,11 +12,14 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
+from htas.model.snapshot import RoomMade
 from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.edge.rebalance import EdgeMoves
 from htas.planning.disrupt.fallback import Preemptions
+from htas.planning.disrupt.making_room.instead import nominations, proposal
+from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.schedule import Scheduled
@@ -36,8 +39,10 @@ def write_plan(
     simulated, snapshot, preemptions = context.simulated, context.snapshot, scheduled.preemptions
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     bind, nominate = _binds(context, placements, placed_at_first, bought)
+    made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
+    nominate += nominations(scheduled.room, context) if scheduled.room is not None else []
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
-    proposals = (*preemptions.proposals, *edge_moves.proposals, *scale_down.proposals)
+    proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
         taken_at=snapshot.taken_at,
         cost=cost_of(simulated, snapshot, context.policy, launch, proposals, placements),
@@ -49,9 +54,22 @@ def write_plan(
         unplaced=_unplaced(context, preemptions),
         kept=scale_down.kept,
         memory=msgspec.structs.replace(
-            scale_down.memory, meant_for=_meant(context, launch, placements), bought_for=_bought_for(context, launch)
+            scale_down.memory,
+            meant_for=_meant(context, launch, placements),
+            bought_for=_bought_for(context, launch),
+            room_made=_room_made(context, scheduled),
         ),
     )
+
+
+def _room_made(context: PlanContext, scheduled: Scheduled) -> dict[str, RoomMade]:
+    """What moves made instead of purchases have cost and saved, by the node they left."""
+    before = context.snapshot.memory.room_made
+    news = scheduled.room.remembered if scheduled.room is not None else {}
+    if not before and not news:
+        return {}
+    nodes = [node.name for node in context.snapshot.cluster.nodes]
+    return remembered(before, news, nodes, context.now, buys=bool(scheduled.scale_up.bought))
 
 
 def _unplaced(context: PlanContext, preemptions: Preemptions) -> tuple[UnplacedPod, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from htas.model.money import price_text
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome
 from htas.model.plan import NodeRemoval, Plan
 from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
@@ -45,7 +45,7 @@ def entries(cycles: Iterable[CycleRecord], verb: str | None = None, since: float
 
 def _entry(record: CycleRecord, outcome: Outcome, planned: tuple[str, int] | None) -> Entry:
     # What failed or was dropped tells why by itself; the plan's reason is that of what was done.
-    why, nanos = planned if planned is not None and outcome.status is OutcomeStatus.DONE else (outcome.message, None)
+    why, nanos = planned if planned is not None and outcome.status.is_well else (outcome.message, None)
     return Entry(record.id, record.at, outcome.action.value, outcome.subject, outcome.status, why, nanos)
 
 

@@ -207,6 +207,16 @@ class SandboxCloud:
         """A machine of somebody else in the same project. Of its size nothing is known: it takes one of the quota."""
         self._instances[instance.id] = instance
 
+    def add_rented(self, instance: Instance, flavour: Flavour, node: Node) -> None:
+        """A machine that runs already, with its node; it is paid for since it was made."""
+        self._instances[instance.id] = instance
+        self._flavours[instance.id] = flavour
+        self._nodes[instance.id] = msgspec.structs.replace(node, provider_id=f"sandbox:///{instance.id}")
+        rental = Rental(instance.id, instance.claim or "", flavour.name, flavour.nanos_per_hour, instance.created_at)
+        self._rentals[instance.id] = rental
+        self._ledger.rentals.append(rental)
+        self._cluster.add_node(self._nodes[instance.id])
+
     def arrange_boot(self, boot: Boot) -> None:
         """Let the next machine that is rented boot like this, whatever the chances; may be arranged for several."""
         self._boots.append(boot)

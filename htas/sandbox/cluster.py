@@ -361,6 +361,7 @@ class SandboxCluster:
         self._ledger.waits_s.append(now - record.pod.created_at)
         if record.controller is not None and record.controller.starts_first():
             self._ledger.first_waits_s.append(now - record.pod.created_at)
+            self._ledger.first_starts.append((record.controller.key, now))
         self._put(record, msgspec.structs.replace(record.pod, phase=Phase.RUNNING, started_at=now, ready_since=now))
         if record.runs_s is not None:
             self._queue.after(record.runs_s, partial(self._finish, key, uid))

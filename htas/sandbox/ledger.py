@@ -45,6 +45,8 @@ class Ledger(msgspec.Struct):
     """From each pod's arrival to its running; a pod that replaces one that was lost waits anew."""
     first_waits_s: list[float] = msgspec.field(default_factory=list)
     """The same of the pods a controller was first asked for alone: how long work waited to begin."""
+    first_starts: list[tuple[str, float]] = msgspec.field(default_factory=list)
+    """The task (namespace/name) of each of these pods, and the instant at which it began."""
     finished_tasks: list[str] = msgspec.field(default_factory=list)
     rentals: list[Rental] = msgspec.field(default_factory=list)
 

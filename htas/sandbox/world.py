@@ -36,11 +36,12 @@ class World:
         rates: Rates | None = None,
         termination_s: float = TERMINATION_S,
         attempts: int = ATTEMPTS,
+        cluster: type[SandboxCluster] = SandboxCluster,
     ) -> None:
         self.clock = VirtualClock(start)
         self.queue = EventQueue(self.clock)
         self.ledger = Ledger()
-        self.cluster = SandboxCluster(self.clock, self.queue, self.ledger)
+        self.cluster = cluster(self.clock, self.queue, self.ledger)
         self.cloud = SandboxCloud(
             self.clock,
             self.queue,

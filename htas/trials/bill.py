@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from htas.daemon.cycle import CycleResult
 from htas.daemon.virtual import VirtualDriver
 from htas.experiments.contenders import ACQUISITION_LAG_S, Contender
@@ -18,6 +20,7 @@ from htas.sandbox.cloud import Chances
 from htas.sandbox.ledger import Ledger
 from htas.sandbox.workload import Workload
 from htas.sandbox.world import World
+from htas.trials.books import Reckoning
 from htas.trials.moved import Observer
 from htas.trials.sandboxed import PlanningTimes, daemon_of
 
@@ -42,15 +45,33 @@ class Trial:
 
 def run(trial: Trial, *listeners: Callable[[CycleResult], None]) -> tuple[RunResult, Timing]:
     """Play a trial until its last batch task has ended and all its services run; listeners are told of each cycle."""
+    result, timing, _ = run_with_starts(trial, *listeners)
+    return result, timing
+
+
+def run_with_starts(
+    trial: Trial, *listeners: Callable[[CycleResult], None]
+) -> tuple[RunResult, Timing, tuple[tuple[str, float], ...]]:
+    """The same, and when each task (namespace/name) began: a service as often as it has replicas."""
     began = time.perf_counter()
     contender, work = trial.contender, trial.work
     world = World(start=0.0, seed=trial.seed, startup_s=trial.startup_s, chances=trial.chances)
     world.load(_as_operated(work, contender))
     observer, times = Observer(), PlanningTimes()
     with daemon_of(contender, world, times.saw, observer.saw, *listeners) as driver:
+        reckoning = Reckoning(world, driver.daemon)
+        driver.daemon.listeners.append(reckoning.saw)
         samples, is_over = _play(driver, world, work)
+        reckoning.look()
     result = _result(trial, world, observer, samples, is_over)
-    return result, times.timing(contender, trial.pattern, trial.seed, time.perf_counter() - began)
+    result = msgspec.structs.replace(
+        result,
+        said_nano_seconds=reckoning.said,
+        invoice_nano_seconds=reckoning.invoice,
+        books_off_nano_seconds=reckoning.off,
+    )
+    timing = times.timing(contender, trial.pattern, trial.seed, time.perf_counter() - began)
+    return result, timing, tuple(world.ledger.first_starts)
 
 
 def _as_operated(work: Workload, contender: Contender) -> Workload:

@@ -19,7 +19,7 @@ from htas.ports import GivenError, HTASError, NotFoundError, TransientError
 from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
-from htas.web.sent import RequestRefusedError, as_json, sent_body
+from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body
 from htas.web.shelf import Body, Shelf, body_of
 from htas.web.turns import Turns
 
@@ -56,7 +56,7 @@ def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) ->
     def answer(request: Request, body: Any = None) -> Response:
         try:
             query = msgspec.convert(dict(request.query_params), endpoint.query, strict=False)
-            asked = Asked(dict(request.path_params), query, body)
+            asked = Asked(dict(request.path_params), query, body, request.scope.get(WHO, ""))
             picture = seat.picture()
 
             def made() -> bytes:

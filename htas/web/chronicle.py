@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.outcomes import Action, Outcome
 from htas.model.plan import NodeRemoval, Plan
 from htas.model.proposals import Launch
 from htas.model.record import CycleRecord
@@ -125,7 +125,7 @@ class Chronicle:
             kind = KINDS.get(outcome.action)
             if kind is None:
                 continue
-            is_done = outcome.status is OutcomeStatus.DONE
+            is_done = outcome.status.is_well
             launch = self._launches.get(outcome.subject) if outcome.action is Action.LAUNCH else None
             removing = self._removals.get(outcome.subject) if outcome.action is Action.DRAIN else None
             decision = Decision(number, at, kind, outcome.subject, outcome.status, outcome.message)

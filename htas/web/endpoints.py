@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 
+from htas.documents.approvals import ApprovalsReport, Word, approvals_report
 from htas.documents.costs import CostReport, books_of, cost_report
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
 from htas.documents.nodes import Present, present_of
+from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Change, Levers, Simulated, levers, simulated
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
@@ -47,6 +49,7 @@ class Asked:
     path: dict[str, str]
     query: Any
     body: Any = None
+    who: str = ""
 
 
 Answer = Callable[[Seat, Picture, Asked], Any]
@@ -86,8 +89,9 @@ def _missing() -> Iterator[None]:
 
 
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
+    said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
     view, sort = picture.snapshot.cluster, asked.query.sort
-    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures)
+    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said)
 
 
 def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:
@@ -157,6 +161,25 @@ def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 
+def _recommendation(seat: Seat, picture: Picture, _: Asked) -> RecommendationReport:
+    return recommendation_report(picture.savings, picture.plan, picture.outcomes, seat.courses.points())
+
+
+def _approvals(seat: Seat, picture: Picture, _: Asked) -> ApprovalsReport:
+    asked = seat.approvals.asked() if seat.approvals is not None else []
+    return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency)
+
+
+def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
+    word, approval, currency = asked.body, picture.policy.approval, picture.policy.catalogue.currency
+    if approval is None or seat.approvals is None:
+        raise GivenError("nothing waits for a word here: this daemon runs in another mode than approve")
+    if bool(word.ids) == word.all:
+        raise GivenError("name ids, or write all: true instead")
+    said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict == "approve", currency=currency)
+    return approvals_report(said, approval, currency)
+
+
 def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
     return levers(picture.snapshot.cluster, picture.policy, picture.at)
 
@@ -193,6 +216,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/money", "Spending over a window, on whom, idle, the least possible, the month", _money, MoneyReport, queries.OfMoney),
     Endpoint("/against", "The same work in another way, over a window", _against, Against, queries.OfAgainst),
     Endpoint("/decisions", "What was bought, emptied, moved, and what that saved, newest first", _decisions, DecisionPage, queries.OfDecisions),
+    Endpoint("/recommendation", "Of mode recommend: what would be done, and what it would have saved by now", _recommendation, RecommendationReport),
+    Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
+    Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
     Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change, turns=Work.PLANNING),
 )

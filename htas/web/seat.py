@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Protocol
 
 import msgspec
 
 from htas.documents.costs import Reading
 from htas.documents.figures import KnownFigures
+from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
+from htas.model.savings import Savings
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
 from htas.ports import TransientError
 from htas.web.chronicle import Chronicle
+from htas.web.courses import Courses
 
+RECOMMEND = "recommend"
 RENEW_S = 1.0
 """Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
+
+
+class Desk(Protocol):
+    """Takes what people say of proposals that wait for a word."""
+
+    def asked(self) -> list[Asked]: ...
+
+    def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,8 @@ class Seen:
     outcomes: tuple[Outcome, ...] = ()
     stages: frozenset[Stage] = ALL_STAGES
     number: int | None = None
+    savings: Savings | None = None
+    """Of a daemon that only recommends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +62,9 @@ class Picture:
     policy: Policy
     figures: KnownFigures = field(default_factory=KnownFigures)
     """Of its nodes, and of those of pictures before it: they all have the same."""
+    savings: Savings | None = None
+    outcomes: tuple[Outcome, ...] = ()
+    """Of a daemon that only recommends: what it would do, as the newest cycle has it."""
 
     @property
     def at(self) -> float:
@@ -57,8 +75,8 @@ class Picture:
 class Seat:
     """Told of cycles by one thread and asked by others.
 
-    `mode` is live, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None where the
-    newest record is the present. `upcoming` tells when each kind of cycle is due next.
+    `mode` is live, recommend, demo or dump; `reading` None: there is no past. `present` tells the wall's time, or None
+    where the newest record is the present. `upcoming` tells when each kind of cycle is due next.
     """
 
     mode: str
@@ -68,6 +86,9 @@ class Seat:
     upcoming: Callable[[], Mapping[Stage, float]] = dict
     budget_nanos: Callable[[], int | None] = lambda: None
     chronicle: Chronicle = field(default_factory=Chronicle)
+    courses: Courses = field(default_factory=Courses)
+    approvals: Desk | None = None
+    """Where a word is said about what waits for one; None: this daemon does not lead."""
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None
     _kept: tuple[KeptNode, ...] = ()
@@ -86,7 +107,10 @@ class Seat:
                 self._kept = seen.plan.kept
             if Stage.AUTOSCALING in seen.stages:
                 self._unplaced = {item.pod: item for item in seen.plan.unplaced}
-        self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
+        if seen.savings is not None:
+            self.courses.observe(seen.savings)
+        if self.mode != RECOMMEND:  # then the chronicle is that of the course with HTAS
+            self.chronicle.observe(seen.snapshot, seen.plan, seen.outcomes, seen.number)
 
     @property
     def version(self) -> int:
@@ -103,7 +127,15 @@ class Seat:
                 return shown
             if self._last is None:
                 raise TransientError("no cycle has been run yet: it starts, or another daemon leads")
-            made = Picture(self._version, self._last.snapshot, self._merged(self._last), self.policy(), self._figures)
+            made = Picture(
+                self._version,
+                self._last.snapshot,
+                self._merged(self._last),
+                self.policy(),
+                self._figures,
+                self._last.savings,
+                self._last.outcomes,
+            )
             self._picture, self._pictured_at = made, now
             return made
 

@@ -14,6 +14,10 @@ BODY_S = 10.0
 _T = TypeVar("_T")
 
 
+WHO = "htas.who"
+"""Where a request's scope has who asked, once that is known."""
+
+
 class RequestRefusedError(Exception):
     """A request that is not taken: an HTTP status, and why in words."""
 

@@ -13,6 +13,8 @@ from htas.experiments.workloads.patterns import Pattern, Shape, workload
 from htas.model.flavours import Billing
 from htas.sandbox.ledger import Ledger, Rental
 from htas.trials.bill import Trial, billed_until, run
+from htas.trials.books import Reckoning
+from tests.stories.play import Story, job
 
 SMALL = Pattern("small", Shape.ON_OFF, high=8.0, low=1.0, length_s=600.0, period_s=300.0)
 CONTENDERS = contenders()
@@ -72,3 +74,22 @@ def test_a_run_that_does_not_end_is_given_up_and_says_so() -> None:
 def test_a_run_is_billed_until_its_work_has_ended(started: float, ended: float | None, want_s: int) -> None:
     ledger = Ledger(rentals=[Rental("vm", "claim", "small", 7, started, ended)])
     assert billed_until(ledger, Billing(60, 60), 600.0) == 7 * want_s
+
+
+def test_what_the_books_say_is_the_invoice_at_every_look_and_a_lost_bill_shows() -> None:
+    """A bill that begins 90 s late is a minute or two short."""
+    story = Story(None, job("a", runs_s=3000), job("b", runs_s=3000, cpu_m=700)).play(400)
+    reckoning = Reckoning(story.world, story.daemon)
+    reckoning.look()
+    assert reckoning.said == reckoning.invoice > 0
+    assert reckoning.off == 0
+    first = next(iter(story.store.bills()))
+    story.store.put_bill(msgspec.structs.replace(first, started_at=first.started_at + 90))
+    reckoning.look()
+    assert reckoning.off in (60 * first.nanos_per_hour, 120 * first.nanos_per_hour)
+
+
+def test_a_trial_says_what_its_books_came_to() -> None:
+    result = played(CONTENDERS["htas-default"])
+    assert result.said_nano_seconds == result.invoice_nano_seconds >= result.bill_nano_seconds > 0
+    assert result.books_off_nano_seconds == 0

@@ -6,8 +6,8 @@ present placement and the last stage, α·T/(tiers), halved between the two, plu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 
 from ortools.sat.python import cp_model
 
@@ -29,9 +29,11 @@ class Answer:
 class Document:
     """One run over an instance."""
 
-    def __init__(self, instance: Instance, seconds: float, workers: int) -> None:
+    def __init__(
+        self, instance: Instance, seconds: float, workers: int, elapsed: Callable[[], float], pace: float
+    ) -> None:
         self._instance, self._workers = instance, workers
-        self._began = perf_counter()
+        self._elapsed, self._pace = elapsed, pace
         self._tiers = sorted(set(instance.priority), reverse=True)
         self._stage_s = ALPHA * seconds / len(self._tiers) / 2
         self._end = seconds
@@ -81,7 +83,7 @@ class Document:
     def _solve(self, pods: list[int], metric: cp_model.LinearExprT) -> bool | None:
         """One stage: whether its answer is proven; None: there is none."""
         self._stages -= 1
-        left = self._end - (perf_counter() - self._began) - self._stages * self._stage_s
+        left = self._end - self._elapsed() - self._stages * self._stage_s
         model = self._model
         model.maximize(metric)
         model.clear_hints()
@@ -90,7 +92,7 @@ class Document:
                 model.add_hint(self._x[i, j], int(self._hint[i] == j))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = self._workers
-        solver.parameters.max_time_in_seconds = max(left, 0.001)
+        solver.parameters.max_time_in_seconds = max(left * self._pace, 0.001)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None

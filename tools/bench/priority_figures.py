@@ -51,7 +51,7 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
         part = [line for line in lines if line["timeout"] == first]
         engines = _engines(part)
         title = f"{first:g} s; bars from left to right: {', '.join(engines)}"
-        bars = {name[0]: of_engine for name, of_engine in engines.items()}
+        bars = {name[:2]: of_engine for name, of_engine in engines.items()}
         drawn.append(save(_by_density(part, bars, title), folder / "figure-3"))
     return drawn
 

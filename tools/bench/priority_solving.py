@@ -18,26 +18,34 @@ FORMULATIONS = "document", *Engine
 
 
 def solve(
-    formulation: str, instance: Instance, seconds: float, clock: str = "wall", workers: int = WORKERS
+    formulation: str,
+    instance: Instance,
+    seconds: float,
+    clock: str = "wall",
+    workers: int = WORKERS,
+    pace: float = 1.0,
 ) -> dict[str, object]:
-    """One answer, as it is written to the file. By `clock` cpu engines may use so many seconds of processor time.
+    """One answer, as it is written to the file. By `clock` cpu it may use so many seconds of processor time.
+
+    `pace` is how many seconds of wall clock one of those takes, for the solvers that have a wall clock alone.
 
     Where the default scheduler placed everything nothing is searched, as nothing would call the optimiser.
     """
     before = by_tier(instance, instance.node_of)
     placed: tuple[int, ...] | None
     began, began_cpu = perf_counter(), process_time()
+    elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
     if instance.is_full:
         placed, placing, staying, node_of, bound = before, True, True, instance.node_of, sum(before)
         took = took_cpu = 0.0
     elif formulation == "document":
-        answer = Document(instance, seconds, workers).run()
+        answer = Document(instance, seconds, workers, elapsed, pace).run()
         placed, placing, staying = answer.placed, answer.is_placing_proven, answer.is_staying_proven
         node_of, bound = answer.node_of, None
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
     else:
-        elapsed = (lambda: perf_counter() - began) if clock == "wall" else (lambda: process_time() - began_cpu)
-        found = optimise(snapshot(instance), POLICY, NOW, Budget(seconds, workers, engine=Engine(formulation)), elapsed)
+        budget = Budget(seconds, workers, engine=Engine(formulation), pace=pace)
+        found = optimise(snapshot(instance), POLICY, NOW, budget, elapsed)
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
         placed = tuple(tier.placed_after for tier in found.tiers)
         placing = all(tier.is_placing_proven for tier in found.tiers)

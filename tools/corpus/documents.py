@@ -39,9 +39,17 @@ def document_of(plan: Plan) -> Document:
             "steps": [_step(step) for step in plan.carry.steps],
             "carry": plan.carry.message,
             "remove": {item.node: [item.claim, item.message] for item in plan.remove},
-            "memory": plain(plan.memory),
+            "memory": _memory(plan),
         },
     }
+
+
+YOUNGER = frozenset({"room_made"})
+"""Fields of the memory that are left out while they are empty: decisions were recorded before there were any."""
+
+
+def _memory(plan: Plan) -> Document:
+    return {key: value for key, value in plain(plan.memory).items() if value or key not in YOUNGER}
 
 
 def _step(step: Move) -> list[object]:

@@ -29,6 +29,8 @@ class ScaleUp:
     purchase: Purchase | None = None
     unplaced: list[UnplacedPod] = field(default_factory=list)
     kept: frozenset[str] = frozenset()
+    is_for_more: bool = False
+    """Machines were chosen for work that is still to come, too."""
 
     @property
     def bought(self) -> dict[int, BoughtMachine]:
@@ -53,6 +55,7 @@ def buy(
     has_need = ahead.is_worth_buying or any(demand.count for demand in demands)
     ahead_of_need = ahead.short if has_need else ()
     steady = steady_work(simulated.book, policy, _telling(snapshot), context.now) if has_need else ()
+    scale_up.is_for_more = bool(ahead_of_need or steady)
     scale_up.purchase = purchase(simulated.sim, policy, snapshot, demands, context.placer, ahead_of_need, steady)
     for demand in demands:
         if demand.count and demand.cls.kind is WorkKind.BATCH:  # no room is refused to what nothing is bought for

@@ -68,7 +68,7 @@ class Lengthening:
         self._sim = sim
         self._policy = policy
         self._most = most
-        self._rentals = rentals
+        self.rentals = rentals
         self._market = alone
         self._bought_for = bought_for
         self._rows_of = {node.claim or node.name: row for row, node in enumerate(sim.table.nodes)}
@@ -81,7 +81,7 @@ class Lengthening:
         What pods of a class add they add together: twenty of them that fit a row are as good as twenty machines' worth.
         """
         fine: Bools = np.ones(len(rows), dtype=np.bool_)
-        if cls.kind is not WorkKind.BATCH or not cls.is_ours or not self._rentals.price[rows].any():
+        if cls.kind is not WorkKind.BATCH or not cls.is_ours or not self.rentals.price[rows].any():
             return fine
         cost = self._cost(cls, rows)
         if not (cost > 0).any():
@@ -122,15 +122,15 @@ class Lengthening:
     def _no_bargains(self, cls: PodClass) -> Ints:
         if cls.kind is not WorkKind.BATCH or not cls.is_ours:
             return np.zeros(0, dtype=np.int64)
-        rows: Ints = self._sim.feasible(cls, slice(0, len(self._rentals.price))).nonzero()[0]
+        rows: Ints = self._sim.feasible(cls, slice(0, len(self.rentals.price))).nonzero()[0]
         return rows[~self.worth(cls, rows, 1)]
 
     def _cost(self, cls: PodClass, rows: Ints) -> Floats:
         """Price × seconds that one pod adds, so weighed that every row may cost equally often."""
         table, now = self._sim.table, self._sim.now
         until = table.run_until[rows]
-        more = self._rentals.longer_s(rows, np.maximum(until, now), np.full(len(rows), now + cls.run_length_s))
-        cost: Floats = self._rentals.price[rows] * more
+        more = self.rentals.longer_s(rows, np.maximum(until, now), np.full(len(rows), now + cls.run_length_s))
+        cost: Floats = self.rentals.price[rows] * more
         share: Floats = np.zeros(len(rows))
         for resource in cls.needs:
             offered = np.maximum(table.allocatable[resource, rows], 1)

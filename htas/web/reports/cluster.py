@@ -10,6 +10,7 @@ import msgspec
 
 from htas.documents.nodes import pods_by_node
 from htas.documents.remedies import Meaning, meaning
+from htas.model.approvals import ApprovalState
 from htas.model.claims import NodeClaim
 from htas.model.money import price_text
 from htas.model.nodes import Node
@@ -112,10 +113,11 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class ClusterReport(msgspec.Struct, frozen=True):
-    """The cluster now."""
+    """The cluster now. `awaits` is how much waits for a word; null: nothing does in this mode."""
 
     version: int
     mode: str
+    awaits: int | None
     at: float
     cluster: str
     currency: str
@@ -184,6 +186,13 @@ def _fullest_first(each: Judged) -> tuple[bool, str, float, str]:
     return each.group == NO_GROUP, each.group, -max(each.cpu, each.memory), each.node.name
 
 
+def _awaits(seat: Seat, picture: Picture) -> int | None:
+    """How much waits for a word; None: nothing ever does."""
+    if picture.policy.approval is None or seat.approvals is None:
+        return None
+    return sum(each.state is ApprovalState.WAITING for each in seat.approvals.asked())
+
+
 def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     nodes = judged(picture)
     groups = _groups(nodes, picture)
@@ -193,6 +202,7 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     return ClusterReport(
         version=picture.version,
         mode=seat.mode,
+        awaits=_awaits(seat, picture),
         at=picture.at,
         cluster=picture.policy.cluster,
         currency=cost.currency,

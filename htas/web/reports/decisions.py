@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from htas.model.money import bill_amount, price_text
+from htas.model.outcomes import OutcomeStatus
 from htas.ports import HTASError
 from htas.web.chronicle import Decision
 from htas.web.seat import Picture, Seat
@@ -112,7 +113,9 @@ def _item(number: int, each: Decision, saved: tuple[int, bool] | None) -> Decisi
 
 def _saved(decisions: Sequence[Decision], now: float) -> dict[int, tuple[int, bool]]:
     """By the place of a node's emptying: price × seconds saved since its machine went, and whether that goes on."""
-    released = {each.claim: each.at for each in decisions if each.kind == "release" and each.status == "done"}
+    released = {
+        each.claim: each.at for each in decisions if each.kind == "release" and OutcomeStatus(each.status).is_well
+    }
     bought: dict[str, list[tuple[float, int]]] = defaultdict(list)
     groups: dict[str, str] = {}
     for each in decisions:

@@ -1,11 +1,13 @@
 // Which page is shown, when it is drawn again, and who may see it.
 
 import { follow, get, login, logout, Refused } from "./api.js";
+import { approvals } from "./approvals.js";
 import { decisions } from "./decisions.js";
 import { closeDetail, openDetail } from "./detail.js";
 import { h, show } from "./dom.js";
 import { moneyPage } from "./money.js";
 import { now } from "./now.js";
+import { recommended } from "./recommended.js";
 import { whatIf } from "./whatif.js";
 import { day, seconds } from "./words.js";
 
@@ -14,8 +16,10 @@ const PAGES = {
   money: { title: "Money", make: moneyPage },
   decisions: { title: "Decisions", make: decisions },
   "what-if": { title: "What if", make: whatIf },
+  approvals: { title: "To approve", make: approvals },
+  recommended: { title: "Recommended", make: recommended },
 };
-const MODES = { live: "", demo: "demo, on virtual time", dump: "from a dump" };
+const MODES = { live: "", recommend: "recommends only", demo: "demo, on virtual time", dump: "from a dump" };
 const main = document.getElementById("main");
 const pulse = document.getElementById("pulse");
 let page = null;
@@ -68,7 +72,8 @@ async function refresh() {
   try {
     const cluster = await get("/cluster");
     document.getElementById("where").textContent = [cluster.cluster, MODES[cluster.mode]].filter(Boolean).join(" · ");
-    document.getElementById("leave").hidden = cluster.mode !== "live";
+    document.getElementById("leave").hidden = !["live", "recommend"].includes(cluster.mode);
+    banner(cluster);
     unfollow ??= follow(refresh, (comes) => pulse.classList.toggle("still", !comes));
     pulse.textContent = `${day(cluster.at)} ${seconds(cluster.at)} UTC`;
     await shown.draw(cluster);
@@ -82,6 +87,21 @@ async function refresh() {
       refresh();
     }
   }
+}
+
+/** What is to be known on every page: that nothing is carried out, or that something waits for a word. */
+function banner(cluster) {
+  const { awaits } = cluster;
+  const advises = cluster.mode === "recommend";
+  const asks = document.querySelector('#pages a[href="#/approvals"]');
+  document.querySelector('#pages a[href="#/recommended"]').hidden = !advises;
+  asks.hidden = awaits === null;
+  asks.textContent = awaits ? `To approve (${awaits})` : "To approve";
+  document.body.classList.toggle("wide-nav", advises || awaits !== null);
+  const line = document.getElementById("banner");
+  line.hidden = !advises && !awaits;
+  if (awaits) show(line, h("b", {}, `${awaits} to approve.`), " What disturbs running pods waits for a word: ", h("a", { href: "#/approvals" }, "look, and say it"), ".");
+  else if (advises) show(line, h("b", {}, "Recommended only."), " HTAS watches this cluster and changes nothing in it: ", h("a", { href: "#/recommended" }, "what it would do, and have saved"), ".");
 }
 
 function fail(error) {

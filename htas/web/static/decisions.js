@@ -76,7 +76,7 @@ export function decisions() {
       h(
         "div",
         { class: "said" },
-        h("p", {}, h("b", {}, item.status === "done" ? NAMES[item.kind] : `${item.kind}: ${item.status}`), " ", item.flavour && `${item.flavour} `, h("a", { class: "subject", href: `#/decisions/all/${encodeURIComponent(item.subject)}`, title: "All that was decided about it" }, item.subject)),
+        h("p", {}, h("b", {}, item.status === "done" ? NAMES[item.kind] : item.status === "recommended" ? `would be ${NAMES[item.kind]}` : `${item.kind}: ${item.status}`), " ", item.flavour && `${item.flavour} `, h("a", { class: "subject", href: `#/decisions/all/${encodeURIComponent(item.subject)}`, title: "All that was decided about it" }, item.subject)),
         item.why && h("p", { class: "note" }, item.why, item.group && ` · group ${item.group}`),
         answer,
       ),

@@ -125,6 +125,17 @@ def test_a_burst_is_followed_by_one_every_so_often() -> None:
     assert pace.wait_s() == 0.0
 
 
+def test_who_hangs_at_its_end_leaves_the_file_to_whoever_follows(tmp_path: Path) -> None:
+    """As where the configuration is read anew while a receiver does not answer."""
+    old, _ = desk(Inbox(), tmp_path / "spool")
+    old.put(notice("a"))
+    old._is_left = True
+    new, _ = desk(Inbox(), tmp_path / "spool")
+    new.put(notice("b"))
+    old.deliver(notice("a"))
+    assert len(Waiting(tmp_path / "spool")) == 2
+
+
 def test_a_spool_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "spool").write_bytes(b"\xff{")
     assert len(Waiting(tmp_path / "spool")) == 0

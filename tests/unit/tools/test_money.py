@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
@@ -16,7 +17,10 @@ from htas.sandbox.workload import Arrival, ControllerKind, Task, Workload
 from htas.trials.bill import Trial, run
 from tools.bench.money.__main__ import seeds
 from tools.bench.money.accounting import Accountant
+from tools.bench.money.beside_clairvoyant import Beside, beside_rows
+from tools.bench.money.books import books
 from tools.bench.money.bound import least_nano_seconds
+from tools.bench.money.clairvoyant import Stay, exact, near_optimum, problem
 from tools.bench.money.families import Scene, families
 from tools.bench.money.playing import Played, as_shipped, play
 from tools.bench.money.table import estimate, rows
@@ -134,6 +138,55 @@ def test_an_estimate_has_students_interval() -> None:
     assert found.mean == pytest.approx(1.0)
     assert found.half_width == pytest.approx(12.706 * 0.02**0.5 / 2**0.5)
     assert estimate([0.9]).half_width is None
+
+
+def _played_with_books(family: str, invoice: int, said: int, off: int = 0) -> Played:
+    return msgspec.structs.replace(_played("htas", 11, invoice), family=family, invoice=invoice, said=said, off=off)
+
+
+def test_books_are_exact_only_if_they_never_differed() -> None:
+    played = [_played_with_books("a", 5, 5), _played_with_books("b", 5, 6, 1), _played_with_books("c", 5, 5, 2)]
+    assert [(row.family, row.is_exact) for row in books(played, "abc")] == [("a", True), ("b", False), ("c", False)]
+
+
+OFFERED = Catalogue((_flavour("two", 2, 4, 10), _flavour("four", 4, 8, 18)), billing=Billing(60, 60))
+NAMES = ("cpu", "memory")
+
+
+@pytest.mark.parametrize(
+    ("stays", "bill"),
+    [
+        pytest.param([Stay(0, 60, (2000, GIB))], 10 * 180, id="one-machine-from-a-start-before-it-is-needed"),
+        pytest.param([Stay(0, 60, (2000, GIB)), Stay(60, 120, (2000, GIB))], 10 * 240, id="one-after-the-other"),
+        pytest.param([Stay(0, 60, (2000, GIB))] * 2, 18 * 180, id="both-on-one-large-machine"),
+        pytest.param(
+            [Stay(0, 60, (2000, GIB)), Stay(0, 3600, (2000, GIB))], 10 * (180 + 3720), id="short-beside-long-on-its-own"
+        ),
+    ],
+)
+def test_what_a_clairvoyant_pays(stays: list[Stay], bill: int) -> None:
+    found = problem(stays, OFFERED, NAMES, startup_s=120.0)
+    assert (exact(found), near_optimum(found)) == (bill, bill)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_annealing_comes_to_the_optimum_of_small_cases(seed: int) -> None:
+    random = Random(seed)
+    stays = [
+        Stay(begin, begin + random.uniform(60, 900), (random.choice((500, 1000, 2000)), random.choice((1, 2)) * GIB))
+        for begin in (random.uniform(0, 600) for _ in range(8))
+    ]
+    found = problem(stays, OFFERED, NAMES, startup_s=60.0)
+    assert exact(found) <= near_optimum(found, steps_a_pod=1000) <= 1.01 * exact(found)
+
+
+def test_families_beside_the_clairvoyant_are_held_against_their_goals() -> None:
+    found = [Beside("stable", seed, bill, 100, 5) for seed, bill in ((11, 104), (12, 110))]
+    rows = beside_rows(
+        [*found, Beside("heavy-tailed", 11, 130, 100, 5), Beside("long", 11, 1, 100, 5, note="given up")]
+    )
+    told = {row.family: (round(row.ratio.mean, 3), row.is_reached) for row in rows}
+    assert told == {"stable": (1.07, True), "heavy-tailed": (1.3, False), "all steady": (1.07, True)}
 
 
 def test_every_second_of_a_rental_is_accounted_for() -> None:

@@ -4,6 +4,7 @@
     python -m tools.bench.money play --families trickle,hourly --seeds 11,12 --contenders htas,karpenter-pinned
     python -m tools.bench.money play --families slice --trace openb_pod_list_default.csv --seeds 11-20
     python -m tools.bench.money tell                                     # the tables of what has been played
+    python -m tools.bench.money clairvoyant --seeds 11-13                # HTAS beside an offline near-optimum
     python -m tools.bench.money ablation --families stable,trickle --seeds 11-13      # what each rule brings
     python -m tools.bench.money account --families trickle --seeds 11 --contenders htas,karpenter-pinned
 
@@ -35,17 +36,26 @@ from rich.progress import (
 
 from tools.bench.money.ablation import ablation_table
 from tools.bench.money.accounting import account, accounts_table, machines_text
+from tools.bench.money.beside_clairvoyant import GOALS, beside, beside_rows, beside_table
+from tools.bench.money.books import books, books_table
 from tools.bench.money.families import families
 from tools.bench.money.playing import FAIR, SHIPPED, NoFlavourError, Played, play
 from tools.bench.money.switches import ABLATED, HTAS
 from tools.bench.money.table import each_baseline, rows, table
 
+_COLUMNS = (
+    TextColumn("{task.description:<44}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TimeElapsedColumn(),
+    TimeRemainingColumn(),
+)
 CONTENDERS = (HTAS, *FAIR, *SHIPPED, *ABLATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("play", "tell", "account", "ablation"))
+    parser.add_argument("what", choices=("play", "tell", "account", "ablation", "clairvoyant"))
     parser.add_argument("--families", default="", help="parted by commas; all")
     parser.add_argument("--contenders", default=",".join((HTAS, *FAIR)), help=f"of {', '.join(CONTENDERS)}")
     parser.add_argument("--seeds", default="11-20", help="such as 11-20, or 101,102")
@@ -54,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("out/money.jsonl"))
     chosen = parser.parse_args(arguments)
     there = families(chosen.trace)
+    if chosen.what == "clairvoyant":
+        names = _chosen(parser, "family", chosen.families, tuple(GOALS))
+        return _beside_clairvoyant(list(product(names, seeds(chosen.seeds))), chosen.workers)
     names = _chosen(parser, "family", chosen.families, tuple(there))
     contenders = _chosen(parser, "contender", chosen.contenders, CONTENDERS)
     if chosen.what == "account":
@@ -68,11 +81,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if chosen.what == "play":
         _play(list(product(names, seeds(chosen.seeds), contenders)), chosen.trace, chosen.workers, chosen.out)
-    found = rows(_read(chosen.out), names)
+    played = _read(chosen.out)
+    found, accounts = rows(played, names), books(played, names)
     console = Console()
     console.print(table(found))
     console.print(each_baseline(found))
-    return 0
+    if accounts:
+        console.print(books_table(accounts))
+    return 0 if all(row.is_exact for row in accounts) else 1
+
+
+def _beside_clairvoyant(cases: list[tuple[str, int]], workers: int) -> int:
+    """Nothing is written down: a case takes some ten seconds. 0: every goal is reached."""
+    found = []
+    with ProcessPoolExecutor(workers) as processes, Progress(*_COLUMNS) as progress:
+        shown = progress.add_task("", total=len(cases))
+        running = {processes.submit(beside, *case): case for case in cases}
+        for done in as_completed(running):
+            found.append(done.result())
+            progress.update(shown, advance=1, description="{} {}".format(*running[done]))
+    order = list(GOALS)
+    rows = beside_rows(sorted(found, key=lambda each: (order.index(each.family), each.seed)))
+    Console().print(beside_table(rows))
+    return 0 if all(row.is_reached for row in rows) else 1
 
 
 def seeds(text: str) -> list[int]:
@@ -101,14 +132,7 @@ def _play(runs: list[tuple[str, int, str]], trace: Path | None, workers: int, ou
     out.parent.mkdir(parents=True, exist_ok=True)
     known = {(each.family, each.seed, each.contender) for each in _read(out)}
     left = [each for each in runs if each not in known]
-    columns = (
-        TextColumn("{task.description:<44}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with ProcessPoolExecutor(workers) as processes, out.open("ab") as file, Progress(*columns) as progress:
+    with ProcessPoolExecutor(workers) as processes, out.open("ab") as file, Progress(*_COLUMNS) as progress:
         shown = progress.add_task("", total=len(left))
         running = {processes.submit(play, *each, trace): each for each in left}
         for done in as_completed(running):

@@ -44,6 +44,10 @@ class Played(msgspec.Struct, frozen=True):
     moved: int
     machines: int
     note: str = ""
+    said: int = 0
+    """What `htas cost` says in the end, the invoice of the same instant, and the greatest difference on the way."""
+    invoice: int = 0
+    off: int = 0
 
 
 def play(family: str, seed: int, contender: str, trace: Path | None = None) -> Played:
@@ -61,6 +65,9 @@ def play(family: str, seed: int, contender: str, trace: Path | None = None) -> P
         result.migrations,
         result.machines,
         result.note,
+        result.said_nano_seconds,
+        result.invoice_nano_seconds,
+        result.books_off_nano_seconds,
     )
 
 
@@ -69,15 +76,15 @@ def played(
 ) -> RunResult:
     """One run, of whose cycles listeners are told."""
     scene = families(trace)[family].draw(seed)
-    trial = _trial(_contender(contender, family, scene.catalogue, trace), family, scene, seed)
+    trial = trial_of(contender_of(contender, family, scene.catalogue, trace), family, scene, seed)
     return run(trial, *listeners)[0]
 
 
-def _trial(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
+def trial_of(contender: Contender, family: str, scene: Scene, seed: int) -> Trial:
     return Trial(contender, family, scene.work, seed, scene.startup_s, scene.chances)
 
 
-def _contender(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
+def contender_of(name: str, family: str, catalogue: Catalogue, trace: Path | None) -> Contender:
     if name == HTAS:
         return Contender(HTAS, "HTAS, as shipped", as_shipped(catalogue), plan)
     if name.startswith(HTAS):
@@ -111,7 +118,7 @@ def _chosen_flavour(family: str, trace: Path | None) -> str:
         for each in able
     }
     candidates = sorted(worth, key=lambda name: (worth[name], name))[:MOST_CANDIDATES]
-    results = {name: run(_trial(tuned_to(scene.catalogue, name), family, scene, CHOSEN_ON))[0] for name in candidates}
+    results = {name: run(trial_of(tuned_to(scene.catalogue, name), family, scene, CHOSEN_ON))[0] for name in candidates}
     bills = {name: result.bill_nano_seconds for name, result in results.items() if not result.note}
     if not bills:
         raise NoFlavourError(f"{family}: with one flavour the work does not end")

@@ -18,6 +18,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- /* Roles of the whole cluster have names of the whole cluster. */ -}}
 {{- define "htas.clusterName" -}}{{ printf "%s-%s" .Release.Namespace (include "htas.name" .) | trunc 63 | trimSuffix "-" }}{{- end }}
+{{- /* config.mode: in recommend the daemon reads, and writes its own lease and status. */ -}}
+{{- define "htas.mode" -}}{{ .Values.config.mode | default "automatic" }}{{- end }}
 {{- /* Whether daemons have volumes: then they are a StatefulSet, which also ends the old daemon before the new one begins. */ -}}
 {{- define "htas.kind" -}}{{ ternary "StatefulSet" "Deployment" .Values.persistence.enabled }}{{- end }}
 

@@ -71,11 +71,7 @@ def refuse_unschedulable(context: FilterContext, cls: PodClass, rows: slice) -> 
     """Cordoned nodes, unless the pod tolerates the cordon."""
     if untolerated((CORDON,), cls.constraints.tolerations) is None:
         return
-    nodes = context.table.nodes
-    cordoned = context.column(
-        "cordoned", lambda new: np.array([node.is_unschedulable for node in nodes[new]], np.bool_)
-    )
-    cordoned = cordoned[rows]
+    cordoned = context.column("cordoned", lambda new: _cordoned(context, new))[rows]
     if cordoned.any():
         yield Refusal(UNSCHEDULABLE, cordoned)
 

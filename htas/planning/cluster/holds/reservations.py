@@ -87,13 +87,14 @@ def seat(
     bind: list[Bind] = []
     nominate: list[Nomination] = []
     away = [each for each in reservations if each.held.slot.is_away]
+    no_slot = _no_slot(snapshot)
     blocked = []
     for each in sorted(away, key=importance):
         pod = each.held.pod
         if pod is None or not each.fits(sim):
             blocked.append(each)
             if pod is not None:
-                nominate.append(Nomination(pod.key, each.held.slot.node, _NO_SLOT))
+                nominate.append(Nomination(pod.key, each.held.slot.node, no_slot))
             continue
         each.keep(sim)
         why = _not_bound(pod, snapshot, policy)
@@ -104,6 +105,11 @@ def seat(
     for each in blocked:
         each.keep(sim)
     return bind, nominate
+
+
+def _no_slot(snapshot: ClusterSnapshot) -> str:
+    why = snapshot.rearrangement.why if snapshot.rearrangement is not None else ""
+    return f"{_NO_SLOT}: {why}" if why else _NO_SLOT
 
 
 def importance(each: Reservation) -> tuple[int, float, str]:

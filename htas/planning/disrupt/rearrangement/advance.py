@@ -303,6 +303,7 @@ def open_rearrangement(
         victims=tuple(pods[move.uid] for move in moves if move.target is None),
         settled=_settled(slots, pods),
         is_suggestion=is_suggestion,
+        why=found.message,
     )
     return _refused(opened, snapshot, policy, now) or opened
 

@@ -23,7 +23,7 @@ def most_by_room(requests: Ints, count: Ints, must: Bools, room: Ints, fits: Boo
     taken = (shares * np.where(must, count, 0)[:, None]).sum(axis=0)
     best = int(count.sum())
     optional = np.where(must, 0, count)
-    for weights in _weights(len(total)):
+    for weights in directions(len(total)):
         left = float(weights @ (1.0 - taken)) + 1e-9
         sizes = shares @ weights
         order = np.argsort(sizes, kind="stable")
@@ -37,7 +37,7 @@ def most_by_room(requests: Ints, count: Ints, must: Bools, room: Ints, fits: Boo
     return best
 
 
-def _weights(resources: int) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def directions(resources: int) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """Single resources, and mixtures of each two of them."""
     found = list(np.eye(resources))
     for one in range(resources):

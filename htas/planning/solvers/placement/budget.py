@@ -22,12 +22,16 @@ class Budget(msgspec.Struct, frozen=True):
     share: float = 0.8
     engine: Engine = Engine.DECOMPOSITION
     is_deterministic: bool = False
+    pace: float = 1.0
+    """Seconds of wall clock in which one of the budget passes: more than one where the caller's stopwatch is that of a
+    processor shared with others. The solvers that are called have a wall clock alone."""
 
     def __post_init__(self) -> None:
-        if self.seconds < 0 or self.workers < 1 or not 0 <= self.share <= 1:
+        if self.seconds < 0 or self.workers < 1 or not 0 <= self.share <= 1 or self.pace <= 0:
             raise ValueError(
                 f"fallback: budget {self.seconds:g} s (0 or more), workers {self.workers} (1 or more), "
-                f"share {self.share:g} (0 to 1): correct the configuration's section `fallback`"
+                f"share {self.share:g} (0 to 1), pace {self.pace:g} (above 0): "
+                f"correct the configuration's section `fallback`"
             )
 
 
@@ -52,9 +56,13 @@ class Clock:
     def left(self, deadline: float) -> float:
         return max(0.0, deadline - self.now())
 
+    def wall_left(self, deadline: float) -> float:
+        """What a solver may use by its own wall clock: a millisecond at least, as 0 means no limit to some."""
+        return max(self.left(deadline) * self.budget.pace, 0.001)
+
     def stopwatch_left(self, deadline: float) -> float | None:
-        """What a solver with a stopwatch of its own may use; None (no limit) where work is counted instead."""
-        return None if self.budget.is_deterministic else self.left(deadline)
+        """The same; None (no limit) where work is counted instead."""
+        return None if self.budget.is_deterministic else self.wall_left(deadline)
 
 
 class Shares:

@@ -124,12 +124,11 @@ class StageModel:
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = clock.budget.workers
         solver.parameters.random_seed = clock.budget.seed
-        left = max(clock.left(deadline), 0.001)
         if clock.budget.is_deterministic:
-            solver.parameters.max_deterministic_time = left
+            solver.parameters.max_deterministic_time = max(clock.left(deadline), 0.001)
             solver.parameters.interleave_search = True
         else:
-            solver.parameters.max_time_in_seconds = left
+            solver.parameters.max_time_in_seconds = clock.wall_left(deadline)
         status = solver.solve(self._model)
         clock.work(solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -1,4 +1,4 @@
-"""The engine by decomposition: exchanges of pods, node patterns by column generation, neighbourhoods of nodes."""
+"""The engine by decomposition: exchanges of pods, nodes filled anew, node patterns by column generation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from htas.planning.solvers.placement.greedy import best_fit, by_importance
 from htas.planning.solvers.placement.master import Master
 from htas.planning.solvers.placement.overflow import OverflowSearch
 from htas.planning.solvers.placement.problem import Counts, load
+from htas.planning.solvers.placement.refilling import Refilling
 from htas.planning.solvers.placement.search import Reached, Search
 from htas.planning.solvers.placement.stages import Stage, searched_kinds, slice_of, stays_put
 
 _FIRST_STEPS = 150
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
 _ATTEMPTS = 5
-_FOR_PATTERNS = 0.75
+_MOST_NODES_ASKED = 200
+_FOR_REFILLING = 0.2, 0.4
+"""Of what is left, at first and later: where it finds a place it mostly does so at the first attempt or two."""
+_FOR_PATTERNS = 0.6
+_FOR_EXCHANGES = 0.3
 _PATTERNS_PER_S = 300_000
 _MOST_PATTERNS = 800_000
 _HALVES_PER_S = 400_000
@@ -30,31 +35,42 @@ _NEIGHBOURHOODS_WITHOUT_GAIN = 200
 
 
 class Decomposition(Search):
-    """Greedy placement, exchanges of pods, node patterns by column generation, and neighbourhoods of nodes."""
+    """Greedy placement, exchanges of pods, refilled nodes, node patterns, and neighbourhoods of nodes."""
 
     STAYING = 0.25  # what is not placed is worse than what moves
 
     # (A) The most pods placed.
 
     def place(self, stage: Stage, reached: Reached, deadline: float) -> None:
+        problem = self.problem
         reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage))
         if not self.is_reached(stage, reached):
             self._add_by_preempting(stage)
         if not self.is_reached(stage, reached):
             self._add_by_exchanges(stage, reached, _FIRST_STEPS, deadline)
+        if not self.is_reached(stage, reached) and problem.nodes <= _MOST_NODES_ASKED:
+            reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage, is_close=True))
         if not self.is_reached(stage, reached):
             reached.placed_bound = min(reached.placed_bound, self._bound_by_filling(stage, reached, deadline))
-        attempt = 0
-        while not self.is_reached(stage, reached) and not self.clock.is_over(deadline):
-            # Patterns and exchanges by turns: each starts from what the other has found, the latter with more steps.
-            most = self.clock.now() + _FOR_PATTERNS * self.clock.left(deadline)
-            bound = self._by_patterns(stage, reached.placed_bound, most)
-            reached.placed_bound = min(reached.placed_bound, bound)
-            attempt += 1
-            self._add_by_exchanges(stage, reached, _FIRST_STEPS * 8**attempt, deadline, attempt)
-            if attempt == _ATTEMPTS:
-                break
+        for attempt in range(_ATTEMPTS):  # by turns until one reaches the bound, or the time is over
+            self._add_by_turns(stage, reached, deadline, attempt)
         reached.is_placing_proven = self.is_reached(stage, reached)
+
+    def _add_by_turns(self, stage: Stage, reached: Reached, deadline: float, attempt: int) -> None:
+        """Refilling, patterns and exchanges: each starts from what the others have found, each time with more steps."""
+        if self.is_reached(stage, reached) or self.clock.is_over(deadline):
+            return
+        self._add_by_refilling(stage, reached, self._part(_FOR_REFILLING[attempt > 0], deadline), attempt)
+        if not self.is_reached(stage, reached):
+            bound = self._by_patterns(stage, reached.placed_bound, self._part(_FOR_PATTERNS, deadline))
+            reached.placed_bound = min(reached.placed_bound, bound)
+        if not self.is_reached(stage, reached):
+            steps = _FIRST_STEPS * 8 ** (attempt + 1)
+            self._add_by_exchanges(stage, reached, steps, self._part(_FOR_EXCHANGES, deadline), attempt + 1)
+
+    def _part(self, share: float, deadline: float) -> float:
+        """The end of a share of what is left."""
+        return self.clock.now() + share * self.clock.left(deadline)
 
     def _bound_by_filling(self, stage: Stage, reached: Reached, deadline: float) -> int:
         """One less where all pods would have to fill every node to the brim, and some node cannot be."""
@@ -99,6 +115,19 @@ class Decomposition(Search):
             found, missing = search.placement(), missing - 1
         if found is not None:
             self.accept(stage, np.where((problem.tier <= stage.tier)[:, None], found, x))
+
+    def _add_by_refilling(self, stage: Stage, reached: Reached, deadline: float, attempt: int) -> None:
+        """One more pod after another, each by filling some nodes anew."""
+        problem = self.problem
+        kinds = searched_kinds(problem, stage)
+        x = np.where(kinds[:, None], self.x, 0)
+        may_wait = np.asarray(problem.tier == stage.tier)
+        kinds = kinds & (problem.tier <= stage.tier)
+        seed = self.clock.budget.seed + 1000 * attempt + stage.tier
+        search = Refilling(problem, x, self._frozen(stage, x), may_wait, kinds, seed, self.clock)
+        while not self.is_reached(stage, reached) and search.waiting and search.one_more(deadline):
+            if not self.accept(stage, search.x):
+                return
 
     def _frozen(self, stage: Stage, x: Counts) -> Counts:
         """Pods that exchanges leave where they are: what earlier stages keep, budgets cover, or yields at home.

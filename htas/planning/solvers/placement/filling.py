@@ -1,4 +1,4 @@
-"""Whether nodes can be filled to the brim: the proof that not all pods fit where their sum would."""
+"""How far nodes can be filled: the proof that not all pods fit where their sum would."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from htas.planning.cluster.classes import Bools, Ints
 
 _MOST_PAIRS = 5_000_000
+_FEW_SETS = 500
 _NODES_ASKED = 4
 _KINDS_ASKED = 4
 _SHAPES_ASKED = 4
@@ -54,6 +55,20 @@ def _fits_no_full_node(
         if can_fill(requests[may], others[may], room, waste, limit) is not False:
             return False
     return True
+
+
+def usable(requests: Ints, count: Ints, allowed: Bools, rooms: Ints) -> Ints:
+    """What of each room pods can take, resource by resource: less than the room where few sets of pods fit.
+
+    Where more important pods leave 0.8 % of a node's cpu and 19 % of its memory, nothing fits, and both are lost.
+    """
+    found = rooms.copy()
+    for node, room in enumerate(rooms):
+        may = allowed[:, node] & (requests <= room).all(axis=1)
+        loads = _loads(requests[may], count[may], room, _FEW_SETS)
+        if loads is not None:
+            found[node] = loads.max(axis=0)
+    return found
 
 
 def can_fill(requests: Ints, count: Ints, room: Ints, waste: Ints, limit: int) -> bool | None:

@@ -74,7 +74,7 @@ class IntegerProgram:
         if clock.budget.is_deterministic:
             parameters.node_limit = max(1, int(left * _NODES_PER_S))
         else:
-            parameters.time_limit = timedelta(seconds=max(left, 0.001))
+            parameters.time_limit = timedelta(seconds=clock.wall_left(deadline))
         result = mathopt.solve(self._model, mathopt.SolverType.HIGHS, params=parameters)
         clock.work(len(self._columns) * 5e-5 + result.solve_stats.node_count / _NODES_PER_S)
         reason = result.termination.reason

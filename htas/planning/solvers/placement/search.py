@@ -14,6 +14,7 @@ import numpy as np
 
 from htas.planning.solvers.placement.bounds import most_by_room
 from htas.planning.solvers.placement.budget import Clock, Shares
+from htas.planning.solvers.placement.filling import usable
 from htas.planning.solvers.placement.greedy import best_fit, by_importance, settle
 from htas.planning.solvers.placement.problem import Counts, Problem, load
 from htas.planning.solvers.placement.stages import Stage, stays_put
@@ -69,11 +70,15 @@ class Search(ABC):
     def is_reached(self, stage: Stage, reached: Reached) -> bool:
         return self.problem.placed(self.x, stage.tier) >= reached.placed_bound
 
-    def bound_by_room(self, stage: Stage) -> int:
+    def bound_by_room(self, stage: Stage, *, is_close: bool = False) -> int:
+        """What all nodes together have room for; if it is to be close, of each node only what pods can take of it."""
         problem = self.problem
         kept = stays_put(problem, stage)
         kinds = (problem.tier <= stage.tier) & ~kept
         room = problem.capacity - load(problem.home[kept], problem.requests[kept])
+        if is_close:
+            room = usable(problem.requests[kinds], problem.count[kinds], problem.allowed[kinds], room)
+            self.clock.work(problem.nodes * 5e-4)
         above = kinds & (problem.tier < stage.tier)
         # Pods above that all have places take their room whatever is done; else only the count of them is fixed.
         upto = stage.tier - 1

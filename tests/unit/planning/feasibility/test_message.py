@@ -68,6 +68,22 @@ def test_each_node_is_counted_by_the_first_filter_that_refuses_it() -> None:
     )
 
 
+def test_what_is_kept_of_nodes_holds_while_machines_come_and_go() -> None:
+    """Nodes are judged once for all pods alike: those added in a fork are judged too, and others in their rows anew."""
+    incoming = pod()
+    simulated = opened([make_node("tainted", taints=(no_schedule("x"),))], [incoming])
+    sim, cls = simulated.sim, simulated.book.class_of(incoming)
+    tainted, cordoned = "node(s) had untolerated taint(s)", "node(s) were unschedulable"
+    assert sim.diagnose(cls) == {tainted: 1}
+    with sim.fork():
+        sim.add_nodes([make_node("cordoned", is_unschedulable=True), make_node("free")])
+        assert sim.diagnose(cls) == {tainted: 1, cordoned: 1}
+        assert sim.feasible(cls).tolist() == [False, False, True]
+    assert sim.diagnose(cls) == {tainted: 1}
+    sim.add_nodes([make_node("other", taints=(no_schedule("x"),))])
+    assert sim.diagnose(cls) == {tainted: 2}, "not what had stood in that row"
+
+
 def test_what_is_not_understood_is_refused_everywhere_with_a_reason_for_each_feature() -> None:
     incoming = pod(unsupported=("resourceClaims", "topology spread policy Perhaps", "resourceClaims"))
     reason = "resourceClaims is not supported by htas; topology spread policy Perhaps is not supported by htas"

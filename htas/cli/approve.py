@@ -1,0 +1,62 @@
+"""What `htas approve` prints, and whom it asks."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from htas.cli.console import out
+from htas.cli.migrate import asker_of
+from htas.cli.options import configured
+from htas.cli.server import Server, server_at
+from htas.cli.tables import table
+from htas.documents.approvals import ApprovalItem, ApprovalsReport
+from htas.documents.instants import absolute, ago, length
+from htas.model.approvals import ApprovalState
+
+STYLES = {ApprovalState.WAITING: "", ApprovalState.APPROVED: "green", ApprovalState.REJECTED: "red"}
+
+
+def asked_server(config: Path | None, server: str | None, token_file: Path | None, ca: Path | None) -> Server:
+    """The daemon that is named, else the one that the configuration has listen."""
+    named = server_at(server, token_file, ca)
+    if named is not None:
+        return named
+    asker = asker_of(configured(config), None, token_file, None)
+    return Server(asker.url, None, Path(asker.ca_file) if asker.ca_file is not None else None, asker.token)
+
+
+def approvals_view(found: ApprovalsReport, now: float | None = None) -> RenderableType:
+    """A table: what waits longest comes first."""
+    if not found.is_asked:
+        return Text("nothing waits for a word: this daemon runs in another mode than approve")
+    if not found.items:
+        return Text("nothing waits for a word")
+    present = time.time() if now is None else now
+    view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=frozenset({"pods"}))
+    for item in found.items:
+        when = ago(item.since, present) if out.is_terminal else absolute(item.since)
+        what = f"{item.kind} {item.subject}: {item.why}"
+        view.add_row(
+            item.id,
+            _state(item, present),
+            when,
+            what,
+            str(len(item.pods)),
+            item.saves_per_hour,
+            style=STYLES[item.state],
+        )
+    waiting = [item for item in found.items if item.state is ApprovalState.WAITING]
+    if not waiting:
+        return view
+    how = "rejected" if found.otherwise == "reject" else "carried out"
+    return Group(view, Text(f"what nobody says a word about in time is {how}", style="dim"))
+
+
+def _state(item: ApprovalItem, now: float) -> str:
+    if item.until is not None:
+        return f"waits, {length(max(0.0, item.until - now))} left"
+    return f"{item.state.value} by {item.who}"

@@ -1,0 +1,59 @@
+"""How much HTAS does by itself, and of what it would be in charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from htas.config.namespaces import checked_patterns
+from htas.config.values import LabelValue, NodeKey, Seconds, Section, Text
+from htas.model.modes import Approval, Charge, Otherwise
+
+
+class RecommendSetting(Section):
+    """With `mode: recommend`: what HTAS would be in charge of, were it let."""
+
+    schedulers: tuple[Text, ...] = Field(
+        default=("default-scheduler",),
+        description="schedulerName of the pods it would place, beside its own. Others take their room and stay.",
+    )
+    namespaces: tuple[Text, ...] = Field(
+        default=("*",), min_length=1, description="Namespaces of those pods, with * and ? as in a shell."
+    )
+    without: tuple[Text, ...] = Field(default=(), description="Namespaces of them that it would leave alone, likewise.")
+    nodes: Mapping[NodeKey, LabelValue] = Field(
+        default={},
+        description="Labels of the nodes it would empty and give back: all of them. {}: every node whose instance type "
+        "has a price, but for the control plane's.",
+    )
+    startup: Seconds | None = Field(
+        default=None, description="How long a machine would take to come. null: the longest of the groups' startup."
+    )
+
+    @field_validator("namespaces", "without")
+    @classmethod
+    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return checked_patterns(names)
+
+    def model(self) -> Charge:
+        return Charge(self.schedulers, self.namespaces, self.without, dict(self.nodes), self.startup)
+
+
+class ApprovalSetting(Section):
+    """With `mode: approve`: how long a proposal waits for a word, and what becomes of it then."""
+
+    within: Seconds = Field(
+        default=1800.0, gt=0, description="How long a proposal waits to be approved or rejected; 30m."
+    )
+    otherwise: Literal["reject", "carry-out"] = Field(
+        default="reject", description="What silence means after that: reject, or carry-out."
+    )
+    again: Seconds = Field(
+        default=14400.0,
+        description="How long a proposal that was rejected is not made again, unless it has changed; 4h.",
+    )
+
+    def model(self) -> Approval:
+        return Approval(self.within, Otherwise(self.otherwise), self.again)

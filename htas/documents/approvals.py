@@ -1,0 +1,70 @@
+"""What waits for a word, and what was said of late, as commands, API and pages tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import msgspec
+
+from htas.model.approvals import ApprovalState, Asked
+from htas.model.modes import Approval, Otherwise
+from htas.model.money import price_text
+
+
+class ApprovalItem(msgspec.Struct, frozen=True):
+    """One question. `until`: when silence counts as `otherwise`; `who` said what it is, and when."""
+
+    id: str
+    kind: str
+    subject: str
+    told: str
+    why: str
+    pods: Sequence[str]
+    saves_per_hour: str
+    state: ApprovalState
+    since: float
+    until: float | None
+    said_at: float | None
+    who: str
+
+
+class ApprovalsReport(msgspec.Struct, frozen=True):
+    """`is_asked` False: this daemon carries out what it plans by itself, or only recommends it."""
+
+    is_asked: bool
+    currency: str
+    otherwise: Otherwise
+    items: Sequence[ApprovalItem]
+
+
+class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said: of which questions, by their ids, or of all that wait."""
+
+    verdict: Annotated[str, msgspec.Meta(pattern="^(approve|reject)$")]
+    ids: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=500)] = ()
+    all: bool = False
+
+
+def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency: str) -> ApprovalsReport:
+    rules = approval or Approval()
+    items = [_item(each, rules, currency) for each in asked] if approval is not None else []
+    return ApprovalsReport(approval is not None, currency, rules.otherwise, items)
+
+
+def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
+    what, is_waiting = each.question, each.state is ApprovalState.WAITING
+    return ApprovalItem(
+        id=what.id,
+        kind=what.kind.value,
+        subject=what.subject,
+        told=what.told(currency),
+        why=what.why,
+        pods=what.pods,
+        saves_per_hour=price_text(what.nanos_per_hour) if what.nanos_per_hour > 0 else "",
+        state=each.state,
+        since=each.proposed_at,
+        until=each.proposed_at + approval.within_s if is_waiting else None,
+        said_at=each.said_at,
+        who=each.who,
+    )

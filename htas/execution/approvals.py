@@ -1,0 +1,156 @@
+"""Approvals: what disturbs running pods waits between plan and execution until somebody has said yes or no.
+
+Waiting, yes and no are outcomes, and so on record: from there they are known again after a restart. What has begun is
+in the journal by then, and goes on without another word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from threading import Lock
+
+import msgspec
+
+from htas.model.approvals import ApprovalState, Asked, Question, questions_of, without
+from htas.model.modes import Approval, Otherwise
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.plan import Plan
+from htas.model.record import CycleRecord
+from htas.model.snapshot import ClusterSnapshot
+from htas.ports import NotFoundError
+
+GONE_S = 900.0
+"""What no plan has proposed for so long is forgotten: longer than any stage's period, and than a look at a group."""
+REMEMBERED_CYCLES = 200
+"""So many of the newest cycles are read again after a restart."""
+NOBODY = "nobody"
+
+
+class Approvals:
+    """`gate` is for the thread that runs cycles, `asked` and `say` for any other; `on_word` wakes the former."""
+
+    def __init__(self, approval: Approval | None, now: Callable[[], float]) -> None:
+        self.approval = approval
+        """None: nothing needs approval."""
+        self.on_word: Callable[[], None] = lambda: None
+        self.words = 0
+        """How often something was said: news that a cycle should come early for."""
+        self._now = now
+        self._lock = Lock()
+        self._asked: dict[str, Asked] = {}
+        self._said: list[Outcome] = []
+        """What was said since the last cycle."""
+
+    def gate(self, plan: Plan, snapshot: ClusterSnapshot, currency: str) -> tuple[Plan, list[Outcome]]:
+        """The plan without what waits or was rejected, and what there is to tell of it."""
+        approval = self.approval
+        if approval is None:
+            return plan, []
+        now = snapshot.taken_at
+        proposed = {each.id: each for each in questions_of(plan, snapshot)}
+        with self._lock:
+            outcomes, self._said = self._said, []
+            self._forget(approval, now)
+            outcomes += self._take_in(proposed, now, currency)
+            outcomes += self._out_of_patience(approval, now, currency)
+            states = {key: self._asked[key].state for key in proposed}
+        rejected = {key for key, state in states.items() if state is ApprovalState.REJECTED}
+        held = {key for key, state in states.items() if state is ApprovalState.WAITING}
+        return without(plan, held, rejected, snapshot), outcomes
+
+    @property
+    def waiting(self) -> int:
+        """How much waits for a word."""
+        with self._lock:
+            return sum(each.state is ApprovalState.WAITING for each in self._asked.values())
+
+    def asked(self) -> list[Asked]:
+        """What waits, and what was said of late; what waits longest comes first."""
+        with self._lock:
+            found = list(self._asked.values())
+        return sorted(found, key=lambda each: (each.state is not ApprovalState.WAITING, each.proposed_at))
+
+    def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]:
+        """Approve or reject; without any id everything that waits. Raises NotFoundError where one does not wait."""
+        state = ApprovalState.APPROVED if is_approved else ApprovalState.REJECTED
+        with self._lock:
+            waiting = {key for key, each in self._asked.items() if each.state is ApprovalState.WAITING}
+            chosen = list(dict.fromkeys(ids)) or sorted(waiting)
+            missing = [key for key in chosen if key not in waiting]
+            if missing:
+                raise NotFoundError(f"{', '.join(missing)}: waits for no word (any more)")
+            found = [self._say(key, state, who, self._now(), currency) for key in chosen]
+            self.words += 1
+        self.on_word()
+        return found
+
+    def remember(self, records: Iterable[CycleRecord]) -> None:
+        """What was proposed and said before a restart, from recorded cycles, oldest first; what waits waits on."""
+        with self._lock:
+            for record in records:
+                known = {each.id: each for each in questions_of(record.plan, record.snapshot)}
+                for outcome in record.outcomes:
+                    state = _STATES.get(outcome.action)
+                    question = known.get(outcome.subject) or self._known(outcome.subject)
+                    if state is not None and question is not None:
+                        who = outcome.target
+                        said_at = record.at if state is not ApprovalState.WAITING else None
+                        self._asked[question.id] = Asked(question, state, record.at, record.at, said_at, who)
+
+    # Inside, under the lock.
+
+    def _known(self, key: str) -> Question | None:
+        return self._asked[key].question if key in self._asked else None
+
+    def _take_in(self, proposed: dict[str, Question], now: float, currency: str) -> list[Outcome]:
+        """Note what is proposed now; what is so for the first time is told."""
+        outcomes = []
+        for key, question in proposed.items():
+            before = self._asked.get(key)
+            if before is None:
+                self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
+                message = f"waits for a word: {question.told(currency)}"
+                outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
+            else:
+                self._asked[key] = msgspec.structs.replace(before, question=question, proposed_last=now)
+        return outcomes
+
+    def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:
+        """Silence is what the operator says it is."""
+        over = [
+            key
+            for key, each in self._asked.items()
+            if each.state is ApprovalState.WAITING and now - each.proposed_at >= approval.within_s
+        ]
+        is_done = approval.otherwise is Otherwise.CARRY_OUT
+        for key in over:
+            self._say(key, ApprovalState.APPROVED if is_done else ApprovalState.REJECTED, NOBODY, now, currency)
+        outcomes, self._said = self._said, []
+        return outcomes
+
+    def _say(self, key: str, state: ApprovalState, who: str, now: float, currency: str) -> Asked:
+        said = msgspec.structs.replace(self._asked[key], state=state, said_at=now, who=who)
+        self._asked[key] = said
+        action = Action.APPROVE if state is ApprovalState.APPROVED else Action.REJECT
+        by = f"by {who}" if who != NOBODY else "since nobody said anything in time"
+        message = f"{by}: {said.question.told(currency)}"
+        self._said.append(Outcome(action, key, OutcomeStatus.DONE, message, target=who))
+        return said
+
+    def _forget(self, approval: Approval, now: float) -> None:
+        """Forget what is not proposed any more, a no that has stood for long enough, and a yes that came to nothing."""
+        for key, each in list(self._asked.items()):
+            said_at = each.said_at if each.said_at is not None else now
+            if each.state is ApprovalState.REJECTED:
+                is_over = now - said_at >= approval.again_s
+            else:
+                is_over = now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s
+            if is_over:
+                del self._asked[key]
+
+
+_STATES = {
+    Action.PROPOSE: ApprovalState.WAITING,
+    Action.APPROVE: ApprovalState.APPROVED,
+    Action.REJECT: ApprovalState.REJECTED,
+}

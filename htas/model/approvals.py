@@ -1,0 +1,137 @@
+"""Approvals: the proposals of a plan as questions that somebody answers with yes or no, each as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+
+import msgspec
+
+from htas.model.money import price_text
+from htas.model.outcomes import CLUSTER
+from htas.model.plan import Carrying, Plan
+from htas.model.proposals import Proposal
+from htas.model.reasons import OutcomeReason, ProposalReason
+from htas.model.snapshot import ClusterSnapshot
+
+
+class QuestionKind(StrEnum):
+    DRAIN = "drain"
+    """A node is emptied of pods, and returned."""
+    REPLACE = "replace"
+    """Cheaper machines are bought for the pods of others, which are emptied then."""
+    PREEMPT = "preempt"
+    """Pods of lower priority leave for one that waits."""
+    REARRANGE = "rearrange"
+    """Pods leave their nodes so that more work has room, as the optimiser found."""
+    SUGGEST = "suggest"
+    """Pods are moved nearer to their users."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """`id` is the same for as long as the same is proposed: made of its kind and what it is done to, not of how."""
+
+    id: str
+    kind: QuestionKind
+    subject: str
+    pods: tuple[str, ...]
+    nanos_per_hour: int = 0
+    why: str = ""
+
+    def told(self, currency: str) -> str:
+        """`drain m1-a: 3 pods leave; underutilized, saves 0.10 USD/h`."""
+        saves = f", saves {price_text(self.nanos_per_hour)} {currency}/h" if self.nanos_per_hour > 0 else ""
+        leave = f"{len(self.pods)} pod{'s leave' if len(self.pods) != 1 else ' leaves'}" if self.pods else ""
+        return f"{self.kind.value} {self.subject}: " + "; ".join(filter(None, (leave, self.why))) + saves
+
+
+class ApprovalState(StrEnum):
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question that was asked, and the answer. `who` is empty while it waits."""
+
+    question: Question
+    state: ApprovalState
+    proposed_at: float
+    proposed_last: float
+    said_at: float | None = None
+    who: str = ""
+
+
+def questions_of(plan: Plan, snapshot: ClusterSnapshot) -> list[Question]:
+    """What of a plan disturbs somebody. Emptying a node without pods does not, nor what was approved and goes on:
+    nodes whose replacements have been bought already.
+    """
+    found = [question_of(proposal, snapshot) for proposal in plan.proposals]
+    found.append(_carried(plan, snapshot))
+    return [each for each in found if each is not None]
+
+
+def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | None:
+    """The question that a proposal is; None: it disturbs nobody."""
+    pods = [move.pod for move in proposal.moves]
+    why, value = proposal.message or proposal.reason.value, proposal.value
+    if proposal.launches:
+        nodes = _nodes(proposal)
+        pods = pods or [pod for launch in proposal.launches for pod in launch.pods]
+        by = ", ".join(sorted(launch.flavour for launch in proposal.launches))
+        return _question(QuestionKind.REPLACE, nodes, nodes, pods, value, f"by {by}")
+    if not pods:
+        return None
+    if proposal.reason.empties_nodes:
+        claims = " ".join(sorted(release.claim for release in proposal.releases))
+        is_approved = proposal.reason is ProposalReason.CONSOLIDATED and _is_bought_for(proposal, snapshot)
+        return None if is_approved else _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
+    if proposal.reason is ProposalReason.PREEMPTED:
+        beneficiary = proposal.moves[0].beneficiary
+        return _question(QuestionKind.PREEMPT, beneficiary, beneficiary, pods, 0, f"on {proposal.moves[0].source}")
+    if proposal.reason is ProposalReason.NEARER_TO_USERS:
+        return _question(QuestionKind.SUGGEST, CLUSTER, " ".join(sorted(pods)), pods, 0, "nearer to their users")
+    return _question(QuestionKind.REARRANGE, CLUSTER, " ".join(sorted(pods)), pods, value, why)
+
+
+def without(plan: Plan, held: Collection[str], rejected: Collection[str], snapshot: ClusterSnapshot) -> Plan:
+    """The plan without the questions of these ids; a rearrangement that was rejected is cancelled."""
+    out = {*held, *rejected}
+    questions = [(proposal, question_of(proposal, snapshot)) for proposal in plan.proposals]
+    kept = tuple(proposal for proposal, question in questions if question is None or question.id not in out)
+    memory, carry, carried = plan.memory, plan.carry, _carried(plan, snapshot)
+    if any(question.kind is QuestionKind.REPLACE and question.id in out for _, question in questions if question):
+        # It is proposed again: it has not been done.
+        memory = msgspec.structs.replace(memory, consolidated_at=snapshot.memory.consolidated_at)
+    if carried is not None and carried.id in held:
+        carry = msgspec.structs.replace(carry, steps=())
+    elif carried is not None and carried.id in rejected:
+        carry = Carrying(cancel=OutcomeReason.REJECTED, message="it was not approved")
+    return msgspec.structs.replace(plan, proposals=kept, carry=carry, memory=memory)
+
+
+def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
+    """The rearrangement under way, before its next steps; a suggestion was asked about before it was begun."""
+    current = snapshot.rearrangement
+    if not plan.carry.steps or current is None or current.is_suggestion:
+        return None
+    pods = [slot.pod.key for slot in current.slots if slot.source is not None]
+    pods += [victim.key for victim in current.victims]
+    return _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more work has room then")
+
+
+def _nodes(proposal: Proposal) -> str:
+    return " ".join(sorted(release.node for release in proposal.releases))
+
+
+def _is_bought_for(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
+    replaced = {node for claim in snapshot.claims for node in claim.replaces}
+    return all(release.node in replaced for release in proposal.releases)
+
+
+def _question(
+    kind: QuestionKind, subject: str, known_by: str, pods: Iterable[str], nanos_per_hour: int, why: str
+) -> Question:
+    digest = hashlib.sha256(f"{kind.value}\0{known_by}".encode()).hexdigest()[:8]
+    return Question(f"{kind.value}-{digest}", kind, subject, tuple(sorted(pods)), nanos_per_hour, why)

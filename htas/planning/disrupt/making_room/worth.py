@@ -1,0 +1,131 @@
+"""What moving costs, and what a machine that is not bought for it saves: price an hour × seconds, exact.
+
+    moving = Σ price × (billed with what comes − billed without), over the rows that pods go to
+           + Σ price × share × (seconds of the move + work repeated), over the pods that move
+    saved  = price × billed(start + longest run), of the machine that is not bought
+
+A service has no end: it is taken to hold its machine for an hour, bought or not. A job of 2 h that is evicted after 10
+minutes to a node of 0.10 an hour, half of which it takes, repeats 600 s of that half: 0.0083 beside what its node is
+rented longer for it. Source: issue "Every decision by what it adds to the bill", item 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from htas.model.moves import MigrationMethod
+from htas.model.pods import Pod, WorkKind
+from htas.model.policy import CleaningRules, grace_of
+from htas.model.resources import Resources
+from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.disrupt.making_room.way import Shift, Way
+from htas.planning.place.context import PlanContext
+from htas.planning.provision.offers import Offer
+from htas.planning.rental.bill import Floats
+from htas.planning.rental.new_machines import HOUR_S
+from htas.planning.rental.rows import Rentals
+
+_NO_GROUP = CleaningRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Avoidable:
+    """A machine that is about to be bought, and the waiting pods that it is bought for."""
+
+    offer: Offer
+    pods: Sequence[tuple[Pod, PodClass]]
+
+
+class Charges:
+    """Prices ways in a simulation whose rows have the work that runs, and what this plan has placed."""
+
+    def __init__(self, context: PlanContext, rentals: Rentals | None = None) -> None:
+        self._sim = context.simulated.sim
+        self._policy = context.policy
+        self._snapshot = context.snapshot
+        self._now = context.now
+        self._billing = context.policy.catalogue.billing
+        self._rentals = rentals or Rentals.of(
+            self._sim.table.nodes, context.snapshot, context.policy, context.simulated.running
+        )
+        self._bought_at = {claim.id: claim.nanos_per_hour for claim in context.snapshot.claims}
+
+    def saved(self, machine: Avoidable) -> int:
+        """The expected bill of a machine that is not bought."""
+        held_s = self.start_s(machine.offer) + max(hold_s(cls) for _, cls in machine.pods)
+        return machine.offer.price * self._billing.billed_seconds(held_s)
+
+    def start_s(self, offer: Offer) -> float:
+        """How long its pods would wait for a machine."""
+        return self._snapshot.machine_times.start_s(offer.group.startup_s)
+
+    def of(self, way: Way) -> int:
+        """What a way adds to the bill."""
+        return self._longer(way.arrivals()) + sum(self._disturbed(shift) for shift in way.shifts)
+
+    def ready_in_s(self, way: Way) -> float:
+        """Until the last of the seats is free: moves go several at once, evicted pods are given their grace."""
+        return max((self._gone_in_s(shift) for shift in way.shifts), default=0.0) * self._turns(way)
+
+    def added(self, cls: PodClass, rows: Ints) -> Floats:
+        """What a pod of a class adds to the rental of each row, to choose by."""
+        until = np.maximum(self._sim.table.run_until[rows], self._now)
+        longer = np.maximum(until, self._now + hold_s(cls))
+        added: Floats = self._rentals.price[rows] * self._rentals.longer_s(rows, until, longer)
+        return added
+
+    def _longer(self, arrivals: Iterable[tuple[PodClass, int]]) -> int:
+        before, rows = self._sim.table.run_until, set[int]()
+        after = before.copy()
+        for cls, row in arrivals:
+            after[row] = max(float(after[row]), self._now + hold_s(cls))
+            rows.add(row)
+        return self._rentals.added(sorted(rows), before, after, self._now)
+
+    def _disturbed(self, shift: Shift) -> int:
+        """What its room costs for as long as it makes no progress there."""
+        pod, repeated_s = shift.pod, 0.0
+        if pod.kind is WorkKind.BATCH and not shift.method.keeps_progress and pod.started_at is not None:
+            repeated_s = max(0.0, self._now - pod.started_at)
+        return -int(-self._rate(shift) * Fraction(self._gone_in_s(shift) + repeated_s) // 1)
+
+    def _rate(self, shift: Shift) -> Fraction:
+        """Its share of the target's price; where that has none, the least that any flavour asks for its room."""
+        node = self._sim.table.nodes[shift.target]
+        price = self._policy.price_of(node) or self._bought_at.get(node.claim or "", 0)
+        if price:
+            return price * _share(shift.pod.requests, node.allocatable)
+        flavours = self._policy.catalogue.flavours
+        holding = [each for each in flavours if shift.pod.requests.fits_in(each.allocatable)]
+        rates = (each.nanos_per_hour * _share(shift.pod.requests, each.allocatable) for each in holding)
+        dearest = max((each.nanos_per_hour for each in flavours), default=0)
+        return min(rates, default=Fraction(dearest))
+
+    def _gone_in_s(self, shift: Shift) -> float:
+        """From the decision until a pod has left its node, as measured of the method, else as configured."""
+        group = self._policy.group(self._sim.table.nodes[shift.source].group)
+        if shift.method is MigrationMethod.EVICT:
+            return grace_of(shift.pod, group)
+        times = self._snapshot.move_times.get(shift.method.value)
+        if times is not None and times.are_known:
+            return times.expected_s(shift.pod.requests.memory_bytes)
+        return (group.cleaning if group is not None else _NO_GROUP).migration_seconds
+
+    def _turns(self, way: Way) -> int:
+        twins = sum(shift.method.makes_twin for shift in way.shifts)
+        return max(1, -(-twins // self._policy.migration.at_once))
+
+
+def _share(asked: Resources, offered: Resources) -> Fraction:
+    """Of cpu or memory, the greater."""
+    amounts = ((asked.cpu_m, offered.cpu_m), (asked.memory_bytes, offered.memory_bytes))
+    return max(Fraction(some, max(1, all_of_it)) for some, all_of_it in amounts)
+
+
+def hold_s(cls: PodClass) -> float:
+    """How long a pod of a class holds a machine: its run; an hour where it has no end."""
+    return cls.run_length_s if cls.kind is WorkKind.BATCH else float(HOUR_S)

@@ -1,0 +1,158 @@
+"""A word over HTTP: who may say it, of what, and that no page says it for its visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import urllib3
+from typer.testing import CliRunner
+
+from htas.cli.main import app
+from htas.daemon.asking import Gate
+from htas.daemon.health import Health
+from htas.daemon.http import Desks, HttpServer
+from htas.daemon.metrics import Metrics
+from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.optimize_endpoint import OptimizeEndpoint
+from htas.execution.approvals import Approvals
+from htas.model.modes import Approval
+from htas.model.plan import Plan
+from htas.model.policy import Cycles
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import ProposalReason
+from htas.planning.planner import plan
+from htas.ports import User
+from htas.web.seat import Seat, Seen
+from tests.builders import NOW, make_move
+from tests.unit.web.conftest import POLICY, SNAPSHOT, TOKEN
+
+ASKING = msgspec.structs.replace(POLICY, approval=Approval())
+PROPOSED: Plan = msgspec.structs.replace(
+    plan(SNAPSHOT, POLICY, NOW),
+    proposals=(
+        Proposal(
+            ProposalReason.UNDERUTILIZED,
+            (make_move("default/web-1", "a", "foreign"),),
+            releases=(Release("a", "a"),),
+            value=100_000_000,
+        ),
+    ),
+)
+
+
+class Users:
+    """alice may get and post, bob may only get."""
+
+    def user_of(self, token: str) -> User | None:
+        return User(token) if token in ("alice", "bob") else None
+
+    def may(self, user: User, verb: str, path: str) -> bool:
+        return verb == "get" or user.name == "alice"
+
+
+@pytest.fixture
+def approvals(seat: Seat) -> Approvals:
+    made = Approvals(Approval(), lambda: NOW)
+    made.gate(PROPOSED, SNAPSHOT, "USD")
+    seat.policy = lambda: ASKING
+    seat.approvals = made
+    seat.observe(Seen(SNAPSHOT, PROPOSED))
+    return made
+
+
+@pytest.fixture
+def address(seat: Seat, approvals: Approvals, tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "token").write_text(TOKEN)
+    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
+    server = HttpServer(("127.0.0.1", 0), desks, Gate(tmp_path / "token", Users()))
+    server.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.stop()
+
+
+def say(address: str, body: Any, token: str = TOKEN, **headers: str) -> urllib3.BaseHTTPResponse:
+    sent = {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): text for name, text in headers.items()}}
+    return urllib3.request("POST", f"{address}/api/v1/approvals", headers=sent, json=body, timeout=10.0, retries=False)
+
+
+def waiting(approvals: Approvals) -> list[str]:
+    return [each.question.id for each in approvals.asked() if each.state == "waiting"]
+
+
+@pytest.mark.parametrize(
+    ("token", "who"),
+    [pytest.param("alice", "alice", id="a user"), pytest.param(TOKEN, "http.tokenFile", id="the token of the file")],
+)
+def test_who_said_yes_is_noted(token: str, who: str, address: str, approvals: Approvals) -> None:
+    (key,) = waiting(approvals)
+    answer = say(address, {"verdict": "approve", "ids": [key]}, token)
+    assert (answer.status, answer.json()["items"][0]["who"]) == (200, who)
+    allowed, outcomes = approvals.gate(PROPOSED, SNAPSHOT, "USD")
+    assert allowed.proposals == PROPOSED.proposals
+    assert [(each.action, each.target) for each in outcomes] == [("approve", who)]
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "status"),
+    [
+        pytest.param("bob", {}, 403, id="who may only look"),
+        pytest.param("eve", {}, 401, id="nobody that is known"),
+        pytest.param("", {}, 401, id="nobody at all"),
+        pytest.param("alice", {"Origin": "https://elsewhere.example"}, 403, id="a page from elsewhere"),
+        pytest.param("alice", {"Sec_Fetch_Site": "cross-site"}, 403, id="as a browser says of one"),
+        pytest.param("alice", {"Content_Type": "application/x-www-form-urlencoded"}, 415, id="a form"),
+    ],
+)
+def test_others_say_nothing(
+    token: str, headers: dict[str, str], status: int, address: str, approvals: Approvals
+) -> None:
+    assert say(address, {"verdict": "approve", "all": True}, token, **headers).status == status
+    assert waiting(approvals)
+    assert approvals.gate(PROPOSED, SNAPSHOT, "USD")[0].proposals == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param({"verdict": "approve"}, 400, id="of nothing"),
+        pytest.param({"verdict": "approve", "ids": ["x"], "all": True}, 400, id="of some, and of all"),
+        pytest.param({"verdict": "maybe", "all": True}, 400, id="neither yes nor no"),
+        pytest.param({"verdict": "approve", "ids": ["drain-00000000"]}, 404, id="of what does not wait"),
+        pytest.param({"verdict": "approve", "all": True, "by": "somebody else"}, 400, id="in another's name"),
+    ],
+)
+def test_a_word_that_makes_no_sense(body: Any, status: int, address: str, approvals: Approvals) -> None:
+    assert say(address, body).status == status
+    assert waiting(approvals)
+
+
+def test_in_another_mode_there_is_nothing_to_say(address: str, seat: Seat) -> None:
+    seat.policy = lambda: POLICY
+    seat.observe(Seen(SNAPSHOT, PROPOSED))
+    seat._picture = None
+    assert say(address, {"verdict": "approve", "all": True}).status == 400
+
+
+def test_the_command_lists_and_says(address: str, approvals: Approvals, tmp_path: Path) -> None:
+    server = ["--server", address, "--token-file", str(tmp_path / "token")]
+    (key,) = waiting(approvals)
+    listed = CliRunner().invoke(app, ["approve", "--list", *server])
+    assert (listed.exit_code, key in listed.output) == (0, True), listed.output
+    said = CliRunner().invoke(app, ["approve", key, "--reject", *server])
+    assert (said.exit_code, "rejected by http.tokenFile" in " ".join(said.output.split())) == (0, True), said.output
+    assert not waiting(approvals)
+    again = CliRunner().invoke(app, ["approve", key, *server])
+    assert (again.exit_code, "waits for no word" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["approve"], ["approve", "x", "--all"], ["approve", "--list", "--all"]],
+    ids=["of nothing", "of some, and of all", "a list, and a word"],
+)
+def test_options_that_contradict_each_other(arguments: list[str]) -> None:
+    assert CliRunner().invoke(app, arguments).exit_code != 0

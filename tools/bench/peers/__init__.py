@@ -1,0 +1,1 @@
+"""HTAS beside the real Karpenter, on a real control plane with KWOK."""
