@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.approvals import ApprovalState, Asked, Question, questions_of, without
+from htas.model.approvals import ApprovalState, Asked, Question, QuestionKind, questions_of, without
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -54,6 +54,7 @@ class Approvals:
             outcomes += self._take_in(proposed, now, currency)
             outcomes += self._out_of_patience(approval, now, currency)
             states = {key: self._asked[key].state for key in proposed}
+            self._use(key for key, state in states.items() if state is ApprovalState.APPROVED)
         rejected = {key for key, state in states.items() if state is ApprovalState.REJECTED}
         held = {key for key, state in states.items() if state is ApprovalState.WAITING}
         return without(plan, held, rejected, snapshot), outcomes
@@ -96,6 +97,7 @@ class Approvals:
                         who = outcome.target
                         said_at = record.at if state is not ApprovalState.WAITING else None
                         self._asked[question.id] = Asked(question, state, record.at, record.at, said_at, who)
+                self._use(key for key in known if key in self._asked and self._is_approved(key))
 
     # Inside, under the lock.
 
@@ -107,13 +109,27 @@ class Approvals:
         outcomes = []
         for key, question in proposed.items():
             before = self._asked.get(key)
-            if before is None:
+            if before is None or self._is_used_up(before, question):
                 self._asked[key] = Asked(question, ApprovalState.WAITING, now, now)
                 message = f"waits for a word: {question.told(currency)}"
                 outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
             else:
                 self._asked[key] = msgspec.structs.replace(before, question=question, proposed_last=now)
         return outcomes
+
+    def _use(self, keys: Iterable[str]) -> None:
+        """What was approved is begun now; only a rearrangement under way needs its yes for the steps that follow."""
+        for key in keys:
+            if self._asked[key].question.kind is not QuestionKind.REARRANGE:
+                self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=True)
+
+    def _is_approved(self, key: str) -> bool:
+        return self._asked[key].state is ApprovalState.APPROVED
+
+    def _is_used_up(self, before: Asked, question: Question) -> bool:
+        """A yes that has been acted on, or that was said when fewer pods would have been preempted."""
+        is_more = question.kind is QuestionKind.PREEMPT and not set(question.pods) <= set(before.question.pods)
+        return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
 
     def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:
         """Silence is what the operator says it is."""

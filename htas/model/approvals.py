@@ -61,6 +61,8 @@ class Asked(msgspec.Struct, frozen=True):
     proposed_last: float
     said_at: float | None = None
     who: str = ""
+    is_used: bool = False
+    """A yes is for once: what it was said to has been begun."""
 
 
 def questions_of(plan: Plan, snapshot: ClusterSnapshot) -> list[Question]:
@@ -89,7 +91,8 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
         return None if is_approved else _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
     if proposal.reason is ProposalReason.PREEMPTED:
         beneficiary = proposal.moves[0].beneficiary
-        return _question(QuestionKind.PREEMPT, beneficiary, beneficiary, pods, 0, f"on {proposal.moves[0].source}")
+        known_by = f"{beneficiary} {_uid(beneficiary, snapshot)}"  # another pod of that name is another question
+        return _question(QuestionKind.PREEMPT, beneficiary, known_by, pods, 0, f"on {proposal.moves[0].source}")
     if proposal.reason is ProposalReason.NEARER_TO_USERS:
         return _question(QuestionKind.SUGGEST, CLUSTER, " ".join(sorted(pods)), pods, 0, "nearer to their users")
     return _question(QuestionKind.REARRANGE, CLUSTER, " ".join(sorted(pods)), pods, value, why)
@@ -123,6 +126,10 @@ def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
     return _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more work has room then")
 
 
+def _uid(key: str, snapshot: ClusterSnapshot) -> str:
+    return next((pod.uid for pod in snapshot.cluster.pods if pod.key == key), "")
+
+
 def _nodes(proposal: Proposal) -> str:
     return " ".join(sorted(release.node for release in proposal.releases))
 
@@ -135,5 +142,6 @@ def _is_bought_for(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:
 def _question(
     kind: QuestionKind, subject: str, known_by: str, pods: Iterable[str], nanos_per_hour: int, why: str
 ) -> Question:
-    digest = hashlib.sha256(f"{kind.value}\0{known_by}".encode()).hexdigest()[:8]
+    # 128 bits: of 32, who names pods finds two names of one id in a tenth of a second, and one yes would be for both
+    digest = hashlib.sha256(f"{kind.value}\0{known_by}".encode()).hexdigest()[:32]
     return Question(f"{kind.value}-{digest}", kind, subject, tuple(sorted(pods)), nanos_per_hour, why)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from htas.config.audit import Audited
 from htas.config.loader import load_configuration
 from htas.daemon.asking import Gate, Guarded
-from htas.daemon.audit import MOST_WAITING, AuditLog, Entry, note_command, plain_query
+from htas.daemon.audit import LONGEST, MOST_WAITING, AuditLog, Entry, note_command, plain_query
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes
 from htas.daemon.sessions import Sessions
@@ -157,3 +157,9 @@ def test_a_command_that_changes_something_is_noted(tmp_path: Path) -> None:
     (told,) = lines(tmp_path / "audit.jsonl")
     assert (told["how"], told["path"], told["said"]) == ("command", "htas handback", "--all")
     assert told["who"]
+
+
+def test_a_method_of_sixty_thousand_letters_does_not_push_other_lines_out(daemon: Daemon) -> None:
+    """Anybody may send one, without a token; the lines before it are in a file of a bounded size."""
+    daemon.ask("/planz", "A" * 60_000, token=None)
+    assert [len(each["method"]) for each in daemon.told()] == [LONGEST]

@@ -1,0 +1,62 @@
+"""What a yes is for: once, for the pod that it was said of, and for no more pods than were told."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from htas.execution.approvals import Approvals
+from htas.model.approvals import ApprovalState, questions_of
+from htas.model.modes import Approval, Otherwise
+from htas.model.moves import MigrationMethod, Move, MoveReason
+from htas.model.plan import Plan
+from htas.model.pods import Pod
+from htas.model.proposals import Proposal
+from htas.model.reasons import ProposalReason
+from tests.builders import NOW, make_job, make_snapshot
+
+IMPORTANT = make_job("important", priority=9)
+
+
+def preempting(*leaving: str) -> Plan:
+    """Pods leave a node for `important`."""
+    moves = tuple(
+        Move(pod, pod, "n", None, MigrationMethod.EVICT, MoveReason.PREEMPTED, beneficiary=IMPORTANT.key)
+        for pod in leaving
+    )
+    return Plan(NOW, proposals=(Proposal(ProposalReason.PREEMPTED, moves),))
+
+
+def begun(approvals: Approvals, plan: Plan, waits: Pod = IMPORTANT) -> int:
+    """How many proposals of a plan are begun."""
+    return len(approvals.gate(plan, make_snapshot((), (waits,)), "USD")[0].proposals)
+
+
+@pytest.fixture
+def approved() -> Approvals:
+    """One pod may leave for `important`: alice said so."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    assert begun(approvals, preempting("default/a")) == 0
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    return approvals
+
+
+def test_a_yes_is_for_once(approved: Approvals) -> None:
+    assert [begun(approved, preempting("default/a")) for _ in range(3)] == [1, 0, 0]
+    assert [each.state for each in approved.asked()] == [ApprovalState.WAITING]
+
+
+def test_a_yes_is_not_for_another_pod_of_that_name(approved: Approvals) -> None:
+    other = msgspec.structs.replace(IMPORTANT, uid="another")
+    assert begun(approved, preempting("default/a"), other) == 0
+    assert begun(approved, preempting("default/a")) == 1
+
+
+def test_a_yes_is_not_for_more_pods_than_were_told(approved: Approvals) -> None:
+    assert begun(approved, preempting("default/a", "default/b")) == 0
+
+
+def test_an_id_cannot_be_met_by_chance() -> None:
+    snapshot = make_snapshot((), (IMPORTANT,))
+    (question,) = questions_of(preempting("default/a"), snapshot)
+    assert len(question.id.rpartition("-")[2]) * 4 == 128, "bits"
