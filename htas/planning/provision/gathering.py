@@ -3,8 +3,8 @@
 One short job alone is worth the smallest machine, and so is the next one a second later: of the HTAS paper's flavours
 that is the dearest for its size. The paper buys every five minutes (Table 6), and its work waits for more than two of
 them on average; here nobody waits longer than `gatherFor` for company, and only while what is expected to come saves
-more than the waiting is worth (`planning/rental/waiting.py`). As many are expected as came of late: none is for a
-lone job in a trickle.
+more than the waiting is worth (`planning/rental/waiting.py`). As many are expected as came of late, and half a one more
+(`_expected`): too few for a lone job in a trickle that is billed by the minute, enough where a machine costs an hour.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ def in_words(found: Company, policy: Policy) -> str:
 
 
 def _expected(pods: Iterable[Pod], within_s: float, for_s: float, now: float) -> float:
-    """How many jobs are expected in a time, as many as came of late but for the last one, which is why it is asked."""
+    """How many jobs are expected in a time, by those that came of late but for the last one, which is why it is asked.
+
+    `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen in two
+    minutes does not mean that nobody comes.
+    """
     came = sum(is_new_batch(pod) and pod.created_at > now - within_s for pod in pods)
-    return max(0, came - 1) * for_s / within_s
+    return (max(0, came - 1) + 0.5) * for_s / within_s

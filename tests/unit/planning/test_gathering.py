@@ -91,11 +91,11 @@ def test_who_waits_is_told_for_what_and_how_long() -> None:
         pytest.param(4, 600, None, ["a"], id="more are expected: two share a machine that is cheaper for its size"),
         pytest.param(0, 600, None, [], id="nobody came of late: it is bought for at once"),
         pytest.param(4, 60, None, [], id="so short that sharing saves less than waiting is worth"),
-        pytest.param(1, 600, None, [], id="few are expected, and so little is saved"),
+        pytest.param(1, 300, None, [], id="few are expected, and so little is saved"),
         pytest.param(1, 36_000, None, ["a"], id="few are expected, but they would share it for long"),
         pytest.param(4, 600, 10**9, [], id="waiting is worth a unit an hour"),
         pytest.param(1, 600, 0, ["a"], id="waiting is worth nothing"),
-        pytest.param(0, 36_000, 0, [], id="waiting is worth nothing, but for nobody"),
+        pytest.param(0, 36_000, None, ["a"], id="nobody came of late, but somebody may, and would share it for very long"),
     ],
 )
 def test_work_gathers_while_that_saves_more_than_the_waiting_is_worth(
