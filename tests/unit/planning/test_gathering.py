@@ -95,7 +95,9 @@ def test_who_waits_is_told_for_what_and_how_long() -> None:
         pytest.param(1, 36_000, None, ["a"], id="few are expected, but they would share it for long"),
         pytest.param(4, 600, 10**9, [], id="waiting is worth a unit an hour"),
         pytest.param(1, 600, 0, ["a"], id="waiting is worth nothing"),
-        pytest.param(0, 36_000, None, ["a"], id="nobody came of late, but somebody may, and would share it for very long"),
+        pytest.param(
+            0, 36_000, None, ["a"], id="nobody came of late, but somebody may, and would share it for very long"
+        ),
     ],
 )
 def test_work_gathers_while_that_saves_more_than_the_waiting_is_worth(

@@ -120,7 +120,17 @@ def test_no_redirect_is_followed(inbox: Inbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://169.254.169.254/latest", "http://[::ffff:169.254.169.254]/", "http://0.0.0.0:PORT/"]
+    "address",
+    [
+        "http://169.254.169.254/latest",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://[2002:a9fe:a9fe::1]/",
+        "http://[::a9fe:a9fe]/",
+        "http://[fd00:ec2::254]/",
+        "http://100.100.100.200/",
+        "http://0.0.0.0:PORT/",
+    ],
 )
 def test_nothing_is_sent_to_an_address_of_the_link(address: str, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a name is looked up as: here every connection ends at our own inbox and says it is elsewhere."""
@@ -164,3 +174,17 @@ def test_a_secret_is_read_anew_and_never_told(inbox: Inbox, tmp_path: Path, monk
     monkeypatch.setenv("HOOK", inbox.url)
     Webhook("chat", Secret(variable="HOOK"), Form.JSON, is_insecure=True).send(NOTICE)
     assert len(inbox.got) == 2
+
+
+@pytest.mark.parametrize("token", ["SECRETUSER\nSECRETPW", "SECR\u2100T"], ids=["two lines", "not ASCII"])
+def test_a_token_that_cannot_be_sent_is_not_told(token: str, inbox: Inbox) -> None:
+    with pytest.raises(PermanentError, match="one line of printable") as raised:
+        Webhook("chat", Secret(value=inbox.url), Form.JSON, Secret(value=token), is_insecure=True).send(NOTICE)
+    assert "SECR" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["https://SECRET\u2100.example/x", "https://[SECRET", "https://SECRET..x/SECRET"])
+def test_an_address_that_is_none_is_not_told(address: str) -> None:
+    with pytest.raises((PermanentError, TransientError)) as raised:
+        Webhook("chat", Secret(value=address), Form.JSON).send(NOTICE)
+    assert "secret" not in str(raised.value).lower()
