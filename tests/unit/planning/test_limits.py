@@ -13,8 +13,9 @@ from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.policy import Limits, NodeGroup, Policy
 from htas.model.snapshot import Backoff
+from htas.planning.cluster.machines import owned_machines
 from htas.planning.planner import plan
-from htas.planning.provision.limits import UNLIMITED, Allowance, owned_machines
+from htas.planning.provision.limits import UNLIMITED, Allowance
 from htas.planning.provision.offers import Offer
 from tests.builders import NOW, make_flavour, make_node, make_pod, make_policy, make_snapshot, owned_node, ready_claim
 
