@@ -118,9 +118,9 @@ class Approvals:
         return outcomes
 
     def _use(self, keys: Iterable[str]) -> None:
-        """What was approved is begun now; only a rearrangement under way needs its yes for the steps that follow."""
+        """What was approved is begun now; what is under way needs its yes for the steps that follow."""
         for key in keys:
-            if self._asked[key].question.kind is not QuestionKind.REARRANGE:
+            if not self._asked[key].question.is_under_way:
                 self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=True)
 
     def _is_approved(self, key: str) -> bool:

@@ -38,6 +38,8 @@ class Question(msgspec.Struct, frozen=True):
     pods: tuple[str, ...]
     nanos_per_hour: int = 0
     why: str = ""
+    is_under_way: bool = False
+    """It has been begun, and each of its steps needs the same yes."""
 
     def told(self, currency: str) -> str:
         """`drain m1-a: 3 pods leave; underutilized, saves 0.10 USD/h`."""
@@ -90,9 +92,9 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
         is_approved = proposal.reason is ProposalReason.CONSOLIDATED and _is_bought_for(proposal, snapshot)
         return None if is_approved else _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
     if proposal.reason is ProposalReason.PREEMPTED:
-        beneficiary = proposal.moves[0].beneficiary
-        known_by = f"{beneficiary} {_uid(beneficiary, snapshot)}"  # another pod of that name is another question
-        return _question(QuestionKind.PREEMPT, beneficiary, known_by, pods, 0, f"on {proposal.moves[0].source}")
+        [seat] = proposal.seats
+        known_by = f"{seat.pod} {seat.uid}"  # another pod of that name is another question
+        return _question(QuestionKind.PREEMPT, seat.pod, known_by, pods, 0, f"on {seat.node}")
     if proposal.reason is ProposalReason.NEARER_TO_USERS:
         return _question(QuestionKind.SUGGEST, CLUSTER, " ".join(sorted(pods)), pods, 0, "nearer to their users")
     return _question(QuestionKind.REARRANGE, CLUSTER, " ".join(sorted(pods)), pods, value, why)
@@ -123,11 +125,8 @@ def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
         return None
     pods = [slot.pod.key for slot in current.slots if slot.source is not None]
     pods += [victim.key for victim in current.victims]
-    return _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more work has room then")
-
-
-def _uid(key: str, snapshot: ClusterSnapshot) -> str:
-    return next((pod.uid for pod in snapshot.cluster.pods if pod.key == key), "")
+    asked = _question(QuestionKind.REARRANGE, CLUSTER, f"{current.started_at}", pods, 0, "more work has room then")
+    return msgspec.structs.replace(asked, is_under_way=True)
 
 
 def _nodes(proposal: Proposal) -> str:

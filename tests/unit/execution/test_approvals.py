@@ -11,25 +11,31 @@ from htas.model.modes import Approval, Otherwise
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.proposals import Proposal
+from htas.model.proposals import Proposal, Seat
 from htas.model.reasons import ProposalReason
 from tests.builders import NOW, make_job, make_snapshot
 
 IMPORTANT = make_job("important", priority=9)
 
 
-def preempting(*leaving: str) -> Plan:
+def preempting(*leaving: str, waits: Pod = IMPORTANT) -> Plan:
     """Pods leave a node for `important`."""
     moves = tuple(
-        Move(pod, pod, "n", None, MigrationMethod.EVICT, MoveReason.PREEMPTED, beneficiary=IMPORTANT.key)
-        for pod in leaving
+        Move(pod, pod, "n", None, MigrationMethod.EVICT, MoveReason.PREEMPTED, beneficiary=waits.key) for pod in leaving
     )
-    return Plan(NOW, proposals=(Proposal(ProposalReason.PREEMPTED, moves),))
+    return Plan(NOW, proposals=(Proposal(ProposalReason.PREEMPTED, moves, seats=(Seat(waits.key, waits.uid, "n"),)),))
 
 
-def begun(approvals: Approvals, plan: Plan, waits: Pod = IMPORTANT) -> int:
+def making_room() -> Plan:
+    """A pod moves, and so no machine is bought."""
+    move = Move("default/a", "a", "n", "m", MigrationMethod.CHECKPOINT, MoveReason.MAKES_ROOM)
+    seat = Seat(IMPORTANT.key, IMPORTANT.uid, "n")
+    return Plan(NOW, proposals=(Proposal(ProposalReason.INSTEAD_OF_BUYING, (move,), seats=(seat,)),))
+
+
+def begun(approvals: Approvals, plan: Plan) -> int:
     """How many proposals of a plan are begun."""
-    return len(approvals.gate(plan, make_snapshot((), (waits,)), "USD")[0].proposals)
+    return len(approvals.gate(plan, make_snapshot((), (IMPORTANT,)), "USD")[0].proposals)
 
 
 @pytest.fixture
@@ -46,9 +52,16 @@ def test_a_yes_is_for_once(approved: Approvals) -> None:
     assert [each.state for each in approved.asked()] == [ApprovalState.WAITING]
 
 
+def test_a_yes_to_moving_instead_of_buying_is_for_once() -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    assert begun(approvals, making_room()) == 0
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    assert [begun(approvals, making_room()) for _ in range(2)] == [1, 0]
+
+
 def test_a_yes_is_not_for_another_pod_of_that_name(approved: Approvals) -> None:
     other = msgspec.structs.replace(IMPORTANT, uid="another")
-    assert begun(approved, preempting("default/a"), other) == 0
+    assert begun(approved, preempting("default/a", waits=other)) == 0
     assert begun(approved, preempting("default/a")) == 1
 
 
