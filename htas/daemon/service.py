@@ -38,7 +38,7 @@ from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import OFTEN, Triggers
 from htas.daemon.wiring import refuse_another_worlds, sandbox_daemon
 from htas.execution.calls import ParallelCalls
-from htas.ports import HTASError, PermanentError
+from htas.ports import HTASError, PermanentError, StorePort
 from htas.profiler.meter import Meter
 from htas.web.seat import RECOMMEND, Seat
 
@@ -169,21 +169,12 @@ class Service:
             self._stopping.wait(STAND_ASIDE_S)
 
     def _run_on_kubernetes(self, stack: ExitStack) -> None:
-        loaded = self._loaded
+        loaded, told = self._loaded, self._metrics
         stack.callback(self._stand_aside)
-        store = open_store(loaded)
-        stack.callback(store.close)
-        self._health.remark = attend(store, self._metrics.store)
-        told = self._metrics
+        store = self._opened_store(stack)
         world = KubernetesWorld(loaded, Hooks(told.called, told.called_cloud, told.restarted, told.dropped))
-        stack.callback(world.close)
-        if loaded.settings.http.token_review:
-            self._gate.reviewer = world.reviewer
-        world.watch()
-        leadership = self._leadership(world)
-        if leadership is not None:
-            stack.callback(leadership.stop)
-        if not self._is_synced(world) or not self._leads(leadership):
+        leads, leadership = self._lead(world, stack)
+        if not leads:
             return
         begin(store)
 
@@ -211,18 +202,10 @@ class Service:
     def _recommend_on_kubernetes(self, stack: ExitStack) -> None:
         """As `_run_on_kubernetes`, on ports that cannot act."""
         loaded, told = self._loaded, self._metrics
-        store = open_store(loaded)
-        stack.callback(store.close)
-        self._health.remark = attend(store, told.store)
+        store = self._opened_store(stack)
         world = WatchedKubernetes(loaded, Hooks(on_call=told.called, on_restart=told.restarted))
-        stack.callback(world.close)
-        if loaded.settings.http.token_review:
-            self._gate.reviewer = world.reviewer
-        world.watch()
-        leadership = self._leadership(world)
-        if leadership is not None:
-            stack.callback(leadership.stop)
-        if not self._is_synced(world) or not self._leads(leadership):
+        leads, leadership = self._lead(world, stack)
+        if not leads:
             return
         begin(store)
         world.fence(lambda: leadership is None or leadership.is_leader)
@@ -233,6 +216,23 @@ class Service:
         self._seat.mode = RECOMMEND
         recommender.course_listeners.append(self._tell_of_course)
         self._run_cycles(recommender, StatusBoard(ports.announcer, name, lambda: recommender.policy), leadership)
+
+    def _opened_store(self, stack: ExitStack) -> StorePort:
+        store = open_store(self._loaded)
+        stack.callback(store.close)
+        self._health.remark = attend(store, self._metrics.store)
+        return store
+
+    def _lead(self, world: KubernetesWorld | WatchedKubernetes, stack: ExitStack) -> tuple[bool, Leadership | None]:
+        """Watch a cluster until all of it is seen and we lead there; False: told to stop before."""
+        stack.callback(world.close)
+        if self._loaded.settings.http.token_review:
+            self._gate.reviewer = world.reviewer
+        world.watch()
+        leadership = self._leadership(world)
+        if leadership is not None:
+            stack.callback(leadership.stop)
+        return self._is_synced(world) and self._leads(leadership), leadership
 
     def _tell_of_course(self, result: CycleResult, number: int | None) -> None:
         """What would have been done in a cycle of the course with HTAS."""

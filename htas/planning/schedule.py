@@ -116,8 +116,8 @@ class _Scheduling:
 
     def _less_bought(self, demands: Sequence[Demand], room: MadeRoom) -> ScaleUp:
         """What is bought for the others once room is made for some."""
+        seated = {pod.key for pod in room.seated}
         for demand in demands:
-            seated = {pod.key for pod in room.seated}
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
         room.way.keep_room(self.sim)
         return self._buy(demands)

@@ -46,6 +46,8 @@ class Secret:
             found = os.environ.get(self.variable, "").strip()
             if not found:
                 raise PermanentError(f"the variable {self.variable} is not set, or empty")
+            if not (found.isascii() and found.isprintable()):  # http.client would print it in an error
+                raise PermanentError(f"the variable {self.variable} must be one line of printable ASCII characters")
             return found
         return self.value
 
@@ -73,7 +75,7 @@ class Webhook:
             )
         sent = {"Content-Type": "application/json", "User-Agent": f"htas/{htas.__version__}"}
         if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._printable(self._token.read())}"
+            sent["Authorization"] = f"Bearer {self._token.read()}"
         body = msgspec.json.encode(body_of(notice, self._form))
         try:
             answer = self._pool.request("POST", url, body=body, headers=sent, redirect=False, preload_content=False)
@@ -97,12 +99,6 @@ class Webhook:
             return urlsplit(url).scheme
         except ValueError:  # its text has the address in it
             raise PermanentError(f"{self.name}: what is read as the address is none") from None
-
-    def _printable(self, token: str) -> str:
-        """The token, which http.client would print in an error where it has several lines."""
-        if not (token.isascii() and token.isprintable()):
-            raise PermanentError(f"{self.name}: the token must be one line of printable ASCII characters")
-        return token
 
 
 def _reason(error: Exception, url: str) -> str:

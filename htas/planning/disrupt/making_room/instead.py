@@ -21,7 +21,7 @@ from htas.planning.cluster.simulation import pods_by_row
 from htas.planning.disrupt.making_room.search import RoomSearch
 from htas.planning.disrupt.making_room.thrift import may_move, with_moves
 from htas.planning.disrupt.making_room.way import Way
-from htas.planning.disrupt.making_room.worth import Avoidable, Charges, hold_s
+from htas.planning.disrupt.making_room.worth import Avoidable, Charges
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
 from htas.planning.rental.rows import Rentals
@@ -121,7 +121,7 @@ def _paid_for(
     sources = {names[shift.source].name for shift in way.shifts}
     if not all(may_move(memory.get(name), cost, saving, context.now) for name in sources):
         return None
-    held_s = charges.start_s(machine.offer) + max(hold_s(cls) for _, cls in machine.pods)
+    held_s = charges.held_s(machine)
     return {
         name: with_moves(memory.get(name), cost, machine.offer.price, held_s, context.now) for name in sorted(sources)
     }

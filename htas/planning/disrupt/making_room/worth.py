@@ -22,6 +22,7 @@ from htas.model.pods import Pod, WorkKind
 from htas.model.policy import CleaningRules, grace_of
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
+from htas.planning.cluster.machines import nanos_paid
 from htas.planning.disrupt.making_room.way import Shift, Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
@@ -52,12 +53,15 @@ class Charges:
         self._rentals = rentals or Rentals.of(
             self._sim.table.nodes, context.snapshot, context.policy, context.simulated.running
         )
-        self._bought_at = {claim.id: claim.nanos_per_hour for claim in context.snapshot.claims}
+        self._claims = {claim.id: claim for claim in context.snapshot.claims}
 
     def saved(self, machine: Avoidable) -> int:
         """The expected bill of a machine that is not bought."""
-        held_s = self.start_s(machine.offer) + max(hold_s(cls) for _, cls in machine.pods)
-        return machine.offer.price * self._billing.billed_seconds(held_s)
+        return machine.offer.price * self._billing.billed_seconds(self.held_s(machine))
+
+    def held_s(self, machine: Avoidable) -> float:
+        """From its order until the last of its pods has ended."""
+        return self.start_s(machine.offer) + max(hold_s(cls) for _, cls in machine.pods)
 
     def start_s(self, offer: Offer) -> float:
         """How long its pods would wait for a machine."""
@@ -96,7 +100,7 @@ class Charges:
     def _rate(self, shift: Shift) -> Fraction:
         """Its share of the target's price; where that has none, the least that any flavour asks for its room."""
         node = self._sim.table.nodes[shift.target]
-        price = self._policy.price_of(node) or self._bought_at.get(node.claim or "", 0)
+        price = nanos_paid(node, self._claims.get(node.claim or ""), self._policy)
         if price:
             return price * _share(shift.pod.requests, node.allocatable)
         flavours = self._policy.catalogue.flavours

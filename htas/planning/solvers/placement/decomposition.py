@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from htas.planning.cluster.classes import Ints
+from htas.planning.cluster.classes import Bools, Ints
 from htas.planning.solvers.placement.filling import must_waste
 from htas.planning.solvers.placement.greedy import best_fit, by_importance
 from htas.planning.solvers.placement.master import Master
@@ -104,12 +104,8 @@ class Decomposition(Search):
     def _add_by_exchanges(self, stage: Stage, reached: Reached, steps: int, deadline: float, attempt: int = 0) -> None:
         """One more pod after another, each by exchanges of pods among all nodes, until one finds no place."""
         problem = self.problem
-        kinds = searched_kinds(problem, stage)
-        x = np.where(kinds[:, None], self.x, 0)
-        may_wait = np.asarray(problem.tier == stage.tier)
-        kinds = kinds & (problem.tier <= stage.tier)
-        seed = self.clock.budget.seed + 1000 * attempt + stage.tier
-        search = OverflowSearch(problem, x, self._frozen(stage, x), may_wait, kinds, seed, self.clock)
+        x, frozen, may_wait, kinds, seed = self._searched(stage, attempt)
+        search = OverflowSearch(problem, x, frozen, may_wait, kinds, seed, self.clock)
         missing = reached.placed_bound - self.problem.placed(self.x, stage.tier)
         found: Counts | None = None
         while missing > 0 and search.waiting and not self.clock.is_over(deadline):
@@ -122,16 +118,19 @@ class Decomposition(Search):
 
     def _add_by_refilling(self, stage: Stage, reached: Reached, deadline: float, attempt: int) -> None:
         """One more pod after another, each by filling some nodes anew."""
+        search = Refilling(self.problem, *self._searched(stage, attempt), self.clock)
+        while not self.is_reached(stage, reached) and search.waiting and search.one_more(deadline):
+            if not self.accept(stage, search.x):
+                return
+
+    def _searched(self, stage: Stage, attempt: int) -> tuple[Counts, Counts, Bools, Bools, int]:
+        """What a search begins with: pods where they are, those that stay, who may wait, which kinds, and its seed."""
         problem = self.problem
         kinds = searched_kinds(problem, stage)
         x = np.where(kinds[:, None], self.x, 0)
         may_wait = np.asarray(problem.tier == stage.tier)
-        kinds = kinds & (problem.tier <= stage.tier)
         seed = self.clock.budget.seed + 1000 * attempt + stage.tier
-        search = Refilling(problem, x, self._frozen(stage, x), may_wait, kinds, seed, self.clock)
-        while not self.is_reached(stage, reached) and search.waiting and search.one_more(deadline):
-            if not self.accept(stage, search.x):
-                return
+        return x, self._frozen(stage, x), may_wait, kinds & (problem.tier <= stage.tier), seed
 
     def _frozen(self, stage: Stage, x: Counts) -> Counts:
         """Pods that exchanges leave where they are: what earlier stages keep, budgets cover, or yields at home.
