@@ -47,9 +47,14 @@ def context(chromium: Browser, link: str) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
+def faults() -> list[str]:
+    """What the browser complains of; a test takes out what it means to happen."""
+    return []
+
+
+@pytest.fixture
+def page(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
     made = context.new_page()
-    faults: list[str] = []
     made.on(
         "console",
         lambda message: (
@@ -152,7 +157,7 @@ def test_what_if_answers_at_once(page: Page, base: str) -> None:
     expect(page.locator(".result")).to_contain_text("is not a decimal number")
 
 
-def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str) -> None:
+def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faults: list[str]) -> None:
     """The server says when; it is asked again by itself, and nobody is told that what they asked makes no sense."""
     go(page, base, "what-if")
     expect(page.locator(".verdict")).to_contain_text("HTAS would save")
@@ -169,6 +174,8 @@ def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str) -> N
     page.get_by_role("spinbutton").first.fill("100")
     expect(page.locator(".result")).to_contain_text("The planner is busy")
     expect(page.locator(".verdict")).to_contain_text("Bought for the growth", timeout=15_000)
+    assert ["status of 503" in fault for fault in faults] == [True, True]
+    faults.clear()
 
 
 def test_figures_lead_to_their_reasons(page: Page, base: str) -> None:
