@@ -88,7 +88,7 @@ class Asker:
             raise PermanentError(f"{self.url}: {answer.data.decode(errors='replace').strip()}")
         try:
             said = json.loads(answer.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict) or not {"id", "state", "isOver"} <= said.keys():
             raise PermanentError(f"{self.url}: this is no daemon of HTAS: it answered no state of a move; is it --url?")
@@ -123,7 +123,17 @@ def failed(state: Json) -> bool:
 
 
 def line_of(state: Json) -> str:
-    """One state for a terminal."""
+    """One state for a terminal; raises PermanentError where it is told otherwise than this version tells it."""
+    try:
+        return _line_of(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PermanentError(
+            f"the daemon's word of a move is not understood ({what}); is it of this version?"
+        ) from None
+
+
+def _line_of(state: Json) -> str:
     name = state["state"]
     match name:
         case "Asked":
