@@ -112,7 +112,9 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None, ca_file: 
             raise InputError("--token-file: http.tokenFile is not configured; name a file with the daemon's token")
         token_file = loaded.directory / http.token_file
     try:
-        return Asker(url, read_token(token_file), ca_file=str(ca_file) if ca_file is not None else None)
+        return Asker(
+            url, read_token(token_file, takes_pipes=True), ca_file=str(ca_file) if ca_file is not None else None
+        )
     except PermanentError as error:
         raise InputError(f"--token-file: {error}") from None
 

@@ -52,7 +52,7 @@ class Server:
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
-            token = read_token(token_file)
+            token = read_token(token_file, takes_pipes=True)
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         if authority is not None and not authority.is_file():

@@ -85,7 +85,8 @@ class Waiting:
         for each in self._kept:
             if each.notice == notice:
                 self._kept.remove(each)
-                return self._write()
+                self._write()
+                break
 
     def _read(self) -> Sequence[Kept]:
         if self._path is None:
