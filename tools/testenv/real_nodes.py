@@ -50,7 +50,7 @@ class RealNodes:
     def start(self) -> None:
         """Start the nodes that do not run; returns when all are Ready."""
         self._install_credential_provider()
-        run_script("nodes-up.sh", env=self._env, timeout_s=120)
+        run_script("nodes-up.sh", env=self._env, timeout_s=240)
 
     def _install_credential_provider(self) -> None:
         """The one that docs/migration.md describes, which finds nothing before a test writes the credentials."""
