@@ -102,6 +102,6 @@ def returned(page: Page, node: str) -> None:
     page.locator(".timeline li", has_text="returned").locator("a.subject").click()
     expect(page.get_by_role("searchbox")).to_have_value(node)
     expect(page.locator(".timeline .said b").last).to_have_text("bought")
-    page.get_by_role("link", name="Now").click()
+    page.locator('#pages a[href="#/now"]').click()
     expect(page.locator(".totals")).to_contain_text("everything has a place")
     expect(page.locator(".node")).to_have_count(0)
