@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.adapters.sqlite.store import SqliteStore
@@ -79,6 +79,7 @@ def test_a_node_of_more_than_columns_hold_takes_what_they_count(offered: str, as
 AMOUNTS = st.integers(0, 40) | st.integers(2**47 - 3, 2**47 + 3) | st.integers(0, MAX_AMOUNT)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=5, max_size=5))
 def test_law_what_fits_in_columns_fits(amounts: list[tuple[int, int]]) -> None:
     """Whatever is asked for and offered; and what a column counts in full fits if it does, too."""
