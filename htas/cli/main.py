@@ -139,7 +139,12 @@ def optimize(
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
         found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
-    print_as(form, lambda: optimum.optimum_view(found, took_s, snapshot), lambda: optimum.document(found, took_s))
+        out = optimum.left_out(loaded, snapshot)
+    print_as(
+        form,
+        lambda: optimum.optimum_view(found, took_s, snapshot, out),
+        lambda: optimum.document(found, took_s, out),
+    )
 
 
 @migrate_app.command("pod")
