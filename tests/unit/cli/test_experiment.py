@@ -167,6 +167,16 @@ def test_what_was_played_is_kept_when_interrupted(tmp_path: Path, sign: signal.S
     assert 2 <= len(read_results(to).runs) < 10_000
 
 
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [pytest.param("paper", 10, id="HTAS: ten runs each"), pytest.param("edge", 20, id="KubeDSM: it does not say")],
+)
+def test_an_experiment_has_as_many_seeds_as_its_document_has_runs(name: str, runs: int) -> None:
+    played = design(name)
+    assert played.seeds == tuple(range(1, runs + 1))
+    assert played.runs == runs * len(played.contenders) * len(played.sources)
+
+
 def test_the_cheapest_mix_plays_in_paper_only_where_it_is_named() -> None:
     mixes = ("htas-mix", "htas-default-mix")
     assert not {*mixes} & {*design("paper").contenders}

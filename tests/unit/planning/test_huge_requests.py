@@ -39,7 +39,7 @@ def test_a_full_node_stays_full(pods: int, less: int) -> None:
 @pytest.mark.parametrize("pods", [1, 2, 3])
 def test_a_node_without_gpus_gets_none_from_those_who_ask_for_all_there_are(pods: int) -> None:
     """A kubelet passes over what its node does not know, so that such pods go on running."""
-    nodes = [make_node("plain"), make_node("fast", extended={"nvidia__com/gpu": 1})]
+    nodes = [make_node("plain"), make_node("fast", extended={GPU: 1})]
     huge = [running(placed_by_hand(f"huge-{i}", "plain", gpus=MAX_AMOUNT), "plain") for i in range(pods)]
     busy, training = (make_pod(name, requests=Resources(1000, 2**30, 0, 1, ((GPU, 1),))) for name in ("busy", "next"))
     made = plan(make_snapshot(nodes, [*huge, running(busy, "fast"), training]), make_policy(), NOW)

@@ -127,6 +127,7 @@ def scored(strategy: ScoringStrategy) -> Policy:
 
 
 GIB = 2**30
+FOO, BAR = "intel.com/foo", "intel.com/bar"
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,35 @@ def test_requested_to_capacity_ratio_follows_the_documentations_example() -> Non
     requested = np.array([[3, 4], [512, 768], [3, 8]])
     capacity = np.array([[4, 8], [1024, 1024], [8, 8]])
     assert ratio_score(requested, capacity, [5, 1, 3], shape).tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("scoring", "want"),
+    [
+        pytest.param(
+            Scoring(ScoringStrategy.MOST_ALLOCATED, (("cpu", 1), ("memory", 1), (FOO, 3), (BAR, 3))),
+            46,
+            id="MostAllocated: (25 + 50 + 3·75 + 3·25) / 8, cut off",
+        ),
+        pytest.param(
+            Scoring(
+                ScoringStrategy.REQUESTED_TO_CAPACITY_RATIO,
+                ((FOO, 3), (BAR, 3)),
+                (ShapePoint(0, 0), ShapePoint(100, 10)),
+            ),
+            50,
+            id="RequestedToCapacityRatio of foo and bar alone: (75 + 25) / 2",
+        ),
+    ],
+)
+def test_the_documentations_two_configurations(scoring: Scoring, want: int) -> None:
+    """Kubernetes documentation, resource bin packing: its two KubeSchedulerConfigurations, on one node."""
+    node = make_node("n", "8", "8Gi", extended={FOO: 4, BAR: 4})
+    requests = Resources(2000, 4 * GIB, 0, 1, ((BAR, 1), (FOO, 3)))
+    incoming = make_pod("p", requests=requests, scoring_cpu_m=2000, scoring_memory_bytes=4 * GIB)
+    simulated = opened([node], [incoming], scored(scoring.strategy))
+    scores = node_scores(simulated.sim, simulated.book.class_of(incoming), np.array([0]), scoring)
+    assert scores.tolist() == [want]
 
 
 @pytest.mark.parametrize(
