@@ -57,7 +57,7 @@ def simulate(
     """Answer for a dump. Raises InputError and ConfigurationError."""
     policy = policy_of(flavours, config)
     with err.status("reading", spinner="dots") as status:
-        dump = read_cluster(path)
+        dump = _without_what_waits(read_cluster(path))
         if types and not dump.view.nodes:
             raise InputError(
                 f"{path}: has no nodes, so there is none that --type could name. {the_rest_told(dump, path)}"
@@ -81,6 +81,11 @@ def simulate(
             raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
     return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised, unlike, sizes)
+
+
+def _without_what_waits(dump: Dump) -> Dump:
+    """What waits is left out, and so is what its pods alone would need."""
+    return msgspec.structs.replace(dump, gaps=tuple(gap for gap in dump.gaps if not gap.of_waiting))
 
 
 def _sizes(nodes: Sequence[Node], dump: Dump, policy: Policy) -> list[str]:

@@ -56,7 +56,8 @@ def _headline(simulated: Simulated) -> RenderableType:
     if any(not gap.may_be_none for gap in simulated.gaps):
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
         lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
-        lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
+        if simulated.the_rest:
+            lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
     return Group(*lines)
 
 

@@ -203,6 +203,15 @@ def test_zones_of_volumes_are_a_proviso_for_flavours_that_name_none(prices: Path
     assert told in answer_for(prices, objects)["presumes"]
 
 
+def test_a_claim_of_a_pod_that_waits_is_not_asked_for(prices: Path) -> None:
+    waiting = placed("late", "a", "1", "2Gi")
+    waiting["spec"] |= {"nodeName": "", "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]}
+    waiting["status"] = {"phase": "Pending"}
+    replicas = named("ReplicaSet", "web", spec={"replicas": 3})
+    found = answer_for(prices, three_large_nodes(waiting, replicas))
+    assert [gap["kubectlGet"] for gap in found["assumed"]] == [["pdb"]]
+
+
 def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
     shown = table_of(prices, three_large_nodes(machine("gift", "unheard-of", "64", "256Gi")), 160)
     assert shown.startswith("4 nodes (1 without a price), 3 pods,")
