@@ -16,8 +16,7 @@ from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
 from htas.config.loader import load_catalogue, load_configuration
-from htas.documents.words import HOURS_A_MONTH, counted, did_you_mean, hourly, some
-from htas.model.constraints import Taint
+from htas.documents.words import HOURS_A_MONTH, counted, did_you_mean, hourly, some, taint_text
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
@@ -149,11 +148,6 @@ def policy_of(flavours: Path | None, config: Path | None) -> Policy:
 
 
 # For programs. Prices are decimals as text, exact; `saves` is against now.
-
-
-def taint_text(taint: Taint) -> str:
-    """As kubectl writes it: `nvidia.com/gpu=present:NoSchedule`."""
-    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
 def a_month(nanos_per_hour: int) -> int:

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from htas.cli.simulate import Simulated, taint_text
-from htas.documents.words import HOURS_A_MONTH, counted, hourly, some
+from htas.cli.simulate import Simulated
+from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer
 from htas.planning.what_if.recognising import Recognised

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from htas.documents.explain_edge import explain_tier, tier_line
+from htas.documents.refusals import refusals, told_by_reason
 from htas.documents.words import age, close_to, counted, did_you_mean
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
@@ -35,6 +36,7 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
         _what(pod, policy),
         *_where(pod, snapshot, plan),
         *_refused_room(pod, snapshot, plan, policy),
+        *_flavours(pod, snapshot, plan, policy),
         *explain_tier(pod, snapshot, plan, policy),
         *_movable(pod, snapshot, plan, policy),
         *_constraints(pod),
@@ -118,6 +120,16 @@ def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
     bargain = judge.best_refused(opening.book.class_of(pod)) if judge is not None else None
     if bargain is not None:
         yield f"{Unplaced.OWN_MACHINE_CHEAPER}: {in_words(bargain, policy)}"
+
+
+FOR_ITS_OWN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOT_SUPPORTED, Unplaced.SURPLUS})
+"""Reasons that lie in the pod alone: no flavour would help."""
+
+
+def _flavours(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
+    """Of a pod that waits, which flavours would take it, and why each of the others would not."""
+    if any(item.pod == pod.key and item.reason not in FOR_ITS_OWN for item in plan.unplaced):
+        yield from told_by_reason(refusals(pod, snapshot, policy))
 
 
 def _details(node: Node, pod: Pod, now: float) -> str:
