@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
-import numpy as np
 
-from htas.model.constraints import Taint, Toleration
-from htas.model.flavours import Flavour
+from htas.model.constraints import Taint
 from htas.model.nodes import Node
-from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.cluster.classes import Ints, ResourceAxis
-from htas.planning.cluster.feasibility.taints import untolerated
-from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
     THRESHOLD,
@@ -207,13 +202,13 @@ def what_if(
         free_packed=free_packed,
         offered=offering.best(),
         offered_stuck=offering.stuck(),
-        bound_nanos=min(_bound(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
+        bound_nanos=min(bound_nanos(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=len(present.opted_in),
         told=_told(present, as_is),
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
-        free_bound_nanos=min(_bound(freed, stays), free.nanos_per_hour),
+        free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
         whole=_whole(present, anew, free),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
@@ -368,51 +363,3 @@ def _budgets(present: Present) -> tuple[Budget, ...]:
         for i, count in counts.items()
     ]
     return tuple(sorted(found, key=lambda budget: (budget.allows, budget.name)))
-
-
-def _bound(present: Present, stay: Mapping[str, str]) -> int:
-    """The price of the nodes that stay, and the least that any mix costs which holds the rest beside their free room.
-
-    DaemonSet and mirror pods are left out of the demand, and a flavour counts with the most that any of its nodes
-    offers: both only lower the bound.
-    """
-    nodes = {node.name: node for node in present.snapshot.cluster.nodes}
-    pods = present.snapshot.cluster.pods
-    flavours = present.policy.catalogue.flavours
-    offered = [node.allocatable for node in nodes.values()] + [flavour.allocatable for flavour in flavours]
-    amounts = (*offered, *(pod.requests for pod in pods))
-    axis = ResourceAxis(name for each in amounts for name, _ in each.extended)
-    demand = np.zeros(len(axis), dtype=np.int64)
-    tolerations: set[tuple[Toleration, ...]] = set()
-    for pod in pods:
-        if pod.node in nodes and pod.node not in stay and not pod.is_daemon and not pod.is_mirror:
-            demand += axis.vector(pod.requests)
-            tolerations.add(pod.constraints.tolerations)
-    takers = {name for name in stay if _takes_any(nodes[name], tolerations)}
-    demand -= _free_on(takers, nodes, pods, axis)
-    prices = [flavour.nanos_per_hour for flavour in flavours]
-    paid = sum(present.price(nodes[name]) for name in stay)
-    capacities = [_most_offered(flavour, nodes.values(), axis) for flavour in flavours]
-    return paid + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
-
-
-def _takes_any(node: Node, tolerations: Iterable[tuple[Toleration, ...]]) -> bool:
-    """Whether some of the pods that would move tolerate a node's taints."""
-    return not node.is_unschedulable and any(untolerated(node.taints, each) is None for each in tolerations)
-
-
-def _free_on(names: Collection[str], nodes: Mapping[str, Node], pods: Iterable[Pod], axis: ResourceAxis) -> Ints:
-    """The room that nodes have left, all together."""
-    free = {name: axis.vector(nodes[name].allocatable) for name in names}
-    for pod in pods:
-        if pod.node in free:
-            free[pod.node] -= axis.vector(pod.requests)
-    return sum((np.maximum(room, 0) for room in free.values()), start=np.zeros(len(axis), dtype=np.int64))
-
-
-def _most_offered(flavour: Flavour, nodes: Iterable[Node], axis: ResourceAxis) -> list[int]:
-    most = axis.vector(flavour.allocatable)
-    for node in nodes:
-        if node.flavour == flavour.name:
-            most = np.maximum(most, axis.vector(node.allocatable))
-    return [int(amount) for amount in most]

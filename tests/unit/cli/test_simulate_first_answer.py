@@ -235,3 +235,30 @@ def test_savings_of_rules_have_one_base(prices: Path) -> None:
     [as_is] = [line.split() for line in shown.splitlines() if line.startswith("none lifted")]
     [row] = [line.split() for line in shown.splitlines() if line.startswith("NotEnoughPdb ")]
     assert (as_is[2:], row[3:6]) == (["1.2000", "1.2000"], ["0.4000", "0.3000", "657.00"])
+
+
+def test_the_bound_prices_work_on_flavours_that_take_it(prices: Path) -> None:
+    """A GPU pod and a plain one: 1.00 for the machine with the GPU, 0.15 for another; no core at a GPU's taint is worth
+    anything to the plain one, and half a small machine is a whole one.
+    """
+    prices.write_text(GPU_PRICES.replace('"0.12"', '"1.20"'))
+    train = placed("train", "g", "1", "1Gi")
+    train["spec"]["containers"][0]["resources"]["requests"][GPU] = "1"
+    train["spec"]["tolerations"] = [{"key": GPU, "operator": "Exists"}]
+    train["spec"]["nodeSelector"] = {"accelerator": "yes"}
+    nodes = [gpu_node("g"), gpu_node("h"), machine("s", "small", "2", "4Gi")]
+    for node in nodes[:2]:
+        node["metadata"]["labels"]["accelerator"] = "yes"
+    answer = answer_for(prices, [*nodes, placed("web", "s", "1", "1Gi"), train])
+    assert (answer["consolidated"]["pricePerHour"], answer["lowerBoundPerHour"]) == ("1.15", "1.15")
+
+
+def test_the_bound_counts_zones_of_volumes(prices: Path) -> None:
+    """Each of two databases needs a machine of its zone, though half a machine would hold both."""
+    prices.write_text(TWO_FLAVOURS.replace('"0.15"', '"0.15", zones: [z1]').replace('"0.40"', '"0.40", zones: [z2]'))
+    nodes = [machine("a", "small", "2", "4Gi", "z1"), machine("b", "large", "4", "8Gi", "z2")]
+    pods = [placed(f"db-{name}", name, "500m", "1Gi") for name in ("a", "b")]
+    for pod, zone in zip(pods, ("z1", "z2"), strict=True):
+        pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"data-{zone}"}}]
+    answer = answer_for(prices, [*nodes, *pods, *volume("z1"), *volume("z2")])
+    assert answer["lowerBoundPerHour"] == "0.55"
