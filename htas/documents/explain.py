@@ -16,6 +16,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.simulated import open_simulation
+from htas.planning.disrupt.cleaning.candidates import kept_by
 from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for
@@ -201,6 +202,8 @@ def _why_it_stays(
     if policy.group(node.group) is None:
         yield f"were it of group {policy.groups[0].name}, it would be"
     found = [f"{rule}: {words}" for _, rule, words in of_pods(pods, node, snapshot, policy)]
+    if policy.group(node.group) is None and node.held_by is not None:
+        found.insert(0, f"{kept_by(node.held_by)}: annotated {node.held_by}=true")
     yield from (f"held by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))
     if not found and policy.group(node.group) is None:
         yield "held by no pod"

@@ -10,14 +10,14 @@ import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, SCALE_DOWN_DISABLED, Node
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
 from htas.planning.cluster.zones import asks_for_zones, zones_of
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read, kept_by
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
 from htas.planning.what_if.likeness import as_seen, offered_by, taints_of_devices, with_driver_labels
 
@@ -263,8 +263,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
 
 
 def _calm(key: str) -> Stays:
-    reason = Kept.SCALE_DOWN_DISABLED if key == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
-    return Stays(reason, f"annotated {key}=true")
+    return Stays(kept_by(key), f"annotated {key}=true")
 
 
 def uncalmed(present: Present, rules: Collection[str]) -> Present:

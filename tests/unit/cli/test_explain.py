@@ -259,3 +259,10 @@ def test_flavours_are_not_told_of_a_pod_that_none_would_help(gated: bool) -> Non
     snapshot = make_snapshot([owned_node("n1")], [pod])
     lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert not [line for line in lines if "by a new" in line]
+
+
+def test_an_annotation_that_would_keep_a_node_is_told_before_it_is_of_a_group() -> None:
+    node = make_node("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    snapshot = make_snapshot([node], [])
+    lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert lines[-1] == "held by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
