@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from htas.model.plan_document import instant_text
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 def absolute(at: float) -> str:
     """ISO 8601 in UTC, to the second: `2026-01-31T12:00:00Z`, as options take it."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return instant_text(at)
 
 
 def length(seconds: float) -> str:
