@@ -187,8 +187,7 @@ def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
         policy,
         catalogue=as_seen(policy.catalogue, workers),
         groups=(*policy.groups, group),
-        max_wait_for_capacity_s=0.0,  # nothing waits for a node to free, nor for more work to be bought with: what is
-        gather_s=0.0,  # asked is where everything fits
+        max_wait_for_capacity_s=0.0,  # nothing waits for a node to free: what is asked is where everything fits
         max_rental_lengthening=None,
     )
 
