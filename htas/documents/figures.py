@@ -11,47 +11,59 @@ from collections.abc import Sequence
 import msgspec
 
 from htas.documents.instants import absolute
+from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules
+from htas.model.policy import Policy
 from htas.planning.disrupt.cleaning.utilization import shares
 
 
 class Figures(msgspec.Struct, frozen=True, gc=False):
-    """Of one node: utilisation as the cleaner counts it, and what is asked for, DaemonSet pods and all."""
+    """Of one node: what it is and costs, utilisation as the cleaner counts it, and what is asked for, DaemonSet pods
+    and all. `nanos` is its price an hour, 0 where it has none (`price` is empty then), `idle_nanos` the part of it that
+    nobody asks for. Nodes stand in the order of `rank`: by group, those of none last, the fullest first.
+    """
 
+    group: str
+    flavour: str
+    nanos: int
+    price: str
     cpu: float
     memory: float
     asked_cpu_m: int
     asked_bytes: int
+    idle_nanos: int
     created: str
+    rank: tuple[bool, str, float, str]
 
 
 class _Known(msgspec.Struct, frozen=True):
     node: Node
     pods: Sequence[Pod]
-    rules: CleaningRules
     figures: Figures
 
 
 class KnownFigures:
-    """Figures by node, as long as node, pods and rules are what they were. Asked by several threads: at worst one is
+    """Figures by node, as long as node, pods and policy are what they were. Asked by several threads: at worst one is
     worked out twice.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._policy: Policy | None = None
 
-    def of(self, node: Node, pods: Sequence[Pod], rules: CleaningRules, now: float) -> Figures:
+    def of(self, node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> Figures:
+        if policy is not self._policy:
+            self._known, self._policy = {}, policy
         known = self._known.get(node.name)
         # Lists of the same objects are equal at first sight: nothing within the pods is looked at.
-        if known is not None and known.pods == pods and known.rules == rules and known.node == node:
+        if known is not None and known.pods == pods and (known.node is node or known.node == node):
             return known.figures
-        figures = _figures(node, pods, rules, now)
+        figures = _figures(node, pods, policy, now)
         if any(pod.is_terminating for pod in pods):  # it counts until its end is overdue, and then no more
             self._known.pop(node.name, None)
         else:
-            self._known[node.name] = _Known(node, pods, rules, figures)
+            self._known[node.name] = _Known(node, pods, figures)
         return figures
 
     def keep(self, names: set[str]) -> None:
@@ -60,10 +72,20 @@ class KnownFigures:
             self._known = {name: known for name, known in list(self._known.items()) if name in names}
 
 
-def _figures(node: Node, pods: Sequence[Pod], rules: CleaningRules, now: float) -> Figures:
-    cpu, memory = shares(node, pods, rules, now)
-    asked_cpu = asked_bytes = 0
-    for pod in pods:
-        asked_cpu += pod.requests.cpu_m
-        asked_bytes += pod.requests.memory_bytes
-    return Figures(cpu, memory, asked_cpu, asked_bytes, absolute(node.created_at))
+def _figures(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> Figures:
+    group, nanos = node.group, policy.price_of(node)
+    cpu, memory = shares(node, pods, (policy.group(group) or policy.groups[0]).cleaning, now)
+    asked = [pod.requests for pod in pods]
+    return Figures(
+        group or "",
+        node.flavour or "",
+        nanos or 0,
+        price_text(nanos) if nanos is not None else "",
+        cpu,
+        memory,
+        sum([each.cpu_m for each in asked]),
+        sum([each.memory_bytes for each in asked]),
+        round((nanos or 0) * max(0.0, 1 - (cpu + memory) / 2)),
+        absolute(node.created_at),
+        (group is None, group or "", -max(cpu, memory), node.name),
+    )

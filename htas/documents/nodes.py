@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from htas.documents.figures import KnownFigures
+from htas.documents.figures import Figures, KnownFigures
 from htas.documents.forms import Sorted
-from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.model.policy import Policy
@@ -74,30 +73,33 @@ def present_of(
     upcoming: Mapping[Stage, float] | None = None,
     known: KnownFigures | None = None,
     recommended: Sequence[str] = (),
+    on: Mapping[str, Sequence[Pod]] | None = None,
 ) -> Present:
-    """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one."""
-    on, known = pods_by_node(view), known or KnownFigures()
-    made = (node_line(node, on.get(node.name, ()), policy, now, known) for node in view.nodes)
-    lines = sorted(made, key=ORDER[sort])
-    waiting = sum(pod.node is None for pod in view.pods)
-    total = sum(policy.price_of(node) or 0 for node in view.nodes)
+    """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one, `on` the pods by
+    node where that is known.
+    """
+    on, known = on if on is not None else pods_by_node(view), known or KnownFigures()
+    found = [(node, known.of(node, on.get(node.name, ()), policy, now)) for node in view.nodes]
+    lines = sorted(
+        (node_line(node, figures, len(on.get(node.name, ())), now) for node, figures in found), key=ORDER[sort]
+    )
+    waiting = len(view.pods) - sum(map(len, on.values()))
+    total = sum(figures.nanos for _, figures in found)
     return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
 
 
-def node_line(node: Node, pods: Sequence[Pod], policy: Policy, now: float, known: KnownFigures) -> NodeLine:
-    """One node with the pods on it."""
-    group, nanos = policy.group(node.group), policy.price_of(node)
-    figures = known.of(node, pods, (group or policy.groups[0]).cleaning, now)
+def node_line(node: Node, figures: Figures, pods: int, now: float) -> NodeLine:
+    """One node with what is known of it."""
     return NodeLine(
         node=node.name,
-        group=node.group or "",
-        flavour=node.flavour or "",
+        group=figures.group,
+        flavour=figures.flavour,
         zone=node.zone or "",
         cpu=round(figures.cpu, 4),
         memory=round(figures.memory, 4),
-        pods=len(pods),
+        pods=pods,
         created=figures.created,
         age_s=max(0, int(now - node.created_at)),
-        price_per_hour=price_text(nanos) if nanos is not None else "",
+        price_per_hour=figures.price,
         state="draining" if node.is_draining else ("ready" if node.is_ready else "not ready"),
     )

@@ -91,7 +91,7 @@ def _missing() -> Iterator[None]:
 def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
     said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
     view, sort = picture.snapshot.cluster, asked.query.sort
-    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said)
+    return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, picture.on)
 
 
 def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Protocol
 
@@ -12,9 +13,11 @@ import msgspec
 
 from htas.documents.costs import Reading
 from htas.documents.figures import KnownFigures
+from htas.documents.nodes import pods_by_node
 from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
+from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.reasons import Unplaced
 from htas.model.savings import Savings
@@ -69,6 +72,11 @@ class Picture:
     @property
     def at(self) -> float:
         return self.snapshot.taken_at
+
+    @cached_property
+    def on(self) -> Mapping[str, Sequence[Pod]]:
+        """The pods of each node: every page needs them, and of 50,000 they take 10 ms."""
+        return pods_by_node(self.snapshot.cluster)
 
 
 @dataclass(slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
 
-from htas.documents.nodes import pods_by_node
+from htas.documents.figures import Figures
 from htas.documents.remedies import Meaning, meaning
 from htas.model.approvals import ApprovalState
 from htas.model.claims import NodeClaim
@@ -134,56 +134,77 @@ class ClusterReport(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A node with its pods, and why it stays or goes."""
+    """A node with its pods, what they come to, and why it stays or goes."""
 
     node: Node
     pods: Sequence[Pod]
-    group: str
-    flavour: str
+    figures: Figures
     why: str
     message: str
-    cpu: float
-    memory: float
-    nanos: int
-    asked_cpu_m: int
-    asked_bytes: int
+
+    @property
+    def group(self) -> str:
+        return self.figures.group or NO_GROUP
 
 
 @lru_cache(maxsize=1)
 def judged(picture: Picture) -> tuple[Judged, ...]:
-    """Every node, by group, the fullest first. Worked out once for each picture: a tenth of a second for 5,000."""
-    on, policy = pods_by_node(picture.snapshot.cluster), picture.policy
-    kept = {item.node: (item.reason.value, item.message) for item in picture.plan.kept}
-    going = {item.node: ("Leaving", item.message or item.reason.value) for item in picture.plan.remove}
-    drains = {drain.node: ("Leaving", drain.reason) for drain in picture.snapshot.drains}
-    why = {**kept, **going, **drains}
+    """Every node, by group, the fullest first. Worked out once for each picture."""
+    on, policy, figures, at = picture.on, picture.policy, picture.figures, picture.at
+    # Reasons are words: `.value` of an enum takes 1 µs, and there are 5,000.
+    why: dict[str, tuple[str, str]] = {item.node: (item.reason, item.message) for item in picture.plan.kept}
+    why |= {item.node: ("Leaving", item.message or item.reason) for item in picture.plan.remove}
+    why |= {drain.node: ("Leaving", drain.reason) for drain in picture.snapshot.drains}
     found = []
     for node in picture.snapshot.cluster.nodes:
         pods = on.get(node.name, ())
-        group = policy.group(node.group)
-        known = picture.figures.of(node, pods, (group or policy.groups[0]).cleaning, picture.at)
-        reason, message = why.get(node.name, ("Unjudged", ""))
-        found.append(
-            Judged(
-                node,
-                pods,
-                node.group or NO_GROUP,
-                node.flavour or "",
-                reason,
-                message,
-                known.cpu,
-                known.memory,
-                policy.price_of(node) or 0,
-                known.asked_cpu_m,
-                known.asked_bytes,
-            )
-        )
+        found.append(Judged(node, pods, figures.of(node, pods, policy, at), *why.get(node.name, _UNJUDGED)))
     picture.figures.keep({node.name for node in picture.snapshot.cluster.nodes})
-    return tuple(sorted(found, key=_fullest_first))
+    return tuple(sorted(found, key=lambda each: each.figures.rank))
 
 
-def _fullest_first(each: Judged) -> tuple[bool, str, float, str]:
-    return each.group == NO_GROUP, each.group, -max(each.cpu, each.memory), each.node.name
+_UNJUDGED = ("Unjudged", "")
+
+
+class _Sum(msgspec.Struct, frozen=True):
+    """What nodes come to together."""
+
+    nodes: int = 0
+    pods: int = 0
+    unpriced: int = 0
+    nanos: int = 0
+    idle_nanos: int = 0
+    offered_cpu_m: int = 0
+    offered_bytes: int = 0
+    asked_cpu_m: int = 0
+    asked_bytes: int = 0
+
+    @property
+    def used(self) -> tuple[float, float]:
+        """What is asked for of what the nodes offer, DaemonSet pods and all."""
+        cpu = self.asked_cpu_m / self.offered_cpu_m if self.offered_cpu_m else 0.0
+        memory = self.asked_bytes / self.offered_bytes if self.offered_bytes else 0.0
+        return round(cpu, 4), round(memory, 4)
+
+
+def _summed(nodes: Sequence[Judged]) -> _Sum:
+    """Column by column: of 5,000 nodes that takes a third of the time."""
+    figures, offered = [each.figures for each in nodes], [each.node.allocatable for each in nodes]
+    return _Sum(
+        len(nodes),
+        sum([len(each.pods) for each in nodes]),
+        sum([not each.price for each in figures]),
+        sum([each.nanos for each in figures]),
+        sum([each.idle_nanos for each in figures]),
+        sum([each.cpu_m for each in offered]),
+        sum([each.memory_bytes for each in offered]),
+        sum([each.asked_cpu_m for each in figures]),
+        sum([each.asked_bytes for each in figures]),
+    )
+
+
+def _together(parts: Iterable[_Sum]) -> _Sum:
+    return _Sum(*map(sum, zip(*map(msgspec.structs.astuple, parts), strict=True)))
 
 
 def _awaits(seat: Seat, picture: Picture) -> int | None:
@@ -195,9 +216,10 @@ def _awaits(seat: Seat, picture: Picture) -> int | None:
 
 def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
     nodes = judged(picture)
-    groups = _groups(nodes, picture)
+    sums = _sums(nodes)
+    groups = _groups(sums, picture)
     reasons = _reasons(nodes)
-    flavours = sorted({each.flavour for each in nodes})
+    flavours = sorted({each.figures.flavour for each in nodes})
     snapshot, cost = picture.snapshot, picture.plan.cost
     return ClusterReport(
         version=picture.version,
@@ -206,7 +228,7 @@ def cluster_report(seat: Seat, picture: Picture) -> ClusterReport:
         at=picture.at,
         cluster=picture.policy.cluster,
         currency=cost.currency,
-        totals=_totals(nodes, picture),
+        totals=_totals(_together(sums.values()), picture),
         groups=groups,
         flavours=flavours,
         reasons=reasons,
@@ -223,71 +245,59 @@ def _columns(nodes: Sequence[Judged], groups: list[str], flavours: list[str], re
     places = {name: i for i, name in enumerate(groups)}
     kinds = {name: i for i, name in enumerate(flavours)}
     whys = {name: i for i, name in enumerate(reasons)}
+    figures = [each.figures for each in nodes]
     return Columns(
         name=[each.node.name for each in nodes],
-        group=[places[each.group] for each in nodes],
-        flavour=[kinds[each.flavour] for each in nodes],
+        group=[places[each.group or NO_GROUP] for each in figures],
+        flavour=[kinds[each.flavour] for each in figures],
         why=[whys[each.why] for each in nodes],
-        cpu=[round(each.cpu * 1000) for each in nodes],
-        memory=[round(each.memory * 1000) for each in nodes],
+        cpu=[round(each.cpu * 1000) for each in figures],
+        memory=[round(each.memory * 1000) for each in figures],
         pods=[len(each.pods) for each in nodes],
     )
 
 
-def _groups(nodes: Sequence[Judged], picture: Picture) -> list[Group]:
+def _sums(nodes: Sequence[Judged]) -> dict[str, _Sum]:
+    """By group, in the order of the nodes."""
     of: dict[str, list[Judged]] = defaultdict(list)
     for each in nodes:
-        of[each.group].append(each)
-    names = list(dict.fromkeys([*(each.group for each in nodes), *(group.name for group in picture.policy.groups)]))
-    return [_group(name, of.get(name, []), picture.policy.group(name)) for name in names]
+        of[each.figures.group or NO_GROUP].append(each)
+    return {name: _summed(found) for name, found in of.items()}
 
 
-def _group(name: str, nodes: Sequence[Judged], group: NodeGroup | None) -> Group:
-    cpu, memory = _used(nodes)
+def _groups(sums: Mapping[str, _Sum], picture: Picture) -> list[Group]:
+    names = dict.fromkeys([*sums, *(group.name for group in picture.policy.groups)])
+    return [_group(name, sums.get(name, _Sum()), picture.policy.group(name)) for name in names]
+
+
+def _group(name: str, sums: _Sum, group: NodeGroup | None) -> Group:
     most = group.limits.max_nanos_per_hour if group is not None else None
     return Group(
         name,
-        len(nodes),
-        sum(len(each.pods) for each in nodes),
-        price_text(sum(each.nanos for each in nodes)),
-        cpu,
-        memory,
+        sums.nodes,
+        sums.pods,
+        price_text(sums.nanos),
+        *sums.used,
         group.limits.max_nodes if group is not None else None,
         price_text(most) if most is not None else None,
     )
 
 
-def _used(nodes: Iterable[Judged]) -> tuple[float, float]:
-    """What is asked for of what the nodes offer, DaemonSet pods and all."""
-    offered_cpu = offered_memory = asked_cpu = asked_memory = 0
-    for each in nodes:
-        offered_cpu += each.node.allocatable.cpu_m
-        offered_memory += each.node.allocatable.memory_bytes
-        asked_cpu += each.asked_cpu_m
-        asked_memory += each.asked_bytes
-    cpu = asked_cpu / offered_cpu if offered_cpu else 0.0
-    return round(cpu, 4), round(asked_memory / offered_memory if offered_memory else 0.0, 4)
-
-
-def _totals(nodes: Sequence[Judged], picture: Picture) -> Totals:
-    cpu, memory = _used(nodes)
+def _totals(all_of_it: _Sum, picture: Picture) -> Totals:
     cost = picture.plan.cost
-    total = sum(each.nanos for each in nodes)
-    idle = sum(round(each.nanos * max(0.0, 1 - (each.cpu + each.memory) / 2)) for each in nodes)
-    gap = max(0, total - cost.bound_nanos) / cost.bound_nanos if cost.bound_nanos else 0.0
-    pods = picture.snapshot.cluster.pods
-    waiting = sum(pod.node is None for pod in pods)
+    total, bound = all_of_it.nanos, cost.bound_nanos
+    pods = len(picture.snapshot.cluster.pods)
+    running = sum(map(len, picture.on.values()))
     return Totals(
         price_text(total),
-        price_text(cost.bound_nanos),
-        round(gap, 4),
-        len(nodes),
-        len(pods) - waiting,
-        waiting,
-        cpu,
-        memory,
-        price_text(idle),
-        sum(picture.policy.price_of(each.node) is None for each in nodes),
+        price_text(bound),
+        round(max(0, total - bound) / bound if bound else 0.0, 4),
+        all_of_it.nodes,
+        running,
+        pods - running,
+        *all_of_it.used,
+        price_text(all_of_it.idle_nanos),
+        all_of_it.unpriced,
     )
 
 
@@ -295,7 +305,7 @@ def _reasons(nodes: Sequence[Judged]) -> list[Why]:
     counts = Counter(each.why for each in nodes)
     prices: Counter[str] = Counter()
     for each in nodes:
-        prices[each.why] += each.nanos
+        prices[each.why] += each.figures.nanos
     return [Why(name, count, price_text(prices[name]), meaning(name)) for name, count in counts.most_common()]
 
 

@@ -100,7 +100,7 @@ def node_page(
         for each in judged(picture)
         if (not group or each.group == group)
         and (not why or each.why == why)
-        and (not text or text in each.node.name or text in each.flavour)
+        and (not text or text in each.node.name or text in each.figures.flavour)
     ]
     items = [_item(each, picture) for each in found[offset : offset + limit]]
     return NodePage(picture.version, len(found), _next(len(found), offset, limit), items)
@@ -111,7 +111,7 @@ def _next(total: int, offset: int, limit: int) -> int | None:
 
 
 def _item(each: Judged, picture: Picture) -> NodeItem:
-    line = node_line(each.node, each.pods, picture.policy, picture.at, picture.figures)
+    line = node_line(each.node, each.figures, len(each.pods), picture.at)
     offered = each.node.allocatable
     blocks = [
         Block(
@@ -139,7 +139,7 @@ def node_detail(picture: Picture, name: str) -> NodeDetail:
         raise NotFoundError(f"node {name}: there is none now")
     billing = picture.policy.catalogue.billing
     held_s = max(0.0, picture.at - each.node.created_at) if each.node.created_at else 0.0
-    spent = each.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
+    spent = each.figures.nanos * billing.billed_seconds(held_s) if each.node.claim is not None and held_s else 0
     return NodeDetail(
         _item(each, picture),
         meaning(each.why),
