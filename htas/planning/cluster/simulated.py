@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
@@ -26,7 +27,7 @@ from htas.planning.cluster.holds.slots import standing
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.table import NodeTable
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
@@ -259,6 +260,7 @@ def _count_running(
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
     ends: dict[int, float] = {}
+    arriving: list[KeptRoom] = []
     for pod, row in placed:
         cls = book.class_of(pod)
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
@@ -272,7 +274,7 @@ def _count_running(
             missing[owner] -= 1
             target = target if missing[owner] >= 0 else None  # its replacement waits for that room, or has it already
         if target is not None and target != row:
-            rows.append(target)
+            arriving.append(KeptRoom(pod, cls, target, HoldReason.MOVE))
         if pod.kind is WorkKind.BATCH and not pod.is_daemon:
             until = now + remaining_s(pod, policy, now)
             for at in (row,) if target is None else (row, target):
@@ -280,6 +282,7 @@ def _count_running(
     for row, until in ends.items():
         sim.table.run_until[row] = until
     _count(sim, rows_of.values())
+    sim.keep_room(*arriving)
     return running
 
 
