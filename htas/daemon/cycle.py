@@ -119,8 +119,8 @@ class Daemon:
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._retries = Retries(policy.timeouts)
         self._moves = MovesSeen(ports.migration, self._retries)
-        self.requested_moves = RequestedMoves(ports.migration)
         self._evictor = Evictor(ports, policy)
+        self.requested_moves = RequestedMoves(self._evictor)
         self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor, self._retries)
         self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor, self._retries)
         self._disruptions = Disruptions(
