@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from htas.documents.instants import absolute
 from htas.model.nodes import Node
+from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
 from htas.model.policy import CleaningRules
 from htas.planning.disrupt.cleaning.utilization import shares
@@ -66,4 +66,4 @@ def _figures(node: Node, pods: Sequence[Pod], rules: CleaningRules, now: float) 
     for pod in pods:
         asked_cpu += pod.requests.cpu_m
         asked_bytes += pod.requests.memory_bytes
-    return Figures(cpu, memory, asked_cpu, asked_bytes, absolute(node.created_at))
+    return Figures(cpu, memory, asked_cpu, asked_bytes, instant_text(node.created_at))

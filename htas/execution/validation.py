@@ -248,6 +248,4 @@ CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
 
 def pods_to_leave(pods: Iterable[Pod], node: str, now: float) -> list[Pod]:
     """Pods that must leave a node before its machine goes."""
-    return [
-        pod for pod in pods if pod.node == node and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
-    ]
+    return [pod for pod in pods if pod.node == node and pod.is_work and not is_overdue(pod, now)]

@@ -85,10 +85,10 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     have opted in to being moved unless `as_annotated`.
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
-    no_masters = [node for node in view.nodes if not _is_control_plane(node)]
+    no_masters = [node for node in view.nodes if not is_control_plane(node)]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
-    workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
+    workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
     movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
     adopted = tuple(_adopted(node, policy) if node.name not in fixed else _aside(node, policy) for node in view.nodes)
     present = tuple(node for node in adopted if node.group == ADOPTED)
@@ -210,7 +210,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
         return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
-    if _is_control_plane(node):
+    if is_control_plane(node):
         return Stays("ControlPlane", "it is of the control plane")
     if policy.is_given(node):
         return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
@@ -226,7 +226,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     return None
 
 
-def _is_control_plane(node: Node) -> bool:
+def is_control_plane(node: Node) -> bool:
     return any(key in node.labels for key in CONTROL_PLANE) or any(taint.key in CONTROL_PLANE for taint in node.taints)
 
 

@@ -344,7 +344,7 @@ def _bound(present: Present, stay: Mapping[str, str]) -> int:
     demand = np.zeros(len(axis), dtype=np.int64)
     tolerations: set[tuple[Toleration, ...]] = set()
     for pod in pods:
-        if pod.node in nodes and pod.node not in stay and not pod.is_daemon and not pod.is_mirror:
+        if pod.node in nodes and pod.node not in stay and pod.is_work:
             demand += axis.vector(pod.requests)
             tolerations.add(pod.constraints.tolerations)
     takers = {name for name in stay if _takes_any(nodes[name], tolerations)}

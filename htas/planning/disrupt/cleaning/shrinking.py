@@ -44,6 +44,8 @@ class Shrinker:
 
     def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
         """The nodes to replace, with their machines, the least used first; one look is at so many nodes at most."""
+        if not group.cleaning.consolidation.shrinks:
+            return []
         policy, sim = self._rescheduler.policy, self._rescheduler.sim
         ripe = sorted((each for each in candidates if self._could_pay(group, each)), key=lambda each: each.rank)
         leaving = [(each, contents) for each in ripe if (contents := self._leaving(group, each))][: max(at_once, 0)]
@@ -61,7 +63,7 @@ class Shrinker:
 
     def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
         """Whether the cheapest flavour that is large enough would pay: told without judging any."""
-        asked = sum((pod.requests for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror), NOTHING)
+        asked = sum((pod.requests for pod in candidate.work), NOTHING)
         prices = [
             flavour.nanos_per_hour
             for flavour in self._rescheduler.policy.flavours_of(group)
@@ -107,16 +109,15 @@ class Shrinker:
 
     def _pays(self, candidate: Candidate, price: int) -> bool:
         """Whether a machine of a price an hour should take over: never from a service, which has no end."""
-        work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
-        if price >= candidate.price or not work or any(pod.kind is not WorkKind.BATCH for pod in work):
+        if price >= candidate.price or {pod.kind for pod in candidate.work} != {WorkKind.BATCH}:
             return False
         policy, now, rules = self._rescheduler.policy, self._rescheduler.now, candidate.group.cleaning
-        change_s = self._start_s + self._rescheduler.moves_s(rules, work)
+        change_s = self._start_s + self._rescheduler.moves_s(rules, candidate.work)
         return pays(
             candidate.bill(policy),
             price,
             now,
-            left_s=max(remaining_s(pod, policy, now) for pod in work),
+            left_s=max(remaining_s(pod, policy, now) for pod in candidate.work),
             change_s=change_s,
             wasted_s=now - self._memory.underutilized_since.get(candidate.node.name, now),
         )
