@@ -177,6 +177,7 @@ def real_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     options = {"HTAS_NODES_CONTEXT": "htas-t", "HTAS_NODES_NET": "10.94", "HTAS_NODES_REGISTRIES": REGISTRY}
     with ExitStack() as purged:  # a control plane whose nodes do not start is left behind by nobody
         if kept is None:
+            options["HTAS_NODES_OWNER"] = str(os.getpid())
             purged.callback(cluster.purge)
         nodes = RealNodes(directory / "nodes", cluster, **options)
         if kept is None:

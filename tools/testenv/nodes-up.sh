@@ -14,6 +14,7 @@
 #                        end in the restored process, and with held locks; without them it refuses)
 #   HTAS_NODES_REGISTRIES  HOST:PORT of registries that speak plain HTTP  (default none; the nodes reach this machine as 10.93.0.1)
 #   HTAS_NODES_CONTEXT   tells apart two sets of nodes on one machine: bridge, links and cgroups carry it  (default htas; at most 8 letters)
+#   HTAS_NODES_OWNER     a process id: once it is gone, whoever starts a set of that name takes this one down  (default none: it stays)
 #
 # Each node has the images localhost/htas/pause:1 and localhost/htas/busybox:1 (imagePullPolicy: Never) and root's ssh on port 22; its pods are reachable from
 # this machine and from the other nodes' pods. Prints HTAS_NODES_DIR and HTAS_NODES_SSH (`$HTAS_NODES_SSH ADDRESS COMMAND`, `scp ${HTAS_NODES_SSH#ssh} …`).
@@ -46,8 +47,18 @@ wait_for() { # what command...
 alive() { [[ -f $dir/pid/$1 ]] && tr '\0' ' ' 2>/dev/null <"/proc/$(<"$dir/pid/$1")/cmdline" | grep -- "$2" >/dev/null; } # name word-of-its-command-line (no -q: tr would end by SIGPIPE)
 is_new=yes
 [[ ! -f $dir/settings ]] || is_new=no
+# Whoever was killed (a test run that was cut off) leaves its nodes behind, and would keep the name for ever.
+mark=/run/htas-nodes-$context
+if [[ $is_new == yes && -f $mark && -e /sys/class/net/$context-br ]]; then
+  { read -r owner; read -r abandoned; } <"$mark"
+  if [[ -n $owner && ! -d /proc/$owner ]]; then
+    [[ ! -f $abandoned/settings ]] || HTAS_NODES_DIR=$abandoned "$here/nodes-down.sh"
+    ip link delete "$context-br" 2>/dev/null || true
+  fi
+fi
 [[ $is_new == no || ! -e /sys/class/net/$context-br ]] || fail "another set of nodes is called $context: stop it, or set HTAS_NODES_CONTEXT and HTAS_NODES_NET"
 printf 'net=%q context=%q names=(%s) kubectl=%q kubeconfig=%q\n' "$net" "$context" "${names[*]}" "$bin/kubectl" "$KUBECONFIG" >"$dir/settings"
+printf '%s\n%s\n' "${HTAS_NODES_OWNER:-}" "$dir" >"$mark"
 trap '[[ $? -eq 0 || $is_new == no ]] || HTAS_NODES_DIR=$dir "$here/nodes-down.sh"' EXIT # half a set of nodes helps nobody; the logs stay
 
 # --- what every node needs: images, ssh, an identity towards the apiserver and a way to it

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tools.testenv.cluster import ROOT, Cluster, eventually, run_script
@@ -36,12 +36,21 @@ class RealNodes:
             **options,
         }
         self._net = options.get("HTAS_NODES_NET", "10.93")
-        self.start()
+        with (
+            ExitStack() as failing
+        ):  # a script that is killed leaves a bridge, and whoever starts nodes next is refused for it
+            failing.callback(self.stop)
+            self.start()
+            failing.pop_all()
+
+    def stop(self) -> None:
+        """Take the nodes down; their logs stay."""
+        run_script("nodes-down.sh", env=self._env, timeout_s=60)
 
     def start(self) -> None:
         """Start the nodes that do not run; returns when all are Ready."""
         self._install_credential_provider()
-        run_script("nodes-up.sh", env=self._env, timeout_s=120)
+        run_script("nodes-up.sh", env=self._env, timeout_s=240)
 
     def _install_credential_provider(self) -> None:
         """The one that docs/migration.md describes, which finds nothing before a test writes the credentials."""

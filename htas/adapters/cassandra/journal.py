@@ -86,7 +86,7 @@ class Journal:
         return written
 
     def take_up(self, disruption: Disruption) -> None:
-        """Write an entry as it is, version and all, unless the queue has it already."""
+        """Write an entry as it is, with its version (1 or more), unless the queue has it already."""
         values = (disruption.version, uuid4(), body_of(disruption), *self._disruption_key(disruption.id), None)
         self._session.compare_and_set(f"taking {disruption.id} up", _PUT_DISRUPTION, values)
 
@@ -101,7 +101,7 @@ class Journal:
                 raise ConflictError(f"{disruption_id}: another writer was first (version {version} is stale)")
             return not found  # gone: by an earlier try, or by somebody else
 
-        self._until_known(delete)
+        self._until_known(disruption_id, delete)
 
     def learned(self) -> dict[str, Resources]:
         found = self._session.rows("reading what was learned", _LEARNED, (self._name,))
@@ -137,25 +137,29 @@ class Journal:
                 raise ConflictError(f"{subject}: another writer was first (version {version} is stale)")
             return bool(by == writer)  # else refused, and yet unchanged: what refused us has expired meanwhile
 
-        self._until_known(attempt)
+        self._until_known(subject, attempt)
 
-    def _until_known(self, attempt: Callable[[], bool]) -> None:
+    def _until_known(self, subject: str, attempt: Callable[[], bool]) -> None:
         """Repeat what may be done twice until it is done, or fails for certain.
 
-        What fails at once is raised at once. Where an answer was lost, time is given for a node to come back.
+        What fails at once is raised at once. Where an answer was lost, time is given for a node to come back; where it
+        was refused by what expires meanwhile, for that.
         """
         deadline: float | None = None  # None: nothing is left open so far
         while True:
+            failed: TransientError | None = None
             try:
                 if attempt():
                     return
             except TransientError as error:
-                if deadline is None and not isinstance(error, NotDoneError):
-                    deadline = monotonic() + SETTLING_S
-                if deadline is None:
+                if deadline is None and isinstance(error, NotDoneError):
                     raise
-                if monotonic() > deadline:
-                    raise TransientError(f"{error}; an earlier try may have been done") from error
+                failed = error
+            deadline = deadline or monotonic() + SETTLING_S
+            if monotonic() > deadline:
+                # Without an error a row is not as we write them: it is refused for ever, though nobody changes it.
+                why = f"{failed}; an earlier try may have been done" if failed else f"{subject}: refused, and unchanged"
+                raise TransientError(why) from failed
             sleep(AGAIN_S)
 
     def _disruption_key(self, disruption_id: str) -> tuple[str, int, str]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import msgspec
+
 from htas.adapters.cassandra.errors import NotThereError
 from htas.adapters.cassandra.journal import Journal
 from htas.adapters.cassandra.rows import decoded
@@ -22,7 +24,9 @@ _VERSION = "SELECT version FROM KEYSPACE.schema_version WHERE name = 'htas'"
 _TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS KEYSPACE\.(\w+)")
 QUEUED = 3
 """The first version with one queue."""
-_BEFORE_THE_QUEUE = ("SELECT cluster, body FROM KEYSPACE.drains", "SELECT cluster, body FROM KEYSPACE.rearrangements")
+_BEFORE_THE_QUEUE = tuple(
+    f"SELECT cluster, version, body FROM KEYSPACE.{table}" for table in ("drains", "rearrangements")
+)
 _STAMP = "INSERT INTO KEYSPACE.schema_version (name, version, since) VALUES ('htas', ?, ?)"
 
 
@@ -120,8 +124,9 @@ def _queue_up(session: Session) -> None:
     Nobody works with a keyspace while its version is none of theirs, so that it may be done twice.
     """
     for query in _BEFORE_THE_QUEUE:
-        for cluster, body in session.rows("reading what was under way", query, ()):
-            Journal(session, cluster).take_up(decoded(body, ANY_DISRUPTION))
+        for cluster, version, body in session.rows("reading what was under way", query, ()):
+            entry = decoded(body, ANY_DISRUPTION)
+            Journal(session, cluster).take_up(msgspec.structs.replace(entry, version=version))
 
 
 def _bring_up(session: Session, version: int) -> None:
