@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import NodeGroup
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.cluster.feasibility.resources import how_many
+from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.candidates import Candidate
 from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.provision.limits import Allowance
-from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.provision.offers import Contents, Offer, offers_of
 from htas.planning.rental.replacing import pays
-
-Contents = Sequence[tuple[PodClass, int]]
 
 
 class Shrinker:
@@ -93,7 +88,11 @@ class Shrinker:
     ) -> Offer | None:
         """The cheapest machine that holds all that has to move, if it pays and they can be moved to it."""
         for offer in offers:  # cheapest first
-            if offer.group.name != group.name or not _holds(offer, contents) or allowance.bound(offer).count <= 0:
+            if (
+                offer.group.name != group.name
+                or not offer.could_hold_all(contents)
+                or allowance.bound(offer).count <= 0
+            ):
                 continue
             if self._pays(candidate, offer.price) and self._consolidator.rehearsed([candidate], [offer]) is not None:
                 return offer
@@ -121,13 +120,3 @@ class Shrinker:
             change_s=change_s,
             wasted_s=now - self._memory.underutilized_since.get(candidate.node.name, now),
         )
-
-
-def _holds(offer: Offer, contents: Contents) -> bool:
-    """Whether a new machine holds all of it, other pods' wishes aside."""
-    used: Ints = np.zeros(len(offer.free), dtype=np.int64)
-    for cls, count in contents:
-        used += cls.requests * count
-    return bool((used <= offer.free).all()) and all(
-        offer.could_hold(cls) and int(how_many(offer.free[:, None], cls)[0]) >= count for cls, count in contents
-    )

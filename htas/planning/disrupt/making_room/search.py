@@ -21,7 +21,7 @@ from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.cluster.whereabouts import moves_under_way
+from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.disrupt.making_room.way import Shift, Way
 from htas.planning.disrupt.making_room.worth import Charges
 from htas.planning.eligibility.budgets import ledger_of
@@ -51,7 +51,7 @@ class RoomSearch:
         self._looks_left = MOST_LOOKS
         self._targets = self._rows_there()
         self._spared = {(each.node, each.pod) for each in snapshot.failed_moves if context.now < each.until}
-        self._on_their_way = {move.pod for move in moves_under_way(snapshot)} | set(snapshot.expected_binds)
+        self._on_their_way = on_their_way(snapshot)
         self._movable: dict[int, list[Pod]] = {}
         self._left: dict[str, Pod] = {}
         self._moved: set[str] = set()
