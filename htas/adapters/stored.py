@@ -8,6 +8,8 @@ goes a step further: nothing has to be migrated, and no file is rewritten of whi
 
 from __future__ import annotations
 
+import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, TypeVar
@@ -20,13 +22,39 @@ from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.reasons import ProposalReason
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterSnapshot
+from htas.ports import PermanentError
 
 _T = TypeVar("_T")
+_Row = TypeVar("_Row")
 Json = dict[str, Any]
 
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError, zlib.error)
+"""What reading a body raises that no htas wrote, or that was damaged since: lists in lists without end, too."""
+_log = logging.getLogger(__name__)
+"""Not structlog's: where nobody has set that up, in commands, it writes among their results."""
+
+
+def readable(rows: Iterable[_Row], read: Callable[[_Row], _T]) -> list[_T]:
+    """Rows of history without those that cannot be read, which the log tells: one that is damaged must not lose the
+    others. Raises the first one's PermanentError where none can be read.
+    """
+    found: list[_T] = []
+    failed: list[PermanentError] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except PermanentError as error:
+            failed.append(error)
+    if failed and not found:
+        raise failed[0]
+    if failed:
+        _log.warning("%d of %d rows of history are left out: %s", len(failed), len(failed) + len(found), failed[0])
+    return found
+
+
 def decoded(body: bytes | str, kind: type[_T]) -> _T:
-    """A body of that kind; raises msgspec.DecodeError where it is of no form that was ever written."""
+    """A body of that kind; raises one of UNREADABLE where it is of no form that was ever written."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hmac
 from pathlib import Path
 
+from htas.files import read_file
 from htas.ports import PermanentError
 
 
-def read_token(path: Path, at_least: int = 1) -> str:
-    """The token that a file holds in one line, of at least that many characters.
+def read_token(path: Path, at_least: int = 1, *, takes_pipes: bool = False) -> str:
+    """The token that a file holds in one line, of at least that many characters; for a command a pipe will do.
 
     Read it for each request, so that a Secret may be replaced. Raises PermanentError, which names the file and never
     what is in it.
     """
     try:
-        token = path.read_bytes().decode("ascii").strip()
+        token = read_file(path, takes_pipes=takes_pipes).decode("ascii").strip()
     except OSError as error:
         raise PermanentError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError:

@@ -26,7 +26,7 @@ def approve(
     """With mode approve: let what disturbs running pods be done, or not."""
     from htas.cli.approve import approvals_view, asked_server
     from htas.cli.tables import show
-    from htas.documents.approvals import ApprovalsReport, Word
+    from htas.documents.approvals import ApprovalsReport, Verdict, Word
 
     with exit_on_error():
         chosen = tuple(ids or ())
@@ -38,6 +38,6 @@ def approve(
         if listed:
             found = asked.get("/approvals", ApprovalsReport)
         else:
-            word = Word("reject" if reject else "approve", chosen, everything)
+            word = Word(Verdict.REJECT if reject else Verdict.APPROVE, chosen, everything)
             found = asked.post("/approvals", word, ApprovalsReport)
         show(approvals_view(found))

@@ -1,4 +1,7 @@
-"""The two consoles and the exit codes: results go to stdout, everything said beside them to stderr."""
+"""The two consoles and the exit codes: results go to stdout, everything said beside them to stderr.
+
+All that a command prints goes through here: what a server, a cluster or a cloud wrote is shown, and nothing obeys it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from datetime import UTC, datetime
 
 import msgspec
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from htas.cli.forms import Form
+from htas.model.shown import literal, literal_json
 from htas.ports import GivenError, HTASError
 
 FAILED, BAD_INPUT = 1, 2
@@ -18,10 +23,19 @@ FAILED, BAD_INPUT = 1, 2
 PIPE_COLUMNS = 160
 """Width of tables in a file or pipe, where nobody's window folds them."""
 
-out = Console(highlight=False)
+
+class LiteralConsole(Console):
+    """Only its own styles and movements reach the terminal; control characters in words are written out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(literal(segment.text), segment.style)
+
+
+out = LiteralConsole(highlight=False)
 if not out.is_terminal:
     out.width = PIPE_COLUMNS
-err = Console(stderr=True, highlight=False)
+err = LiteralConsole(stderr=True, highlight=False)
 
 
 class InputError(GivenError):
@@ -31,6 +45,11 @@ class InputError(GivenError):
 def warn(text: str) -> None:
     """Say beside the results what is odd, and go on."""
     err.print(text, style="yellow", markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print lines as they are, without folding or styles."""
+    typer.echo(literal(text))
 
 
 def instant_of(text: str, option: str) -> float:
@@ -67,7 +86,7 @@ def print_as(form: Form, view: Callable[[], RenderableType], document: Callable[
         case Form.TABLE:
             out.print(view())
         case Form.JSON:
-            typer.echo(msgspec.json.format(msgspec.json.encode(document()), indent=2))
+            typer.echo(literal_json(msgspec.json.format(msgspec.json.encode(document()), indent=2).decode()))
         case Form.YAML:
             import yaml  # wanted by this form alone
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from htas.cli.console import exit_on_error
+from htas.cli.console import exit_on_error, say
 from htas.cli.options import At, Config, Dump, Steady, configured
 from htas.cli.server import Authority, ServerUrl, TokenFile, asked_instead
 
@@ -45,7 +45,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
                 loaded = configured(config)
                 snapshot = snapshot_of(loaded, dump, at, steady)
                 lines = explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
-        typer.echo("\n".join(lines))
+        say("\n".join(lines))
 
     app.command(kind, help=what)(command)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import typer
 from rich.table import Table
 
-from htas.cli.console import InputError
+from htas.cli.console import InputError, say
 from htas.cli.tables import LiteralTable
 from htas.config.loader import Loaded
 from htas.config.values import seconds
@@ -45,10 +44,10 @@ def handed_back(loaded: Loaded, wish: Wish) -> Sequence[Left]:
     if loaded.sandbox is not None:
         raise InputError("provider: is the sandbox, whose machines end with it; there is nothing to hand back")
     note_command(loaded, "htas handback", "--keep" if wish.keeps else "--all")
-    running = Handback(loaded, typer.echo, wish.timeout_s, wish.namespace, wish.needs_lease)
+    running = Handback(loaded, say, wish.timeout_s, wish.namespace, wish.needs_lease)
     left = running.keep() if wish.keeps else running.give_back()
     if not left:
-        typer.echo("done: " + ("the machines are nobody's now" if wish.keeps else "no machine of ours is left"))
+        say("done: " + ("the machines are nobody's now" if wish.keeps else "no machine of ours is left"))
     return left
 
 

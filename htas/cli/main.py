@@ -15,7 +15,7 @@ from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
 from htas.cli.approve_command import approve
-from htas.cli.console import InputError, escaped, exit_on_error, print_as, warn
+from htas.cli.console import InputError, escaped, exit_on_error, print_as, say, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.forms import Export, Form, SimulationForm
@@ -158,7 +158,7 @@ def migrate_pod(
         asker = asker_of(configured(config), url, token_file, ca_file)
         last = None
         for last in asker.move(name, to, method, watch=wait, force=force):
-            typer.echo(line_of(last))
+            say(line_of(last))
     if last is not None and failed(last):
         raise typer.Exit(1)
 

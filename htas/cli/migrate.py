@@ -88,7 +88,7 @@ class Asker:
             raise PermanentError(f"{self.url}: {answer.data.decode(errors='replace').strip()}")
         try:
             said = json.loads(answer.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict) or not {"id", "state", "isOver"} <= said.keys():
             raise PermanentError(f"{self.url}: this is no daemon of HTAS: it answered no state of a move; is it --url?")
@@ -112,7 +112,9 @@ def asker_of(loaded: Loaded, url: str | None, token_file: Path | None, ca_file: 
             raise InputError("--token-file: http.tokenFile is not configured; name a file with the daemon's token")
         token_file = loaded.directory / http.token_file
     try:
-        return Asker(url, read_token(token_file), ca_file=str(ca_file) if ca_file is not None else None)
+        return Asker(
+            url, read_token(token_file, takes_pipes=True), ca_file=str(ca_file) if ca_file is not None else None
+        )
     except PermanentError as error:
         raise InputError(f"--token-file: {error}") from None
 
@@ -123,7 +125,17 @@ def failed(state: Json) -> bool:
 
 
 def line_of(state: Json) -> str:
-    """One state for a terminal."""
+    """One state for a terminal; raises PermanentError where it is told otherwise than this version tells it."""
+    try:
+        return _line_of(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PermanentError(
+            f"the daemon's word of a move is not understood ({what}); is it of this version?"
+        ) from None
+
+
+def _line_of(state: Json) -> str:
     name = state["state"]
     match name:
         case "Asked":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from htas.cli.console import InputError, exit_on_error, instant_of
+from htas.cli.console import InputError, exit_on_error, instant_of, say
 from htas.cli.forms import Export
 from htas.cli.options import Config, configured
 from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
@@ -144,7 +144,7 @@ def replay(
         asked: Server | None = server_at(server, token_file, ca)
         source = past.Recorded(configured(config)) if asked is None else past.Asked(asked)
         found = source.replay(record)
-        typer.echo(past.replay_view(found))
+        say(past.replay_view(found))
     if found.differences:
         raise typer.Exit(1)
 

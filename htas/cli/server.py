@@ -52,7 +52,7 @@ class Server:
         if token_file is not None:
             from htas.adapters.tokens import read_token
 
-            token = read_token(token_file)
+            token = read_token(token_file, takes_pipes=True)
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         if authority is not None and not authority.is_file():
@@ -63,39 +63,35 @@ class Server:
 
     def get(self, path: str, kind: type[T], **query: Any) -> T:
         """A document. Arguments that are None, or infinite, are not sent."""
-        return msgspec.json.decode(self.get_raw(path, **query), type=kind)
-
-    def post(self, path: str, body: Any, kind: type[T]) -> T:
-        """Send a document, and read the answer."""
-        import urllib3
-
-        headers = {**self._headers, "Content-Type": "application/json"}
-        try:
-            sent = msgspec.json.encode(body)
-            answer = self._pool.request("POST", f"{self._url}/api/v1{path}", headers=headers, body=sent)
-        except urllib3.exceptions.HTTPError as error:
-            raise TransientError(f"{self._url}: {_reason(error)}") from error
-        if answer.status == 200:
-            return msgspec.json.decode(answer.data, type=kind)
-        raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
-
-    def get_raw(self, path: str, **query: Any) -> bytes:
-        """A document as it came."""
-        import urllib3
-
         sent = {
             name: _text(value)
             for name, value in query.items()
             if value is not None and not (isinstance(value, float) and math.isinf(value))
         }
         told = f"?{urlencode(sent, quote_via=quote)}" if sent else ""
+        return self._asked("GET", f"{path}{told}", self._headers, None, kind)
+
+    def post(self, path: str, body: Any, kind: type[T]) -> T:
+        """Send a document, and read the answer."""
+        headers = {**self._headers, "Content-Type": "application/json"}
+        return self._asked("POST", path, headers, msgspec.json.encode(body), kind)
+
+    def _asked(self, method: str, path: str, headers: dict[str, str], body: bytes | None, kind: type[T]) -> T:
+        import urllib3
+
         try:
-            answer = self._pool.request("GET", f"{self._url}/api/v1{path}{told}", headers=self._headers)
+            answer = self._pool.request(method, f"{self._url}/api/v1{path}", headers=headers, body=body)
         except urllib3.exceptions.HTTPError as error:
             raise TransientError(f"{self._url}: {_reason(error)}") from error
-        if answer.status == 200:
-            return answer.data
-        raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
+        if answer.status != 200:
+            raise _refusal(answer.status, answer.data.decode("utf-8", "replace").strip(), self._url)
+        try:
+            return msgspec.json.decode(answer.data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise PermanentError(
+                f"{self._url}: its answer to {path.partition('?')[0]} is no such document of htas {htas.__version__}"
+                f" ({str(error)[:200]}); is this a daemon of that version? curl {self._url}/api/v1/openapi.json"
+            ) from None
 
 
 def _text(value: object) -> str:

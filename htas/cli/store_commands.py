@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from htas.cli.console import exit_on_error
+from htas.cli.console import exit_on_error, say
 from htas.cli.options import Config, configured
 
 app = typer.Typer(help="Make, bring up to date and check the store.", no_args_is_help=True)
@@ -16,7 +16,7 @@ def init_store(config: Config = None) -> None:
     from htas.cli import store  # it loads the stores, which most commands need not
 
     with exit_on_error():
-        typer.echo(store.init(configured(config)))
+        say(store.init(configured(config)))
 
 
 @app.command("migrate")
@@ -25,7 +25,7 @@ def migrate_store(config: Config = None) -> None:
     from htas.cli import store  # it loads the stores, which most commands need not
 
     with exit_on_error():
-        typer.echo(store.migrate(configured(config)))
+        say(store.migrate(configured(config)))
 
 
 @app.command("check")
@@ -34,4 +34,4 @@ def check_store(config: Config = None) -> None:
     from htas.cli import store  # it loads the stores, which most commands need not
 
     with exit_on_error():
-        typer.echo(store.check(configured(config)))
+        say(store.check(configured(config)))

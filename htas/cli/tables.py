@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from io import StringIO
 
 import msgspec
-from rich.console import Console, JustifyMethod, RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
-from htas.cli.console import out
+from htas.cli.console import LiteralConsole, out
 from htas.cli.forms import Export
+from htas.model.shown import literal, literal_json
 
 WIDEST = 100_000
 """Columns of a pipe or file: no window folds them."""
@@ -40,18 +41,11 @@ UNFOLDED = frozenset(
 """Columns of names, which people copy: only the words behind them are folded."""
 
 
-_UNSEEN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != ord("\n")}
-"""Control characters, which a terminal would obey, as they are written in Python."""
-
-
 class LiteralTable(Table):
-    """A table that shows words as they stand: brackets are no markup, and nothing in them moves the cursor.
-
-    Tenants name owners and images, and servers write messages, as they like.
-    """
+    """A table that shows words as they stand: brackets are no markup, and columns are as wide as what is shown."""
 
     def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
-        shown = (Text(cell.translate(_UNSEEN)) if isinstance(cell, str) else cell for cell in cells)
+        shown = (Text(literal(cell)) if isinstance(cell, str) else cell for cell in cells)
         super().add_row(*shown, style=style, end_section=end_section)
 
 
@@ -69,7 +63,7 @@ def show(view: RenderableType) -> None:
     if out.is_terminal:
         out.print(view)
         return
-    lines = Console(file=StringIO(), width=WIDEST, highlight=False)
+    lines = LiteralConsole(file=StringIO(), width=WIDEST, highlight=False)
     with lines.capture() as captured:
         lines.print(view)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
@@ -80,8 +74,12 @@ def print_lines(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct], form
     as the readers of Parquet tools take them.
     """
     if form is Export.JSONL:
-        sys.stdout.write("".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows))
+        sys.stdout.write("".join(f"{literal_json(msgspec.json.encode(row).decode())}\n" for row in rows))
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(kind.__struct_fields__)
-    writer.writerows([msgspec.structs.astuple(row) for row in rows])
+    writer.writerows([map(_shown, msgspec.structs.astuple(row)) for row in rows])
+
+
+def _shown(value: object) -> object:
+    return literal(value) if isinstance(value, str) else value

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from htas.config.audit_file import shared_audit_file
 from htas.config.document import Document, Steps
 from htas.config.groups import OF_WHAT_IS_BOUGHT, GroupSetting, LimitsSetting
 from htas.config.migration_keys import REAL, unstated
@@ -91,6 +92,7 @@ def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
             least[key] += amount
     yield from unstated(document, methods)
     yield from _tokens_end_early(document)
+    yield from shared_audit_file(document)
     yield from _nobody_to_ask(document)
     yield from _nobody_to_watch(document)
     if limits is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
+from htas.files import RefusedFileError, read_file
 from htas.model.snapshot import Problem
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -20,10 +20,6 @@ MOST_BYTES = 2**20
 """As much as a ConfigMap holds: some 7,000 flavours."""
 MOST_VALUES = 200_000
 """Twice what a file of that size can hold without aliases."""
-
-
-class _RefusedError(Exception):
-    """A file that is not read, and why."""
 
 
 class Document:
@@ -85,7 +81,7 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
     """Read a file; without a document where it is no mapping at all, else with the keys that are written twice."""
     file = str(path)
     try:
-        loader = _Loader(_text(path))
+        loader = _Loader(read_file(path, MOST_BYTES).decode("utf-8-sig"))
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode):
             return None, [Problem(file, "is empty or no mapping; write keys and values, such as `cluster: demo`")]
@@ -94,8 +90,8 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
             return None, [Problem(file, what)]
         doubles = list(_doubles(root, file))
         return Document(file, root, loader.construct_document(root)), doubles
-    except _RefusedError as error:
-        return None, [Problem(file, str(error))]
+    except RefusedFileError as error:
+        return None, [Problem(file, error.why)]
     except OSError as error:
         return None, [Problem(file, f"cannot be read: {error.strerror}; check the path and its permissions")]
     except UnicodeDecodeError:
@@ -108,17 +104,6 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
         return None, [Problem(file, f"malformed YAML: {' '.join(str(error).split())}")]
     except RecursionError:
         return None, [Problem(file, "is nested too deeply to be a configuration")]
-
-
-def _text(path: Path) -> str:
-    """The file's text. Not of what never ends (a device) or waits for a writer (a FIFO)."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder, opening it tells
-        raise _RefusedError("is no file; name one")
-    if stat.S_ISREG(found.st_mode) and found.st_size > MOST_BYTES:
-        raise _RefusedError(f"has {found.st_size:,} bytes; a configuration or price file has at most {MOST_BYTES:,}")
-    with path.open("rb") as stream:
-        return stream.read(MOST_BYTES).decode("utf-8-sig")
 
 
 def _written_out(root: yaml.Node) -> int:

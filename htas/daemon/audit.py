@@ -1,8 +1,9 @@
 """Who asked for what, a line of JSON each: over HTTP, and by command.
 
 Nobody waits for it: lines go through a queue to a thread of their own. One that does not fit into the queue is counted,
-and the next line says how many went (`dropped`). JSON leaves no control character as it is, so that no path makes a
-second line or obeys a terminal; no header and no body is written down, and of a query no value that is called a secret.
+and the next line says how many went (`dropped`). No control character is left as it is, so that no path makes a second
+line, obeys a terminal or turns the line round; no header and no body is written down, and of a query no value that is
+called a secret. The address is that of the connection: what a header says of another, anybody may say.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import structlog
 
 from htas.config.audit import Audited
 from htas.config.loader import Loaded
+from htas.model.shown import literal_json
 
 log = structlog.get_logger()
 
@@ -91,7 +93,7 @@ class AuditLog:
 
     def write(self, entry: Entry) -> None:
         """Write a line now. A disk that is full is told once, and stops nobody."""
-        line = msgspec.json.encode(entry) + b"\n"
+        line = f"{literal_json(msgspec.json.encode(entry).decode())}\n".encode()
         try:
             if self._path is None:
                 sys.stdout.buffer.write(line)

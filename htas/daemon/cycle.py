@@ -14,7 +14,7 @@ import structlog
 
 from htas.daemon.optimizer import InlineOptimizer, Optimizer
 from htas.daemon.searching import Searching
-from htas.execution.approvals import REMEMBERED_CYCLES, Approvals
+from htas.execution.approvals import Approvals
 from htas.execution.backoff import Backoffs
 from htas.execution.calls import Calls, DirectCalls
 from htas.execution.claimed_nodes import with_true_claims
@@ -58,6 +58,8 @@ log = structlog.get_logger()
 REMEMBERED_RUNS = 20_000
 """So many of the newest runs on record teach a daemon that starts: read and learned in about a second."""
 REMEMBER_AGAIN_S = 60.0
+READ_CYCLES = 5
+"""A daemon begins with the newest cycle on record, and with the one before it where that row is damaged."""
 
 
 class Cloud(msgspec.Struct, frozen=True):
@@ -229,7 +231,8 @@ class Daemon:
         return result
 
     def _remember(self) -> None:
-        """Begin with what is on record, once: run lengths, and the newest cycle, so that what ended meanwhile is told.
+        """Begin with what is on record, once: the newest cycle, so that what ended meanwhile is told and a no stands;
+        and run lengths.
 
         A store that cannot be read is asked again in a minute; a daemon places work meanwhile.
         """
@@ -238,11 +241,10 @@ class Daemon:
             return
         try:
             store = self.ports.store
-            newest = store.cycles(limit=1)
+            newest = store.cycles(limit=READ_CYCLES)[-1:]
+            self.approvals.remember(newest[0].asked if newest else ())
             over = store.runs(newest[0].at) if newest else ()
             self._run_lengths.learn(store.runs(limit=REMEMBERED_RUNS))
-            if self.policy.approval is not None:
-                self.approvals.remember(store.cycles(limit=REMEMBERED_CYCLES))
         except HTASError as error:
             log.warning("what is on record cannot be read, tried again", error=str(error))
             self._remember_at = now + REMEMBER_AGAIN_S
@@ -377,6 +379,7 @@ class Daemon:
                     plan=result.plan,
                     outcomes=result.outcomes,
                     planning_s=result.planning_s,
+                    asked=tuple(self.approvals.asked()),
                 )
             )
             self._has_begun = False

@@ -67,6 +67,7 @@ class Listener:
             ws="none",
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # who asks says what it likes in X-Forwarded-For: another address, another scheme
             lifespan="off",
             server_header=False,
             timeout_graceful_shutdown=2,

@@ -48,8 +48,11 @@ def session_routes(gate: Gatekeeper, sessions: Sessions) -> list[BaseRoute]:
 
 
 def set_cookie(answer: Response, request: Request, secret: str) -> None:
-    """No script reads it, and no page of another site has it sent; begun over TLS it is never sent in the clear."""
-    is_secure = request.url.scheme == "https"
+    """No script reads it, and no page of another site has it sent; begun over TLS it is never sent in the clear.
+
+    That a proxy ends TLS a visitor may say as well, who has no cookie in the clear then, and nothing by it.
+    """
+    is_secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     answer.set_cookie(
         _name(request), secret, max_age=int(LASTS_S), path="/", secure=is_secure, httponly=True, samesite="strict"
     )

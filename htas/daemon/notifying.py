@@ -7,6 +7,7 @@ beyond the queue's length goes, the oldest first, and is counted.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -44,41 +45,54 @@ class Receiver:
     spool: Path | None = None
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """`since` is the wall's time, by which it is given up; a notice's own is the cycles', and in a sandbox another."""
+
+    notice: Notice
+    since: float
+
+
 class Waiting:
     """A queue that outlives the process where it has a file. What cannot be written is in memory, and told once."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._notices: deque[Notice] = deque(self._read())
+        self._kept: deque[Kept] = deque(self._read())
         self._complained = False
 
     def __len__(self) -> int:
-        return len(self._notices)
+        return len(self._kept)
 
     def first(self) -> Notice:
-        return self._notices[0]
+        return self._kept[0].notice
 
-    def put(self, notice: Notice) -> int:
+    def since(self, notice: Notice) -> float:
+        """When it was put here; infinite where it has gone."""
+        return next((each.since for each in self._kept if each.notice == notice), math.inf)
+
+    def put(self, notice: Notice, now: float) -> int:
         """Add one; returns how many went to make room."""
-        self._notices.append(notice)
+        self._kept.append(Kept(notice, now))
         gone = 0
-        while len(self._notices) > MOST_WAITING:
-            self._notices.popleft()
+        while len(self._kept) > MOST_WAITING:
+            self._kept.popleft()
             gone += 1
         self._write()
         return gone
 
     def remove(self, notice: Notice) -> None:
         """It may have gone already, to make room."""
-        if notice in self._notices:
-            self._notices.remove(notice)
-            self._write()
+        for each in self._kept:
+            if each.notice == notice:
+                self._kept.remove(each)
+                self._write()
+                break
 
-    def _read(self) -> Sequence[Notice]:
+    def _read(self) -> Sequence[Kept]:
         if self._path is None:
             return ()
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Notice, ...])[-MOST_WAITING:]
+            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Kept, ...])[-MOST_WAITING:]
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -90,7 +104,7 @@ class Waiting:
             return
         beside = self._path.with_name(f"{self._path.name}.new")
         try:
-            beside.write_bytes(msgspec.json.encode(tuple(self._notices)))
+            beside.write_bytes(msgspec.json.encode(tuple(self._kept)))
             beside.replace(self._path)
             self._complained = False
         except OSError as error:
@@ -149,7 +163,7 @@ class Desk:
 
     def put(self, notice: Notice) -> None:
         with self._changed:
-            for _ in range(self._waiting.put(notice)):
+            for _ in range(self._waiting.put(notice, self._now())):
                 self._told("dropped")
             self._changed.notify()
 
@@ -188,7 +202,8 @@ class Desk:
             self._told("sent")
         except TransientError as error:
             self._pace.failed(error.retry_after_s)
-            is_over = self._now() - notice.at > GIVEN_UP_S
+            with self._changed:
+                is_over = self._now() - self._waiting.since(notice) > GIVEN_UP_S
             log.warning("a notice is not delivered yet", receiver=name, title=notice.title, error=str(error))
             if is_over:
                 self._told("given-up")

@@ -12,9 +12,11 @@ from threading import Event, Thread
 
 import structlog
 
+from htas.config.document import MOST_BYTES
 from htas.config.loader import ConfigurationError, Loaded, load_configuration
 from htas.config.migration_keys import CARRIED
 from htas.config.sandbox import SandboxSetting
+from htas.files import read_file
 from htas.model.moves import MigrationMethod
 
 log = structlog.get_logger()
@@ -122,6 +124,6 @@ def fingerprint(loaded: Loaded) -> str:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, MOST_BYTES)
     except OSError:
         return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -38,10 +39,15 @@ class ApprovalsReport(msgspec.Struct, frozen=True):
     items: Sequence[ApprovalItem]
 
 
+class Verdict(StrEnum):
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
 class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is said: of which questions, by their ids, or of all that wait."""
 
-    verdict: Annotated[str, msgspec.Meta(pattern="^(approve|reject)$")]
+    verdict: Verdict
     ids: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=64)], ...], msgspec.Meta(max_length=500)] = ()
     all: bool = False
 

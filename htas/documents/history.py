@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
 from htas.model.money import price_text
 from htas.model.outcomes import OutcomeStatus
+from htas.model.plan_document import calendar
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord
 from htas.model.stages import Stage
@@ -123,7 +123,8 @@ def cycle_line(record: CycleRecord) -> CycleLine:
 
 
 def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    moment = calendar(at)
+    return moment.isoformat(timespec="milliseconds") if moment is not None else f"{at:g}"
 
 
 def replayed(store: StorePort, policy: Policy, number: int) -> Replayed:

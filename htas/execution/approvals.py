@@ -1,7 +1,7 @@
 """Approvals: what disturbs running pods waits between plan and execution until somebody has said yes or no.
 
-Waiting, yes and no are outcomes, and so on record: from there they are known again after a restart. What has begun is
-in the journal by then, and goes on without another word.
+Waiting, yes and no are outcomes, and so on record, each time with all that still counts: from there they are known
+again after a restart. What has begun is in the journal by then, and goes on without another word.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from htas.model.approvals import ApprovalState, Asked, Question, QuestionKind, q
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
-from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import NotFoundError
 
 GONE_S = 900.0
 """What no plan has proposed for so long is forgotten: longer than any stage's period, and than a look at a group."""
-REMEMBERED_CYCLES = 200
-"""So many of the newest cycles are read again after a restart."""
 NOBODY = "nobody"
 
 
@@ -85,24 +82,16 @@ class Approvals:
         self.on_word()
         return found
 
-    def remember(self, records: Iterable[CycleRecord]) -> None:
-        """What was proposed and said before a restart, from recorded cycles, oldest first; what waits waits on."""
+    def remember(self, asked: Iterable[Asked]) -> None:
+        """What was proposed and said before a restart, as the newest recorded cycle has it; what waits waits on.
+
+        It may be read only after some cycles (the store was away): what was said since then stands.
+        """
         with self._lock:
-            for record in records:
-                known = {each.id: each for each in questions_of(record.plan, record.snapshot)}
-                for outcome in record.outcomes:
-                    state = _STATES.get(outcome.action)
-                    question = known.get(outcome.subject) or self._known(outcome.subject)
-                    if state is not None and question is not None:
-                        who = outcome.target
-                        said_at = record.at if state is not ApprovalState.WAITING else None
-                        self._asked[question.id] = Asked(question, state, record.at, record.at, said_at, who)
-                self._use(key for key in known if key in self._asked and self._is_approved(key))
+            said = {key: each for key, each in self._asked.items() if each.state is not ApprovalState.WAITING}
+            self._asked |= {each.question.id: each for each in asked} | said
 
     # Inside, under the lock.
-
-    def _known(self, key: str) -> Question | None:
-        return self._asked[key].question if key in self._asked else None
 
     def _take_in(self, proposed: dict[str, Question], now: float, currency: str) -> list[Outcome]:
         """Note what is proposed now; what is so for the first time is told."""
@@ -122,9 +111,6 @@ class Approvals:
         for key in keys:
             if not self._asked[key].question.is_under_way:
                 self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=True)
-
-    def _is_approved(self, key: str) -> bool:
-        return self._asked[key].state is ApprovalState.APPROVED
 
     def _is_used_up(self, before: Asked, question: Question) -> bool:
         """A yes that has been acted on, or that was said when fewer pods would have been preempted."""
@@ -163,10 +149,3 @@ class Approvals:
                 is_over = now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s
             if is_over:
                 del self._asked[key]
-
-
-_STATES = {
-    Action.PROPOSE: ApprovalState.WAITING,
-    Action.APPROVE: ApprovalState.APPROVED,
-    Action.REJECT: ApprovalState.REJECTED,
-}

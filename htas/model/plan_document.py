@@ -15,7 +15,16 @@ API_VERSION = "htas.io/v1alpha1"
 
 def instant_text(instant: float) -> str:
     """An instant as Kubernetes writes it, in UTC and whole seconds."""
-    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = calendar(instant)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None else f"{instant:g}"
+
+
+def calendar(instant: float) -> datetime | None:
+    """An instant in UTC; None where no calendar reaches: a server may say 1e300."""
+    try:
+        return datetime.fromtimestamp(instant, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import Plan
 from htas.model.pods import WorkKind
@@ -27,6 +28,10 @@ class CycleRecord(msgspec.Struct, frozen=True):
     outcomes: tuple[Outcome, ...] = ()
     planning_s: float = 0.0
     savings: Savings | None = None
+    asked: tuple[Asked, ...] = ()
+    """With mode approve: all that waited for a word after it, and what was said that still counts. So the newest record
+    alone knows every no, however many cycles ago it was said.
+    """
 
 
 DAY_S = 86_400.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from htas.documents.approvals import ApprovalsReport, Word, approvals_report
+from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_report
 from htas.documents.costs import CostReport, books_of, cost_report
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
@@ -176,7 +176,7 @@ def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
         raise GivenError("nothing waits for a word here: this daemon runs in another mode than approve")
     if bool(word.ids) == word.all:
         raise GivenError("name ids, or write all: true instead")
-    said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict == "approve", currency=currency)
+    said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
     seat.renew()
     return approvals_report(said, approval, currency)
 

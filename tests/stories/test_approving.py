@@ -97,6 +97,45 @@ def test_after_a_crash_what_was_said_is_known_and_what_waits_waits_on() -> None:
     assert disturbed(story) == 0
 
 
+def test_a_no_is_known_after_a_restart_however_much_was_recorded_since() -> None:
+    """Words were sought in the newest 200 cycles, and an older no was asked about again."""
+    busy = [job(f"passing-{i}", at_s=QUIET_S + 60.0 * i, runs_s=20.0) for i in range(1, 211)]
+    story = Story(policy(again_s=30 * 86_400.0), *stragglers(), *busy).play(QUIET_S)
+    story.daemon.approvals.say((), "bob", is_approved=False, currency="USD")
+    said = {each.question.id for each in story.daemon.approvals.asked()}
+    story.play(QUIET_S + 60.0 * 212)
+    assert not any(
+        record.outcomes and record.outcomes[0].action is Action.REJECT for record in story.store.cycles(limit=200)
+    )
+    story.crash()
+    story.play(QUIET_S + 60.0 * 220)
+    assert said <= {each.question.id for each in story.daemon.approvals.asked() if each.who == "bob"}
+    assert disturbed(story) == 0
+
+
+def test_a_no_is_known_after_a_restart_where_the_newest_cycle_on_record_is_damaged() -> None:
+    story = with_a_node_worth_emptying(policy()).play(QUIET_S)
+    story.daemon.approvals.say((), "bob", is_approved=False, currency="USD")
+    story.play(QUIET_S + 120)
+    story.store.add_cycle(story.store.cycles(limit=1)[0])
+    with story.store._database.transaction() as connection:
+        connection.execute("UPDATE cycles SET body = x'00' WHERE id = (SELECT max(id) FROM cycles)")
+    story.crash()
+    story.play(QUIET_S + 600)
+    assert not waiting(story)
+    assert {each.who for each in story.daemon.approvals.asked()} == {"bob"}
+
+
+def test_what_is_said_while_the_store_is_away_stands_when_it_is_read_again() -> None:
+    story = with_a_node_worth_emptying(policy()).play(QUIET_S)
+    before, approvals = story.daemon.approvals.asked(), story.daemon.approvals
+    assert before
+    assert before[0].state is ApprovalState.WAITING
+    approvals.say([before[0].question.id], "bob", is_approved=False, currency="USD")
+    approvals.remember(before)
+    assert [each.who for each in approvals.asked() if each.question == before[0].question] == ["bob"]
+
+
 def test_an_empty_machine_is_returned_without_a_word() -> None:
     story = Story(policy(), job("short", runs_s=60.0)).play(3600.0)
     assert story.verbs[Action.PROPOSE, "done"] == 0

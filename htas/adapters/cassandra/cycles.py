@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import date_of, day_of, decoded, first_millis
 from htas.adapters.cassandra.session import Row, Session
+from htas.adapters.stored import readable
 from htas.model.record import CycleRecord, cycle_number
 from htas.ports import PermanentError
 
@@ -51,11 +52,15 @@ class Cycles:
         return number
 
     def one(self, number: int) -> CycleRecord | None:
-        return self._read([number])[0]
+        [chunks] = self._chunks([number])
+        return _record(number, chunks)
 
     def newest(self, since: float, limit: int) -> Sequence[CycleRecord]:
-        found = [record for record in self._read(self._numbers(since, limit)) if record is not None]
-        return [record for record in reversed(found) if record.at >= since]
+        numbers = self._numbers(since, limit)
+        parts = (numbers[i : i + AT_ONCE] for i in range(0, len(numbers), AT_ONCE))
+        rows = [row for part in parts for row in zip(part, self._chunks(part), strict=True)]
+        found = readable(reversed(rows), lambda row: _record(*row))
+        return [record for record in found if record is not None and record.at >= since]
 
     def _numbers(self, since: float, limit: int) -> list[int]:
         """Newest first."""
@@ -69,13 +74,8 @@ class Cycles:
             numbers += [number for (number,) in self._session.rows("reading cycles", _NEWEST, values)]
         return numbers
 
-    def _read(self, numbers: Sequence[int]) -> list[CycleRecord | None]:
-        records: list[CycleRecord | None] = []
-        for i in range(0, len(numbers), AT_ONCE):
-            part = numbers[i : i + AT_ONCE]
-            found = self._session.rows_of("reading cycles", _CHUNKS, [(self._name, number) for number in part])
-            records += [_record(number, chunks) for number, chunks in zip(part, found, strict=True)]
-        return records
+    def _chunks(self, numbers: Sequence[int]) -> Iterator[list[Row]]:
+        return self._session.rows_of("reading cycles", _CHUNKS, [(self._name, number) for number in numbers])
 
 
 def _record(number: int, chunks: Sequence[Row]) -> CycleRecord | None:

@@ -59,7 +59,7 @@ def decoded(body: str | bytes, kind: type[_T]) -> _T:
     """A stored body; raises PermanentError where another version of htas wrote it."""
     try:
         return stored.decoded(body, kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+    except stored.UNREADABLE as error:
         raise PermanentError(
             f"Cassandra: a stored {stored.name_of(kind)} cannot be read: {error};"
             " it was written by another version of htas, use that one or name another keyspace"

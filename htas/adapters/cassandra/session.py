@@ -24,6 +24,7 @@ from cassandra.query import BatchStatement, BatchType, tuple_factory
 from htas.adapters.cassandra.errors import translating
 from htas.adapters.cassandra.settings import CassandraSettings, Tls
 from htas.adapters.cassandra.tables import placed
+from htas.files import read_file
 from htas.ports import RefusedError
 
 logging.getLogger("cassandra").setLevel(logging.CRITICAL)  # what it tells, with tracebacks, is raised here as well
@@ -183,7 +184,7 @@ class FilePassword(AuthProvider):  # type: ignore[misc] # the driver has no type
     def new_authenticator(self, host: Any) -> Any:
         """Raises RefusedError where the file cannot be read."""
         try:
-            password = self._file.read_text(encoding="utf-8").rstrip("\r\n")
+            password = read_file(self._file).decode().rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise RefusedError(f"store.cassandra.passwordFile: {self._file}: cannot be read: {error}") from None
         return PlainTextAuthenticator(self._username, password)

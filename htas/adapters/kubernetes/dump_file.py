@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from htas.adapters.kubernetes.dump import COMMAND, DumpError
+from htas.files import RefusedFileError, opened
 
 STDIN = "-"
 MOST_BYTES = 2 * 2**30
@@ -44,8 +45,11 @@ def read_bytes(path: Path) -> bytes:
         if sys.stdin.isatty():
             raise DumpError(f"-: nothing is sent to standard input; write: {COMMAND} | htas … --from -")
         return _read(sys.stdin.buffer, STDIN)
-    with path.open("rb") as file:
-        return _read(file, str(path))
+    try:
+        with opened(path, takes_pipes=True) as file:
+            return _read(cast("IO[bytes]", file), str(path))
+    except RefusedFileError as error:
+        raise DumpError(f"{path}: {error.why}, such as of: {COMMAND} > dump.json") from None
 
 
 def _read(file: IO[bytes], name: str) -> bytes:

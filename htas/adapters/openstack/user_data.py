@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
 
+from htas.files import read_file
 from htas.model.constraints import Taint
 from htas.model.flavours import Flavour
 from htas.model.nodes import HOSTNAME_LABEL, Node
@@ -64,7 +65,7 @@ class UserData:
 
     def _read(self) -> str:
         try:
-            template = self._path.read_text(encoding="utf-8")
+            template = read_file(self._path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise RefusedError(f"user data {self._path}: cannot be read: {error}") from error
         unknown = sorted(set(_names(template)) - self._known)

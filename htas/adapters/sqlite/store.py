@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.adapters.sqlite.database import Database
-from htas.adapters.stored import decoded, name_of
+from htas.adapters.stored import UNREADABLE, decoded, name_of, readable
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
 from htas.model.record import Bill, CycleRecord, ProfileEvent, ProfileRow, Retention, Run
@@ -177,12 +177,11 @@ class SqliteStore:
                 connection.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", values)
 
     def runs(self, since: float = 0.0, limit: int | None = None) -> Sequence[Run]:
-        newest = self._bodies(
+        newest = self._database.rows(
             "SELECT body FROM runs WHERE ended_at >= ? ORDER BY ended_at DESC, uid DESC, node DESC LIMIT ?",
             (since, -1 if limit is None else limit),
-            Run,
         )
-        return newest[::-1]
+        return readable(reversed(newest), lambda row: self._decoded(row[0], Run))
 
     def add_cycle(self, record: CycleRecord) -> int:
         body = zlib.compress(msgspec.json.encode(record), 1)
@@ -220,7 +219,7 @@ class SqliteStore:
 
     def cycles(self, since: float = 0.0, limit: int = 100) -> Sequence[CycleRecord]:
         rows = self._database.rows("SELECT id, body FROM cycles WHERE at >= ? ORDER BY id DESC LIMIT ?", (since, limit))
-        return [self._cycle(*row) for row in reversed(rows)]
+        return readable(reversed(rows), lambda row: self._cycle(*row))
 
     def close(self) -> None:
         self._database.close()
@@ -239,7 +238,7 @@ class SqliteStore:
     def _cycle(self, number: int, body: bytes) -> CycleRecord:
         try:
             unpacked = zlib.decompress(body)
-        except (zlib.error, TypeError) as error:
+        except UNREADABLE as error:
             raise self._unreadable(CycleRecord, error) from error
         return msgspec.structs.replace(self._decoded(unpacked, CycleRecord), id=number)
 
@@ -247,7 +246,7 @@ class SqliteStore:
         """SQLite finds no wrong bits in a body, and gives other types than bytes where they stand in a file."""
         try:
             return decoded(body, kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+        except UNREADABLE as error:
             raise self._unreadable(kind, error) from error
 
     def _unreadable(self, kind: type[Any], error: Exception) -> PermanentError:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from htas.model.notices import Form, Notice, Occasion
+from htas.model.shown import literal
 
 LONGEST = 2_000
 """Of each text; Slack cuts a message at 4,000 characters."""
@@ -39,16 +40,16 @@ def _json(notice: Notice) -> dict[str, Any]:
 
 
 def _slack(notice: Notice) -> dict[str, Any]:
-    """Bold title and text. What others wrote (a pod's name, the cloud's words) is text: no link, no call."""
+    """Title and text as code: in it neither Slack nor Mattermost looks for names to call (`@channel`) or for links, and
+    what others wrote (a pod's name, the cloud's words) has both.
+    """
     often = f" ({notice.times} times since it was told last)" if notice.times > 1 else ""
-    lines = [
-        f"{_MARKS[notice.occasion]} *{_plain(notice.title)}* · {_plain(notice.cluster)}{often}",
-        _plain(notice.text),
-    ]
+    first = f"{_MARKS[notice.occasion]} {_code(notice.title)} · {_code(notice.cluster)}{often}"
+    lines = [first, _code(notice.text) if notice.text else ""]
     return {"text": "\n".join(filter(None, lines)), "unfurl_links": False, "unfurl_media": False}
 
 
-def _plain(text: str) -> str:
-    """Without Slack's three signs of control, and without what would end the title's bold letters."""
-    cut = text[:LONGEST].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return cut.translate({ord(sign): None for sign in "*`"} | {10: " ", 13: " "})
+def _code(text: str) -> str:
+    """Without Slack's three signs of control, which it obeys in code, too, and without what would end the code."""
+    cut = literal(text.replace("\r", "").replace("\n", " ").replace("`", "'"))[:LONGEST]
+    return "`" + cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "`"

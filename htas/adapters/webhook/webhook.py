@@ -21,11 +21,14 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import htas
 from htas.adapters.tokens import read_token
+from htas.adapters.webhook.deadline import Deadline, held
 from htas.adapters.webhook.forms import body_of
 from htas.model.notices import Form, Notice
 from htas.ports import PermanentError, TransientError
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
+WHOLE_S = 30.0
+"""For a request and its answer as a whole, from when it is connected to its end, however the bytes come."""
 LONGEST_WAIT_S = 3600.0
 """Of what a receiver may ask for by Retry-After."""
 
@@ -56,15 +59,21 @@ class Webhook:
     """Implements NoticePort. `address` holds the URL, which is a secret with Slack; it is told nowhere."""
 
     def __init__(
-        self, name: str, address: Secret, form: Form, token: Secret | None = None, *, is_insecure: bool = False
+        self,
+        name: str,
+        address: Secret,
+        form: Form,
+        token: Secret | None = None,
+        *,
+        is_insecure: bool = False,
+        whole_s: float = WHOLE_S,
     ) -> None:
         self.name = name
         self._address = address
         self._form = form
         self._token = token
         self._is_insecure = is_insecure
-        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT, num_pools=2)
-        self._pool.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+        self._whole_s = whole_s
 
     def send(self, notice: Notice) -> None:
         """Post it once."""
@@ -77,15 +86,7 @@ class Webhook:
         if self._token is not None:
             sent["Authorization"] = f"Bearer {self._token.read()}"
         body = msgspec.json.encode(body_of(notice, self._form))
-        try:
-            answer = self._pool.request("POST", url, body=body, headers=sent, redirect=False, preload_content=False)
-        except _RefusedAddressError as error:
-            raise PermanentError(f"{self.name}: {error}") from None
-        except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as error:
-            raise TransientError(f"{self.name}: {_reason(error, url)}") from None  # its text has the address in it
-        status, after = answer.status, answer.headers.get("Retry-After", "")
-        answer.close()  # what it says is nothing to us, and of any length
-        answer.release_conn()
+        status, after = self._post(url, body, sent)
         if 200 <= status < 300:
             return
         if status in (408, 425, 429) or status >= 500:
@@ -93,6 +94,24 @@ class Webhook:
             raise TransientError(f"{self.name}: answered {status}", wait_s)
         told = ": it is a redirect, and none is followed" if 300 <= status < 400 else ""
         raise PermanentError(f"{self.name}: answered {status}{told}")
+
+    def _post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, str]:
+        """The answer's status, and its Retry-After. Each time a new connection: there are a few an hour."""
+        with Deadline(self._whole_s) as deadline, urllib3.PoolManager(retries=False, timeout=TIMEOUT) as pool:
+            pool.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+            late = TransientError(f"{self.name}: has not answered within {self._whole_s:g} s")
+            try:
+                answer = pool.request("POST", url, body=body, headers=headers, redirect=False, preload_content=False)
+            except _RefusedAddressError as error:
+                raise PermanentError(f"{self.name}: {error}") from None
+            except (urllib3.exceptions.HTTPError, UnicodeError, ValueError) as error:
+                if deadline.is_over:
+                    raise late from None
+                raise TransientError(f"{self.name}: {_reason(error, url)}") from None  # its text has the address in it
+            answer.close()  # what it says is nothing to us, and of any length
+            if deadline.is_over:  # headers that were cut off look as if they had ended
+                raise late
+            return answer.status, answer.headers.get("Retry-After", "")
 
     def _scheme(self, url: str) -> str:
         try:
@@ -140,12 +159,12 @@ def _judged(connected: socket.socket) -> socket.socket:
 
 class _HTTPConnection(HTTPConnection):
     def _new_conn(self) -> socket.socket:
-        return _judged(super()._new_conn())
+        return held(_judged(super()._new_conn()))
 
 
 class _HTTPSConnection(HTTPSConnection):
     def _new_conn(self) -> socket.socket:
-        return _judged(super()._new_conn())
+        return held(_judged(super()._new_conn()))
 
 
 class _HTTPPool(urllib3.HTTPConnectionPool):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from htas.adapters.stored import decoded
+from htas.adapters.stored import UNREADABLE, decoded
 from htas.adapters.write_behind.state import Lane
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION
@@ -50,7 +50,7 @@ class Entry:
         try:
             body = zlib.decompress(self.body) if self.kind is Kind.CYCLE else self.body
             return decoded(body, kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, zlib.error) as error:
+        except UNREADABLE as error:
             raise PermanentError(f"a {self.kind} that waits for the store cannot be read: {error}") from error
 
 

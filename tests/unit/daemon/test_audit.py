@@ -52,10 +52,12 @@ class Daemon:
         self.listener.start()
         self.pool = urllib3.PoolManager(retries=False)
 
-    def ask(self, path: str, method: str = "GET", token: str | None = TOKEN, **options: Any) -> int:
-        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    def ask(
+        self, path: str, method: str = "GET", token: str | None = TOKEN, headers: dict | None = None, **options: Any
+    ) -> int:
+        shown = {"Authorization": f"Bearer {token}"} if token is not None else {}
         url = f"http://127.0.0.1:{self.listener.port}{path}"
-        return self.pool.request(method, url, headers=headers, **options).status
+        return self.pool.request(method, url, headers=shown | (headers or {}), **options).status
 
     def told(self) -> list[dict]:
         """Every line, once all is written."""
@@ -81,6 +83,13 @@ def test_each_request_is_a_line_with_who_asked(daemon: Daemon) -> None:
     assert (refused["status"], "who" in refused) == (401, False)
 
 
+def test_no_header_says_where_a_request_comes_from(daemon: Daemon) -> None:
+    """What a proxy on loopback said was believed, and so what anybody said who asked from there."""
+    forwarded = {"X-Forwarded-For": "203.0.113.9", "Forwarded": "for=203.0.113.9", "X-Forwarded-Proto": "https"}
+    daemon.ask("/planz", token=None, headers=forwarded)
+    assert [each["source"] for each in daemon.told()] == ["127.0.0.1"]
+
+
 def test_a_login_tells_who_and_never_the_token(daemon: Daemon) -> None:
     assert daemon.ask("/session", "POST", None, json={"token": TOKEN}) == 204
     assert daemon.ask("/session", "POST", None, json={"token": "guess"}) == 401
@@ -95,10 +104,13 @@ def test_a_login_tells_who_and_never_the_token(daemon: Daemon) -> None:
 def test_what_is_asked_cannot_write_lines_of_its_own(daemon: Daemon) -> None:
     daemon.ask("/x%0A%7B%22who%22:%22root%22%7D%1B%5B2J?q=%0Aevil&token=s3cret&n=1")
     daemon.ask("/" + "y" * 4_000)
-    daemon.told()
+    daemon.ask("/%C2%9B2J%7F%E2%80%AEtxt.exe%E2%81%A6%E2%80%A8", headers={"User-Agent": "a\x9b31m"})
+    *_, turned = daemon.told()
+    assert turned["path"] == "/\x9b2J\x7f\u202etxt.exe\u2066\u2028", "whoever reads the JSON has it as it was sent"
     text = daemon.file.read_bytes()
-    assert text.count(b"\n") == 2
+    assert text.count(b"\n") == 3
     assert b"\x1b" not in text and b"s3cret" not in text
+    assert not set("\x7f\x9b\u202e\u2066\u2028") & set(text.decode())
     assert max(len(line) for line in text.splitlines()) < 1_200
 
 

@@ -62,7 +62,7 @@ def test_what_was_not_delivered_is_there_after_a_restart(tmp_path: Path) -> None
 
 def test_a_daemon_that_begins_delivers_what_waited(tmp_path: Path) -> None:
     """With its thread: what the file has is sent without anybody telling."""
-    Waiting(tmp_path / "spool").put(notice("a"))
+    Waiting(tmp_path / "spool").put(notice("a"), AT)
     inbox = Inbox()
     told: list[str] = []
     notifier = Notifier([Receiver("chat", inbox, frozenset(TOLD), tmp_path / "spool")], told.append)
@@ -91,6 +91,14 @@ def test_what_becomes_of_a_failure(failure: HTASError, age_s: float, told: list[
     clock.now += age_s
     made.deliver(notice())
     assert (said, len(made._waiting)) == (told, left)
+
+
+def test_a_notice_of_a_sandboxs_clock_is_tried_as_long_as_any() -> None:
+    """That clock is months beside the wall's: what was told by it was given up at the first 503."""
+    made, told = desk(Inbox(TransientError("answered 503")))
+    made.put(notice(at=AT - 200 * GIVEN_UP_S))
+    made.deliver(notice(at=AT - 200 * GIVEN_UP_S))
+    assert (told, len(made._waiting)) == ([], 1)
 
 
 def test_a_queue_is_bounded_and_the_oldest_go_first() -> None:
@@ -140,7 +148,7 @@ def test_a_spool_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "spool").write_bytes(b"\xff{")
     assert len(Waiting(tmp_path / "spool")) == 0
     full = Waiting(tmp_path / "nowhere" / "spool")  # as where the disk is full
-    full.put(notice())
+    full.put(notice(), AT)
     assert len(full) == 1
 
 

@@ -111,6 +111,12 @@ def test_over_tls_the_cookie_is_never_sent_in_the_clear(token_file: Path, tmp_pa
     assert "secure" in {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
 
 
+def test_nor_is_it_where_a_proxy_ends_tls(url: str) -> None:
+    headers = {"X-Forwarded-Proto": "https", **CLOSE}
+    answer = urllib3.request("POST", f"{url}/session", json={"token": "let-me"}, headers=headers, timeout=10.0)
+    assert "secure" in {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")[1:]}
+
+
 def test_the_cookie_is_for_this_site_and_for_no_script(url: str) -> None:
     answer = log_in(url)
     assert answer.status == 204

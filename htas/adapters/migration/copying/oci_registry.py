@@ -14,6 +14,7 @@ import urllib3
 
 from htas.adapters.migration.copying.image import MANIFEST_TYPE, Blob, CheckpointImage
 from htas.adapters.migration.failures import shortened
+from htas.files import read_file
 from htas.ports import HTASError, NotFoundError, PermanentError, TransientError
 
 CONNECT_S = 10.0
@@ -108,7 +109,7 @@ class OciRegistry:
         if not self._credentials_file or urlsplit(url).netloc != urlsplit(self._url).netloc:
             return {}
         try:
-            pair = Path(self._credentials_file).read_bytes().strip()
+            pair = read_file(Path(self._credentials_file)).strip()
         except OSError as error:
             raise PermanentError(f"{self._credentials_file}: {error.strerror}") from error
         return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}

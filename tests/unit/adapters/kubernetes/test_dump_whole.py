@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -132,6 +134,37 @@ def test_what_is_no_dump_is_known_by_its_beginning(text: bytes, message: str, tm
     with pytest.raises(DumpError, match="d: ") as refused:
         read_bytes(path)
     assert message in str(refused.value)
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "d")
+    assert read_bytes(tmp_path / "d") == b""
+    with pytest.raises(DumpError, match="d: empty; write it with"):
+        read_whole(b"", str(tmp_path / "d"))
+
+
+def test_what_another_command_prints_is_read_as_it_comes(tmp_path: Path) -> None:
+    """As of `--from <(kubectl get … -o json)`."""
+    os.mkfifo(tmp_path / "d")
+    reads = os.open(tmp_path / "d", os.O_RDONLY | os.O_NONBLOCK)
+    writes = os.open(tmp_path / "d", os.O_WRONLY)
+
+    def write() -> None:
+        for part in (TEXT[:10], TEXT[10:]):
+            os.write(writes, part)
+        os.close(writes)
+
+    writer = Thread(target=write)
+    writer.start()
+    assert read_bytes(tmp_path / "d") == TEXT
+    writer.join()
+    os.close(reads)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
+def test_a_device_is_no_dump(device: str) -> None:
+    with pytest.raises(DumpError, match="is no file; name one"):
+        read_bytes(Path(device))
 
 
 @pytest.mark.parametrize("form", [bytes, gzip.compress], ids=["plain", "gzip"])

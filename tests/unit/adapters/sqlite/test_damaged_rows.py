@@ -11,7 +11,7 @@ import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.ports import PermanentError
-from tests.contracts.test_store_port import claim, cycle
+from tests.contracts.test_store_port import claim, cycle, run
 from tests.stories.play import Story, job
 
 BODIES = [
@@ -20,6 +20,8 @@ BODIES = [
     pytest.param("{}", id="text"),
     pytest.param(7, id="a number"),
 ]
+DEEP = b"[" * 100_000 + b"]" * 100_000
+"""Lists in lists, beyond what a parser takes: it raises RecursionError."""
 
 
 def with_change(path: Path, change: str, *values: object) -> SqliteStore:
@@ -50,10 +52,31 @@ def test_a_body_that_cannot_be_read_is_told(
     store.close()
 
 
-def test_a_cycle_whose_unpacked_body_is_no_text_is_told(tmp_path: Path) -> None:
-    store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", zlib.compress(b'{"a": "\xff"}'))
+@pytest.mark.parametrize("body", [b'{"a": "\xff"}', DEEP], ids=["no text", "lists in lists without end"])
+def test_a_cycle_whose_unpacked_body_is_none_is_told(body: bytes, tmp_path: Path) -> None:
+    store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", zlib.compress(body))
     with pytest.raises(PermanentError, match="a stored CycleRecord cannot be read"):
         store.cycles()
+    store.close()
+
+
+@pytest.mark.parametrize("body", [*BODIES, zlib.compress(DEEP)])
+def test_one_row_of_history_that_cannot_be_read_does_not_lose_the_others(
+    body: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = with_change(tmp_path / "h.db", "UPDATE cycles SET body = ?", body)
+    store.add_cycle(cycle(2.0))
+    store.add_cycle(cycle(3.0))
+    assert [found.at for found in store.cycles()] == [2.0, 3.0]
+    assert "1 of 3 rows of history are left out: " in caplog.text
+    store.close()
+
+
+def test_nor_does_one_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = with_change(tmp_path / "h.db", "INSERT INTO runs VALUES ('u', 'n', 5.0, ?)", DEEP)
+    store.add_runs([run("a", 1.0), run("b", 9.0)])
+    assert [found.uid for found in store.runs()] == ["a", "b"]
+    assert "1 of 3 rows" in caplog.text
     store.close()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -84,8 +87,28 @@ def test_in_slacks_form_what_others_wrote_is_text(inbox: Inbox) -> None:
     notice = msgspec.structs.replace(NOTICE, title="node <!channel> & co", text="<https://x|pay> *now*\nand", times=3)
     hook(inbox.url, form=Form.SLACK).send(notice)
     text = inbox.got[0][2]["text"]
-    assert "*node &lt;!channel&gt; &amp; co* · main (3 times since it was told last)" in text
-    assert "&lt;https://x|pay&gt; now and" in text
+    assert "`node &lt;!channel&gt; &amp; co` · `main` (3 times since it was told last)" in text
+    assert "`&lt;https://x|pay&gt; *now* and`" in text
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param("@channel @here @everyone @all <!channel> <@U012>", id="calls of everybody, and of one"),
+        pytest.param("see https://there.example/pay or www.there.example", id="links"),
+        pytest.param("` @channel `` https://there.example ```", id="what ends code"),
+        pytest.param("a\n```\n@channel", id="lines"),
+        pytest.param("a\x1b[2J\u202etxt.exe", id="what a terminal obeys, and what turns the line round"),
+    ],
+)
+@pytest.mark.parametrize("field", ["title", "text", "cluster"])
+def test_in_slacks_form_no_word_of_others_is_outside_of_code(field: str, word: str) -> None:
+    """In code neither Slack nor Mattermost looks for names or links; Slack's three signs are obeyed there, too."""
+    text = body_of(msgspec.structs.replace(NOTICE, **{field: word}), Form.SLACK)["text"]
+    outside = text.split("`")[::2]
+    assert len(outside) % 2 == 0, "code that is begun ends"
+    assert not set("@<>/") & set("".join(outside))
+    assert not set("<>\x1b\u202e") & set(text)
 
 
 @pytest.mark.parametrize("form", Form)
@@ -117,6 +140,44 @@ def test_no_redirect_is_followed(inbox: Inbox) -> None:
     with pytest.raises(PermanentError, match="redirect"):
         hook(inbox.url).send(NOTICE)
     assert len(inbox.got) == 1
+
+
+DRIPS = [
+    pytest.param("http", b"", b"HTTP/1.1 100 Continue\r\n\r\n", id="go on, for ever"),
+    pytest.param("http", b"HTTP/1.1 200 OK\r\nX: ", b"x", id="a header without an end"),
+    pytest.param("https", b"\x16\x03\x03\x3f\xff", b"x", id="a handshake without an end"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "first", "then"), DRIPS)
+def test_a_receiver_that_never_comes_to_an_end_is_left(scheme: str, first: bytes, then: bytes) -> None:
+    """Each byte began the timeouts anew, so that such a sender was busy for as long as the receiver liked."""
+    left = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connected, _ = listener.accept()
+        with connected, suppress(OSError):
+            connected.sendall(first)
+            while not left.wait(0.005):
+                connected.sendall(then)
+        left.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        dripping = threading.Thread(target=drip, args=(listener,))
+        dripping.start()
+        receiver = hook(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/s3cret", whole_s=0.2)
+        with pytest.raises(TransientError, match=r"^chat: has not answered within 0\.2 s$"):
+            receiver.send(NOTICE)
+        dripping.join(10.0)
+        assert not dripping.is_alive(), "the connection is ended"
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_an_address_in_what_is_no_file_is_not_waited_for(kind: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = tmp_path / "pipe" if kind == "a pipe" else Path("/dev/zero")
+    with pytest.raises(PermanentError, match="is no file; name one"):
+        Webhook("chat", Secret(file=file), Form.JSON).send(NOTICE)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ mkdir -p "$folder"
 exec 9>"$folder/.lock"
 flock 9
 if [[ ! -x $folder/karpenter ]]; then
+  go mod download sigs.k8s.io/karpenter # before it there is no folder to tell of
   source=$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)
   install -m 644 "$source"/pkg/apis/crds/*.yaml "$source"/kwok/apis/crds/*.yaml "$folder/"
   go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "-s -w" -o "$folder/karpenter.new" sigs.k8s.io/karpenter/kwok
