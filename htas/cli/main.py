@@ -91,6 +91,9 @@ def ui(
     recommend: Annotated[
         bool, typer.Option("--recommend", help="Of the demo: on nodes that are there, HTAS only recommends.")
     ] = False,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Of the demo: what would disturb running pods waits for your word.")
+    ] = False,
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
     at: At = None,
@@ -105,10 +108,12 @@ def ui(
     with exit_on_error():
         if (dump is None) == (not demo):
             raise InputError("--from: name a dump, or give --demo instead")
-        if recommend and not demo:
-            raise InputError("--recommend: goes with --demo")
+        if (recommend or approve) and not demo:
+            raise InputError(f"{'--recommend' if recommend else '--approve'}: goes with --demo")
+        if recommend and approve:
+            raise InputError("--approve: one that only recommends has nothing to ask; leave out --recommend")
         if demo:
-            pages.demo(seed, hours, speed, port, recommend=recommend)
+            pages.demo(seed, hours, speed, port, recommend=recommend, approve=approve)
         elif dump is not None:
             pages.run(pages.seat_of_dump(dump, flavours, config, at), port)
 
@@ -134,7 +139,12 @@ def optimize(
         loaded = configured(config)
         snapshot = snapshot_of(loaded, dump, at, False)
         found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
-    print_as(form, lambda: optimum.optimum_view(found, took_s, snapshot), lambda: optimum.document(found, took_s))
+        out = optimum.left_out(loaded, snapshot)
+    print_as(
+        form,
+        lambda: optimum.optimum_view(found, took_s, snapshot, out),
+        lambda: optimum.document(found, took_s, out),
+    )
 
 
 @migrate_app.command("pod")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -16,10 +16,14 @@ from htas.config.loader import Loaded
 from htas.config.values import seconds as seconds_of
 from htas.daemon.optimizer import budget_of
 from htas.model.plan_document import API_VERSION, instant_text
+from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
 from htas.model.rearrangement_document import leave_document, place_document, tiers_document
 from htas.model.snapshot import ClusterSnapshot
+
+if TYPE_CHECKING:
+    from htas.planning.optimize import Untouched
 
 LONGEST_S, MOST_WORKERS = 3600.0, 64
 SAID = {
@@ -41,11 +45,19 @@ def search(
         allowed = msgspec.structs.replace(allowed, engine=_engine(engine))
     if workers is not None:
         allowed = msgspec.structs.replace(allowed, workers=_workers(workers))
-    from htas.planning.optimize import optimise  # the solver takes a second to load
+    from htas.planning.optimize import load, optimise  # the solver takes a second to load
 
+    load(allowed.engine)
     began = monotonic()
     found = optimise(snapshot, loaded.policy, snapshot.taken_at, allowed, lambda: monotonic() - began)
     return found, monotonic() - began
+
+
+def left_out(loaded: Loaded, snapshot: ClusterSnapshot) -> Untouched:
+    """Whom the search leaves where they are: what it says of the best placement holds for the others."""
+    from htas.planning.optimize import untouched
+
+    return untouched(snapshot, loaded.policy, snapshot.taken_at)
 
 
 def _seconds(text: str) -> float:
@@ -70,7 +82,7 @@ def _workers(workers: int) -> int:
     return workers
 
 
-def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
+def document(found: Rearrangement, took_s: float, out: Untouched) -> dict[str, Any]:
     """The rearrangement as plain data, for scripts."""
     return {
         "apiVersion": API_VERSION,
@@ -79,13 +91,14 @@ def document(found: Rearrangement, took_s: float) -> dict[str, Any]:
         "status": found.status.value,
         "message": found.message,
         "tookSeconds": round(took_s, 3),
+        "untouched": {"stay": out.stay, "giveWay": out.give_way, "foreign": out.foreign},
         "tiers": tiers_document(found.tiers),
         "leave": leave_document(found.moves),
         "place": place_document(found.seats),
     }
 
 
-def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot) -> RenderableType:
+def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot, out: Untouched) -> RenderableType:
     """What was found in words; the snapshot it was found for tells the priorities of those who leave."""
     moves = sum(shift.target is not None for shift in found.moves)
     text = Text()
@@ -95,9 +108,20 @@ def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot)
     text.append(f"{waiting} placed by moving {moves} and evicting {len(found.moves) - moves}")
     if found.message:
         text.append(f"\n{found.message}", style="dim")
+    text.append("".join(f"\n{said}" for said in _said_of(out)), style="dim")
     parts: list[RenderableType] = [text]
     parts += [made for made in (_tiers(found, snapshot), _shifts(found), _seats(found)) if made is not None]
     return Group(*parts)
+
+
+def _said_of(out: Untouched) -> list[str]:
+    """Without this "no placement is better" would be untrue: Figure 1 of two services that did not opt in is one."""
+    said = (
+        (out.give_way, f'running, for more important work alone: a service opts in to moves by {MAY_MIGRATE}: "true"'),
+        (out.stay, "running, not at all: promises, budgets, constraints among pods, other schedulers"),
+        (out.foreign, "waiting, not at all: another scheduler's"),
+    )
+    return [f"not free to move: {pods} {what}" for pods, what in said if pods]
 
 
 def _tiers(found: Rearrangement, snapshot: ClusterSnapshot) -> RenderableType | None:

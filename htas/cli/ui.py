@@ -35,6 +35,7 @@ from htas.daemon.sessions import Sessions
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.experiments.workloads.day import day
+from htas.model.modes import Approval
 from htas.model.plan import KeptNode
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView
@@ -177,18 +178,23 @@ def _as_kept(rule: str) -> Kept:
 
 
 class Played:
-    """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched."""
+    """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched.
 
-    def __init__(self, seed: int, hours: float, speed: float) -> None:
+    With `approval` whatever would disturb running pods waits for a word, which the pages' reader may say.
+    """
+
+    def __init__(self, seed: int, hours: float, speed: float, approval: Approval | None = None) -> None:
         loaded = load_configuration(config_file("htas.yaml"))
+        policy = msgspec.structs.replace(loaded.policy, approval=approval)
         self._world = _world(loaded, seed)
         self._store = SqliteStore(":memory:")
         world = self._world
         ports = Ports(world.clock, world.cluster, world.cloud, world.migration, self._store, world.announcer)
-        self._daemon = Daemon(ports, loaded.policy)
+        self._daemon = Daemon(ports, policy)
         self._driver = VirtualDriver(world, self._daemon)
         self._hours, self._speed = hours, speed
-        self.seat = Seat("demo", lambda: loaded.policy, self._reading, world.clock.now)
+        self.seat = Seat("demo", lambda: policy, self._reading, world.clock.now)
+        self.seat.approvals = self._daemon.approvals
         self._daemon.listeners.append(lambda result: self.seat.observe(seen(result, self._daemon)))
 
     @contextmanager
@@ -214,7 +220,11 @@ def _world(loaded: Loaded, seed: int) -> World:
     return world
 
 
-def demo(seed: int, hours: float, speed: float, port: int, *, recommend: bool = False) -> None:
+def demo(seed: int, hours: float, speed: float, port: int, *, recommend: bool = False, approve: bool = False) -> None:
     """Play the day and serve it meanwhile."""
-    played = PlayedBeside(seed, hours, speed) if recommend else Played(seed, hours, speed)
+    played: Played | PlayedBeside
+    if recommend:
+        played = PlayedBeside(seed, hours, speed)
+    else:
+        played = Played(seed, hours, speed, Approval() if approve else None)
     run(played.seat, port, threading.Thread(target=played.play, name="demo", daemon=True))

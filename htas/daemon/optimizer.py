@@ -214,7 +214,7 @@ def _end_late(process: BaseProcess, is_late: Event) -> None:
 
 def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     """The search's process: one question, one answer."""
-    from htas.planning.optimize import optimise
+    from htas.planning.optimize import load, optimise
 
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to answer
@@ -222,6 +222,7 @@ def serve(connection: Connection, parent: int, most_bytes: int) -> None:
     with suppress(OSError):  # where memory runs out, the kernel ends this process and not the daemon (Linux)
         Path("/proc/self/oom_score_adj").write_text("1000")
     snapshot, policy = msgspec.json.decode(connection.recv_bytes(), type=tuple[ClusterSnapshot, Policy])
+    load(policy.fallback.engine)
     began = monotonic()
     try:
         found = optimise(snapshot, policy, snapshot.taken_at, budget_of(policy), lambda: monotonic() - began)

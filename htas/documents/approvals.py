@@ -14,7 +14,9 @@ from htas.model.money import price_text
 
 
 class ApprovalItem(msgspec.Struct, frozen=True):
-    """One question. `until`: when silence counts as `otherwise`; `who` said what it is, and when."""
+    """One question. `until`: when silence counts as `otherwise`; `who` said what it is, and when. `proposed_last` is
+    when a plan last had it: a yes to what none has any more is carried out only if it is proposed again.
+    """
 
     id: str
     kind: str
@@ -28,6 +30,7 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     until: float | None
     said_at: float | None
     who: str
+    proposed_last: float
 
 
 class ApprovalsReport(msgspec.Struct, frozen=True):
@@ -73,4 +76,5 @@ def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
         until=each.proposed_at + approval.within_s if is_waiting else None,
         said_at=each.said_at,
         who=each.who,
+        proposed_last=each.proposed_last,
     )

@@ -28,11 +28,15 @@ class CourseLine(msgspec.Struct, frozen=True):
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """One thing that would be done now, were HTAS in charge of the cluster as it is."""
+    """One thing that would be done now, were HTAS in charge of the cluster as it is. Of a pod that would leave `source`
+    is its node, and `target` the one that it would go to; empty: none, it would wait.
+    """
 
     verb: str
     subject: str
     why: str
+    source: str = ""
+    target: str = ""
 
 
 class CoursePoint(msgspec.Struct, frozen=True):
@@ -86,14 +90,21 @@ def recommendation_report(
         evicted=found.evicted,
         moved=found.moved,
         overrun_s=round(found.overrun_s, 1),
-        advice=[
-            Advice(each.action.value, each.subject, each.message)
-            for each in outcomes
-            if each.status is OutcomeStatus.RECOMMENDED
-        ],
+        advice=_advice(plan, outcomes),
         told=told(savings, currency) if savings is not None else (),
         points=points,
     )
+
+
+def _advice(plan: Plan, outcomes: Iterable[Outcome]) -> list[Advice]:
+    moves = {move.pod: move for move in (*plan.migrate, *plan.preempt)}
+    found = []
+    for each in outcomes:
+        if each.status is OutcomeStatus.RECOMMENDED:
+            move = moves.get(each.subject)
+            places = (move.source, move.target or "") if move is not None else ()
+            found.append(Advice(each.action.value, each.subject, each.message, *places))
+    return found
 
 
 def _line(course: Course) -> CourseLine:

@@ -22,7 +22,7 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.cluster.machines import machine_node
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import Present, adopt
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, cheapest, cheapest_anew, packed
 from htas.planning.what_if.combining import Lifting, Outcome
 from htas.planning.what_if.lifting import Held, holding, lifts, pinned
 from htas.ports import GivenError
@@ -67,12 +67,13 @@ class Mix(msgspec.Struct, frozen=True):
 
 
 class Lifted(msgspec.Struct, frozen=True):
-    """A rule that holds nodes: how many pods on how many nodes, and what would lift it."""
+    """A rule that holds nodes: how many pods on how many nodes, one of these, and what would lift it."""
 
     rule: str
     remedy: str
     pods: int
     nodes: int
+    such_as: str = ""
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -150,7 +151,7 @@ def _services(view: ClusterView) -> list[Service]:
 
 def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> Simulated:
     """Raises GivenError with what is wrong with a change."""
-    policy = _priced(policy, change)
+    today, policy = policy, _priced(policy, change)
     grown = _grown(view, change)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
     after = _carried_out(grown, made, policy) if change.replicas else view
@@ -161,8 +162,11 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
     for rule in change.lift:
         if rule not in known:
             raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
-    start, found = as_it_is(present), _relaxed(present, held, change.lift)
+    shelves = _shelves(policy, change)
+    start, found = as_it_is(present), _relaxed(present, held, change.lift, shelves)
     best = cheapest(found.packed, found.anew)
+    if _only_lowers(today, change):
+        best = cheapest(best, _at_the_prices_of(today, after, policy, now, change))
     return Simulated(
         policy.catalogue.currency,
         _mix(start),
@@ -183,14 +187,44 @@ def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -
     return NOTHING_AS_IT_IS if rules else NOTHING_TO_SAVE
 
 
-def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str]) -> Outcome:
+def _shelves(policy: Policy, change: Change) -> Shelves:
+    """All flavours, and besides those of today with each first few of the added: an offer more never makes the answer
+    dearer, though the purchase, a heuristic, may do better with fewer.
+    """
+    added = [new.name for new in change.flavours]
+    names = {flavour.name for flavour in policy.catalogue.flavours}
+    return (None, *(frozenset(names.difference(added[size:])) for size in range(len(added))))
+
+
+def _only_lowers(policy: Policy, change: Change) -> bool:
+    """Whether prices are changed, and none goes up."""
+    before = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
+    return bool(change.prices) and all(parse_price(text) <= before[name] for name, text in change.prices.items())
+
+
+def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: float, change: Change) -> Arrangement:
+    """The best at today's prices, at the lower ones of `policy`: it holds as well, and may be the better find."""
+    present = adopt(view, _priced(today, msgspec.structs.replace(change, prices={})), now, as_annotated=True)
+    held = holding(present)
+    found = _relaxed(present, held, change.lift, _shelves(policy, change))
+    best = cheapest(found.packed, found.anew)
+    own = Counter(node.flavour for node in view.nodes if today.has_own_price(node))
+    less = 0
+    for name in change.prices:
+        before, after = today.catalogue.named(name), policy.catalogue.named(name)
+        if before is not None and after is not None:
+            less += (best.flavours.get(name, 0) - own[name]) * (before.nanos_per_hour - after.nanos_per_hour)
+    return msgspec.structs.replace(best, nanos_per_hour=best.nanos_per_hour - less)
+
+
+def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str], shelves: Shelves) -> Outcome:
     """The work with these rules lifted; never dearer than with fewer of them, where what was found holds just as well.
 
     Asked besides are every choice of the first three, and from there on one rule more at a time, as somebody lifts
     them: with all choices of eight rules the answer would take 256 plans.
     """
-    as_is = Outcome(packed(present), bought_anew(present, pinned(present, held)))
-    lifting, rules = Lifting(present, tuple(held), as_is), tuple(dict.fromkeys(lift))
+    as_is = Outcome(packed(present), cheapest_anew(present, pinned(present, held), shelves))
+    lifting, rules = Lifting(present, tuple(held), as_is, shelves), tuple(dict.fromkeys(lift))
     few = rules[:ALL_CHOICES]
     choices = [each for size in range(1, len(few) + 1) for each in combinations(few, size)]
     choices += [rules[:size] for size in range(ALL_CHOICES + 1, len(rules) + 1)]
@@ -210,7 +244,8 @@ def _rules(present: Present, held: Sequence[Held]) -> list[Lifted]:
         pods[each.rule].add(each.pod)
         nodes[each.rule].add(each.node)
     found = [
-        Lifted(lift.rule, lift.remedy, len(pods[lift.rule]), len(nodes[lift.rule])) for lift in lifts(present, held)
+        Lifted(lift.rule, lift.remedy, len(pods[lift.rule]), len(nodes[lift.rule]), min(pods[lift.rule], default=""))
+        for lift in lifts(present, held)
     ]
     return sorted(found, key=lambda each: (-each.nodes, each.rule))
 

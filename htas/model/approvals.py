@@ -82,7 +82,7 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
     why, value = proposal.message or proposal.reason.value, proposal.value
     if proposal.launches:
         nodes = _nodes(proposal)
-        pods = pods or [pod for launch in proposal.launches for pod in launch.pods]
+        pods = pods or _on(proposal, snapshot)
         by = ", ".join(sorted(launch.flavour for launch in proposal.launches))
         return _question(QuestionKind.REPLACE, nodes, nodes, pods, value, f"by {by}")
     if not pods:
@@ -131,6 +131,13 @@ def _carried(plan: Plan, snapshot: ClusterSnapshot) -> Question | None:
 
 def _nodes(proposal: Proposal) -> str:
     return " ".join(sorted(release.node for release in proposal.releases))
+
+
+def _on(proposal: Proposal, snapshot: ClusterSnapshot) -> list[str]:
+    """The pods that would leave with the nodes: where they go is planned once the machines are there."""
+    nodes = {release.node for release in proposal.releases}
+    pods = snapshot.cluster.pods
+    return [pod.key for pod in pods if pod.node in nodes and not (pod.is_daemon or pod.is_mirror)]
 
 
 def _is_bought_for(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:

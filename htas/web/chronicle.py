@@ -76,6 +76,8 @@ class Chronicle:
         self._launches: dict[str, Launch] = {}
         """The cloud answers after the cycle that asked it."""
         self._removals: dict[str, NodeRemoval] = {}
+        self._released: set[str] = set()
+        """Claims of which the return is told: a cloud may be asked twice before the machine is seen to go."""
         self.has_looked_back = False
         """Whether what earlier processes recorded was read."""
         self.begins: float | None = None
@@ -91,6 +93,7 @@ class Chronicle:
         found = list(self._decided(at, number, outcomes))
         claims = {claim.id for claim in snapshot.claims} | {item.claim for item in plan.launches}
         self._launches = {key: item for key, item in self._launches.items() if key in claims}
+        self._released &= claims
         nodes = {node.name for node in snapshot.cluster.nodes}
         self._removals = {key: item for key, item in self._removals.items() if key in nodes}
         with self._lock:
@@ -126,6 +129,10 @@ class Chronicle:
             if kind is None:
                 continue
             is_done = outcome.status.is_well
+            if outcome.action is Action.RELEASE and is_done:
+                if outcome.subject in self._released:
+                    continue
+                self._released.add(outcome.subject)
             launch = self._launches.get(outcome.subject) if outcome.action is Action.LAUNCH else None
             removing = self._removals.get(outcome.subject) if outcome.action is Action.DRAIN else None
             decision = Decision(number, at, kind, outcome.subject, outcome.status, outcome.message)

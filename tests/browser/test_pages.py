@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from htas.model.nodes import INSTANCE_TYPE_LABEL
 from htas.planning.planner import plan
 from htas.web.seat import Seat, Seen
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
-from tools.screenshots import PAGES, as_logged_in, browser, opened, played, served, settle
+from tools.screenshots import PAGES, as_logged_in, asking, browser, opened, played, recommending, served, settle
+
+pytestmark = pytest.mark.timeout(300)  # hours of the day are played first, beside whatever else runs
 
 AXE = Path("out/axe/node_modules/axe-core/axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -21,8 +24,8 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @pytest.fixture(scope="module")
 def day() -> Played:
-    """Six hours of the day, standing still."""
-    return played(6.0)
+    """Two hours and a quarter of the day, standing still in a burst of jobs."""
+    return played(2.25)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,10 @@ def faults() -> list[str]:
 
 @pytest.fixture
 def page(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
+    yield from watched(context, faults)
+
+
+def watched(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
     made = context.new_page()
     made.on(
         "console",
@@ -65,6 +72,48 @@ def page(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
     yield made
     made.close()
     assert faults == []
+
+
+@pytest.fixture(scope="module")
+def onlooker(chromium: Browser) -> Iterator[BrowserContext]:
+    """Whoever looks at what HTAS recommends, after an hour of the day on nodes that are there."""
+    yield from visiting(chromium, recommending(1.0))
+
+
+@pytest.fixture
+def advice(onlooker: BrowserContext, faults: list[str]) -> Iterator[Page]:
+    """The page Recommended."""
+    for made in watched(onlooker, faults):
+        shown(made, onlooker, "#/recommended")
+        yield made
+
+
+@pytest.fixture
+def decider(chromium: Browser) -> Iterator[BrowserContext]:
+    """Whoever is asked, once: what was said is said. Two proposals wait at eleven minutes to two."""
+    yield from visiting(chromium, asking(109 / 60))
+
+
+@pytest.fixture
+def questions(decider: BrowserContext, faults: list[str]) -> Iterator[Page]:
+    """The page To approve."""
+    for made in watched(decider, faults):
+        shown(made, decider, "#/approvals")
+        yield made
+
+
+def visiting(chromium: Browser, seat: Seat) -> Iterator[BrowserContext]:
+    with served(seat) as link:
+        made = chromium.new_context(viewport={"width": 1280, "height": 900})
+        opened(made, link)
+        yield made
+        made.close()
+
+
+def shown(page: Page, context: BrowserContext, place: str) -> None:
+    """A place of what the context's first page was opened at."""
+    page.goto(context.pages[0].url.partition("#")[0] + place)
+    settle(page)
 
 
 @pytest.fixture
@@ -82,6 +131,16 @@ def violations(page: Page) -> list[str]:
     page.evaluate(AXE.read_text())
     found = page.evaluate("(tags) => axe.run({runOnly: {type: 'tag', values: tags}})", RULES)
     return [f"{each['id']}: {node['target']}" for each in found["violations"] for node in each["nodes"]]
+
+
+def unfit(page: Page, width: int, scheme: str) -> list[str]:
+    """What axe-core finds, and whether the page is wider than its window, in one size and one scheme of colours."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    settle(page)
+    as_logged_in(page)
+    wide = page.evaluate("() => document.documentElement.scrollWidth")
+    return violations(page) + ([f"{wide} wide in {width}"] if wide > width else [])
 
 
 def test_a_node_and_its_pod_are_explained_in_place(page: Page, base: str) -> None:
@@ -290,19 +349,69 @@ def test_on_a_phone_the_verdict_stays_in_view(page: Page, base: str) -> None:
     expect(page.locator(".glance")).to_be_in_viewport()
 
 
+def test_what_is_recommended_leads_to_nodes_and_pods(advice: Page) -> None:
+    expect(advice.locator("#banner")).to_contain_text("changes nothing in it")
+    expect(advice.locator(".totals .lead")).to_contain_text("Would have saved")
+    expect(advice.get_by_role("img", name="what they would cost with HTAS")).to_be_visible()
+    emptied = advice.locator(".steps > li", has_text="empty and return").first
+    name = emptied.get_by_role("link").first.inner_text()
+    expect(emptied.locator(".pods li").first).to_contain_text("to ")
+    emptied.get_by_role("link").first.click()
+    expect(advice.get_by_role("dialog").get_by_role("heading", name=name)).to_be_visible()
+    advice.keyboard.press("Escape")
+    advice.get_by_role("link", name="what it would have bought").click()
+    expect(advice.locator(".timeline li").first).to_contain_text("would be bought")
+    advice.get_by_role("link", name="Money").click()
+    advice.locator("main").get_by_role("link", name="Recommended").click()
+    expect(advice.locator(".totals .lead")).to_contain_text("Would have saved")
+
+
+def test_a_word_is_said_with_a_click(questions: Page) -> None:
+    cards = questions.locator(".ask")
+    waiting = cards.count()
+    assert waiting >= 2
+    expect(questions.locator("#banner")).to_contain_text(f"{waiting} to approve.")
+    first = cards.first
+    first.locator(".pods").get_by_role("link").first.click()
+    expect(questions.get_by_role("dialog").locator(".kind")).to_have_text("pod")
+    questions.keyboard.press("Escape")
+    first.get_by_text("In a terminal").click()
+    expect(first.locator("code")).to_contain_text("htas approve ")
+    first.get_by_role("button", name="Reject").click()
+    expect(questions.get_by_role("status").filter(has_text="1 proposal rejected.")).to_be_visible()
+    expect(questions.locator("h1")).to_be_focused()
+    expect(cards).to_have_count(waiting - 1)
+    expect(questions.locator(".answers li").first).to_contain_text("rejected by whoever opened the link")
+    rest = questions.get_by_role("button", name="Approve", exact=False).first
+    rest.click()
+    expect(questions.get_by_role("status").filter(has_text="approved")).to_be_visible()
+    expect(questions.locator('#pages a[href="#/approvals"]')).to_have_text(
+        f"To approve ({waiting - 2})"
+        if waiting > 2 and "all" not in (rest.get_attribute("data-word") or "")
+        else "To approve"
+    )
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 @pytest.mark.parametrize("name", [*PAGES, "node"])
 def test_axe_finds_nothing_and_nothing_overflows(
     name: str, width: int, scheme: str, page: Page, base: str, day: Played
 ) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     if name == "node":
         page.goto(f"{base}/#/now/node/{day.seat.picture().snapshot.cluster.nodes[0].name}")
         expect(page.get_by_role("dialog")).to_be_visible()
     else:
         go(page, base, name)
-    as_logged_in(page)
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert violations(page) == []
+    assert unfit(page, width, scheme) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+def test_axe_finds_nothing_on_recommended(width: int, scheme: str, advice: Page) -> None:
+    assert unfit(advice, width, scheme) == []
+
+
+def test_axe_finds_nothing_on_to_approve(questions: Page) -> None:
+    for width, scheme in product((390, 1280, 2560), ("light", "dark")):
+        assert unfit(questions, width, scheme) == []

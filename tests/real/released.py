@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -168,6 +170,40 @@ class Release:
         """What a daemon's HTTP server answers."""
         address = self.daemons()[pod]["status"]["podIP"]
         return urllib3.request("GET", f"http://{address}:8080{path}", timeout=10.0).data.decode()
+
+    @contextmanager
+    def forwarded(self, pod: str) -> Iterator[str]:
+        """Where this machine reaches a daemon as people do: through the API server and the pod's kubelet."""
+        kubectl = [self.cluster.binaries / "kubectl", f"--kubeconfig={self.cluster.kubeconfig}", "--namespace", SPACE]
+        command = [*kubectl, "port-forward", f"pod/{pod}", ":8080"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            try:
+                said = process.stdout.readline()
+                port = re.search(r"127\.0\.0\.1:(\d+) -> 8080", said)
+                assert port is not None, said
+                yield f"http://127.0.0.1:{port[1]}"
+            finally:
+                process.terminate()
+
+    @contextmanager
+    def volume(self, name: str) -> Iterator[None]:
+        """A claim of that name, bound to a directory of the node that the daemons are on, for as long as this lasts."""
+        path = f"/var/lib/{name}"
+        self.world.nodes.on(NAMES[1], f"rm -rf {path} && mkdir -p {path} && chown 65532:65532 {path}")
+        room = {"storageClassName": "", "accessModes": ["ReadWriteOnce"]}
+        volume = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": path}, "persistentVolumeReclaimPolicy": "Retain"}
+        claim = {"volumeName": f"{SPACE}-{name}", "resources": {"requests": {"storage": "1Gi"}}}
+        made = [
+            {"kind": "PersistentVolume", "metadata": {"name": f"{SPACE}-{name}"}, "spec": room | volume},
+            {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": SPACE}, "spec": room | claim},
+        ]
+        said = yaml.safe_dump_all([{"apiVersion": "v1", **each} for each in made])
+        self.cluster.kubectl("create", "-f", "-", input=said)
+        try:
+            yield
+        finally:
+            self.cluster.kubectl("delete", "-f", "-", "--wait=false", input=said)
 
     def machines(self) -> set[str]:
         """Nodes that HTAS owns."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,12 @@ from tools.testenv.real_nodes import NAMES
 pytestmark = pytest.mark.timeout(1500)  # the image takes minutes where it has never been built
 
 SIMULATED = {"machines": "simulated"}
+KEPT: Json = {
+    "replicas": 1,
+    "persistence": {"enabled": True, "existingClaim": "journal"},
+    "http": {"createToken": True},
+}
+HISTORY = ("history", "--binds", "--limit", "1000")
 REAL = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -63,7 +72,9 @@ def test_a_release_from_install_to_uninstall(release: Release, tmp_path: Path) -
     upgraded(release)
     taken_over(release)
     held_back(release, tmp_path)
-    uninstalled(release)
+    with release.volume("journal"):
+        remembered(release, tmp_path)
+        uninstalled(release)
 
 
 def installed(release: Release) -> None:
@@ -156,9 +167,58 @@ def held_back(release: Release, tmp_path: Path) -> None:
     rolled_out(release, web)
 
 
+def remembered(release: Release, directory: Path) -> None:
+    """One daemon with its file on a volume, asked from outside by commands: what was spent and done outlives its pod."""
+    release.put("upgrade", release.values() | KEPT)
+    pod = "htas-0"
+    eventually(lambda: list(release.daemons()) == [pod] and ready(release) == 1, 120, "the one daemon is Ready")
+    token = release.cluster.kubectl("get", "secret", "htas-token", "-n", SPACE, "-o", "jsonpath={.data.token}")
+    (directory / "token").write_bytes(b64decode(token))
+    eventually(lambda: release.leader() == pod, 60, "it leads")
+    later = simulated_job("later", "10s", "400m", count=4)
+    later["spec"]["template"]["spec"]["nodeSelector"] = SIMULATED
+    release.cluster.create(later)
+    eventually(lambda: job_status(release.cluster, "later").get("succeeded") == 4, 120, "the Job completes")
+    with release.forwarded(pod) as url:
+        done = entries(asked(url, directory, *HISTORY))
+        spent = total(asked(url, directory, "cost", "-o", "csv"))
+    release.tell(f"htas cost --server, from outside: {spent:f}; history: {len(done)} lines")
+    assert spent > 0
+    assert len([line for line in done if " bind " in line and "default/later" in line]) == 4, done
+    release.cluster.kubectl("delete", "pod", pod, "-n", SPACE)  # returns when it is gone
+    eventually(lambda: list(release.daemons()) == [pod] and ready(release) == 1, 90, "another pod of that name")
+    with release.forwarded(pod) as url:
+        again = entries(asked(url, directory, *HISTORY))
+        assert not done - again, done - again
+        assert total(asked(url, directory, "cost", "-o", "csv")) >= spent
+    release.tell("after the pod was deleted: the same history, and what was spent")
+
+
+def asked(url: str, directory: Path, *command: str) -> list[str]:
+    """What a command prints that asks the daemon there, a line each; asked again while it has run no cycle."""
+
+    def ask() -> str:
+        options = [*command, "--server", url, "--token-file", directory / "token"]
+        done = subprocess.run([HTAS, *options], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 or "no cycle has been run yet" in done.stderr, done.stderr
+        return done.stdout
+
+    return eventually(ask, 60, f"htas {command[0]} --server").splitlines()
+
+
+def entries(lines: list[str]) -> set[str]:
+    """Of `htas history`, without what aligns them."""
+    return {" ".join(line.split()) for line in lines if line[:1].isdigit()}
+
+
+def total(lines: list[str]) -> Decimal:
+    """Of `htas cost -o csv`."""
+    return sum((Decimal(row["amount"]) for row in csv.DictReader(lines)), Decimal(0))
+
+
 def uninstalled(release: Release) -> None:
     """The hook hands back before anything is deleted: no machine, no lease, no status is left, and nobody else's node."""
-    release.put("upgrade", release.values() | {"handback": {"onUninstall": True, "timeout": "3m"}})
+    release.put("upgrade", release.values() | KEPT | {"handback": {"onUninstall": True, "timeout": "3m"}})
     status, said = release.helm("uninstall", "--timeout", "200s")
     assert status == 0, said + release.log_of_the_hook()
     release.tell("helm uninstall")

@@ -1,7 +1,8 @@
 """The document's formulation (Algorithm 1): x[i, j] for each pod and node, solved by CP-SAT tier by tier.
 
-As it states it: bin packing constraints (1) to (3), the most placed, then the largest Σ(placed + stay), hints from the
-present placement and the last stage, α·T/(tiers), halved between the two, plus what is unused.
+As it states it: bin packing constraints (1) to (3), the most placed, then the largest Σ(placed + stay) (the text's 2
+and 1; its formula has 3 and 1), hints from the present placement and the last stage, α·T/(tiers), halved between the
+two, plus what is unused.
 """
 
 from __future__ import annotations

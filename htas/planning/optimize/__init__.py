@@ -5,6 +5,8 @@ patterns, neighbourhoods), `decode` turns the answer back into pods and replays 
 """
 
 from htas.planning.optimize.optimise import optimise
+from htas.planning.optimize.untouched import Untouched, untouched
 from htas.planning.solvers.placement.budget import Budget
+from htas.planning.solvers.placement.engines import load
 
-__all__ = ["Budget", "optimise"]
+__all__ = ["Budget", "Untouched", "load", "optimise", "untouched"]

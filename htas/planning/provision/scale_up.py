@@ -94,9 +94,9 @@ def _patient(context: PlanContext, ahead: Ahead) -> list[UnplacedPod]:
 
 
 def _gathering(context: PlanContext, demands: Sequence[Demand], lengthening: Lengthening | None) -> list[UnplacedPod]:
-    """Take those that wait for company out of their demands; they are told so."""
+    """Take those that wait for company out of their demands; they are told so. Where nothing more comes nobody does."""
     policy, told = context.policy, list[UnplacedPod]()
-    if not any(demand.count for demand in demands):  # as in most cycles: nothing to price machines for
+    if not context.snapshot.expects_more or not any(demand.count for demand in demands):  # as in most cycles
         return told
     telling, prices = _telling(context.snapshot), OwnMachine(context.simulated.sim, context.snapshot, policy)
     batch, company = gathering(policy, demands, telling, prices, context.now)

@@ -1,20 +1,27 @@
 // To approve: what would disturb running pods, and waits for a word.
 
 import { get, post } from "./api.js";
-import { h, show } from "./dom.js";
-import { clock, counted, length, money } from "./words.js";
+import { figure, folded, h, show } from "./dom.js";
+import { clock, counted, length, money, number } from "./words.js";
 
 const NAMES = { drain: "Empty and return", replace: "Replace", preempt: "Preempt for", rearrange: "Rearrange", suggest: "Move nearer to users" };
+const node = (name) => h("a", { href: `#/approvals/node/${encodeURIComponent(name)}` }, name);
+const pod = (name) => h("a", { href: `#/approvals/pod/${name.split("/").map(encodeURIComponent).join("/")}` }, name);
+/** Nodes are judged again within seconds; what no plan has had for so long is not proposed any more. */
+const PROPOSED_S = 120;
+/** What a question is about: nodes, a pod, or the whole cluster, which has no page of its own. */
+const subject = ({ kind, subject: name }) => (kind === "preempt" ? pod(name) : ["drain", "replace"].includes(kind) ? name.split(" ").map((each, i) => [i > 0 && ", ", node(each)]) : "");
 
 export function approvals() {
   const said = h("p", { class: "said", role: "status" });
   const all = h("div", { class: "chips" });
+  const title = h("h1", { tabindex: "-1" }, "To approve");
   const body = h("div", { class: "stack" });
-  const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "To approve"), all), said, body);
+  const root = h("div", { class: "page" }, h("div", { class: "tools" }, title, all), said, body);
   let now = 0;
 
-  async function word(verdict, what, button) {
-    for (const each of root.querySelectorAll("button")) each.disabled = true;
+  async function word(verdict, what) {
+    for (const each of root.querySelectorAll("[data-word]")) each.disabled = true;
     try {
       const found = await post("/approvals", { verdict, ...what });
       said.textContent = `${counted(found.items.length, "proposal")} ${verdict === "approve" ? "approved: carried out with the next cycles" : "rejected"}.`;
@@ -22,7 +29,7 @@ export function approvals() {
       said.textContent = error.message;
     }
     await page.draw({ at: now });
-    if (!root.contains(button)) root.querySelector("h1").focus?.();
+    title.focus(); // what was clicked is gone
   }
 
   const page = {
@@ -30,7 +37,9 @@ export function approvals() {
     async draw(cluster) {
       now = cluster.at;
       const found = await get("/approvals");
-      const waiting = found.items.filter((item) => item.state === "waiting");
+      const isPast = (item) => now - item.proposed_last > PROPOSED_S;
+      const waiting = found.items.filter((item) => item.state === "waiting").map((item) => ({ ...item, isPast: isPast(item) }));
+      waiting.sort((one, other) => one.isPast - other.isPast);
       const over = found.items.filter((item) => item.state !== "waiting");
       const held = document.activeElement?.dataset?.word;
       show(all, waiting.length > 1 && [choice("approve", "Approve all", { all: true }, "main", "all"), choice("reject", "Reject all", { all: true }, "quiet", "all")]);
@@ -40,27 +49,49 @@ export function approvals() {
       }
       show(
         body,
-        waiting.length ? waiting.map((item) => card(item, found)) : h("p", { class: "empty" }, "Nothing waits for a word."),
-        over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Said of late"), h("ul", {}, over.map((item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), ` by ${item.who}, ${clock(item.said_at)}: `, item.told)))),
+        waiting.length ? [figures(waiting, found), h("div", { class: "asks" }, waiting.map((item) => card(item, found)))] : h("p", { class: "empty" }, "Nothing waits for a word. What was done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."),
+        over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Said of late"), folded("answers", over.map(answer), { most: 8, what: "answer" })),
       );
       if (held) root.querySelector(`[data-word="${held}"]`)?.focus();
     },
   };
 
-  const choice = (verdict, name, what, kind, id) => h("button", { type: "button", class: kind, "data-word": `${verdict}-${id}`, onclick: (event) => word(verdict, what, event.target) }, name);
-
-  function card(item, found) {
-    const shown = item.pods.slice(0, 12);
-    const silence = found.otherwise === "reject" ? "rejected" : "carried out";
-    const node = item.kind === "drain" ? h("a", { href: `#/approvals/node/${encodeURIComponent(item.subject)}` }, item.subject) : h("span", { class: "subject" }, item.subject);
+  function figures(waiting, found) {
+    const present = waiting.filter((item) => !item.isPast);
+    const most = new Map(); // a node may be asked about twice, to be emptied and to be replaced: it saves once
+    for (const item of present) most.set(item.subject, Math.max(most.get(item.subject) ?? 0, Number(item.saves_per_hour)));
+    const saves = [...most.values()].reduce((sum, each) => sum + each, 0);
+    const pods = new Set(present.flatMap((item) => item.pods));
+    const next = Math.min(...waiting.map((item) => item.until));
     return h(
-      "section",
-      { class: "card ask" },
-      h("h2", {}, `${NAMES[item.kind]} `, node),
-      h("p", {}, item.why, item.saves_per_hour && [" · saves ", h("b", { class: "good" }, `${money(item.saves_per_hour)} ${found.currency}/h`)]),
-      item.pods.length > 0 && h("p", { class: "note" }, `${counted(item.pods.length, "pod")} ${item.pods.length === 1 ? "leaves" : "leave"}: ${shown.join(", ")}${item.pods.length > shown.length ? ` and ${item.pods.length - shown.length} more` : ""}`),
-      h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id), h("span", { class: "note" }, `since ${clock(item.since)}; ${silence} in ${length(item.until - now)} if nobody says anything · `, h("code", {}, item.id))),
+      "div",
+      { class: "totals" },
+      figure("Wait for a word", number(waiting.length), present.length < waiting.length ? `${number(waiting.length - present.length)} of them in no plan any more` : "each as a whole: yes or no", "lead"),
+      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], ["if all are approved · ", h("a", { href: "#/money" }, "of what")]),
+      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: "#/now" }, "where they are")]),
+      figure("Next by silence", length(next - now), `then ${silence(found)}, if nobody has said anything`),
     );
   }
+
+  const silence = (found) => (found.otherwise === "reject" ? "rejected" : "carried out");
+  const choice = (verdict, name, what, kind, id, told = name) => h("button", { type: "button", class: kind, "data-word": `${verdict}-${id}`, "aria-label": told, onclick: () => word(verdict, what) }, name);
+
+  function card(item, found) {
+    const patience = (item.until - now) / (item.until - item.since);
+    const what = `${NAMES[item.kind]} ${item.subject}`;
+    return h(
+      "section",
+      { class: `card ask ${item.isPast ? "past" : ""}` },
+      h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${money(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
+      h("p", {}, item.why),
+      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", {}, pod(name))), { most: 6, what: "pod" })],
+      item.isPast && h("p", { class: "note" }, `In no plan since ${clock(item.proposed_last)}; a yes counts if it is proposed again.`),
+      h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `since ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} if nobody says anything`)),
+      h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id, `Approve: ${what}`), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id, `Reject: ${what}`)),
+      h("details", {}, h("summary", {}, "In a terminal"), h("code", {}, `htas approve ${item.id}`)),
+    );
+  }
+
+  const answer = (item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), ` by ${item.who}, ${clock(item.said_at)}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
   return page;
 }

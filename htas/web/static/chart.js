@@ -5,6 +5,7 @@ import { h, s } from "./dom.js";
 const HEIGHT = 240;
 const LEFT = 52;
 const BOTTOM = 24;
+const TOP = 22;
 
 /** A round step for about `count` lines up to a greatest value. */
 function step(most, count) {
@@ -15,15 +16,16 @@ function step(most, count) {
 
 /**
  * Bars of `items` ({label, value, least, title}) with a stepped line of what was least. `tick(item, i)` names some of
- * the bars under the axis; `told` is what the picture says, for those who do not see it.
+ * the bars under the axis; `told` is what the picture says, for those who do not see it. What goes on all the time
+ * (`isSolid`), unlike what adds up in a while, is drawn without gaps.
  */
-export function overTime(items, { unit, format, tick, told }) {
+export function overTime(items, { unit, format, tick, told, isSolid = false }) {
   const box = h("div", { class: "chart" });
   const draw = () => {
     const width = Math.max(280, box.clientWidth || 600);
-    const most = Math.max(...items.map((item) => item.value), 1e-9) * 1.08;
+    const most = Math.max(...items.map((item) => item.value), 1e-9) * 1.02;
     const x = (i) => LEFT + ((width - LEFT - 4) * i) / items.length;
-    const y = (value) => 8 + (HEIGHT - BOTTOM - 8) * (1 - value / most);
+    const y = (value) => TOP + (HEIGHT - BOTTOM - TOP) * (1 - value / most);
     const slot = (width - LEFT - 4) / items.length;
     const size = step(most, 4);
     const lines = [];
@@ -31,8 +33,16 @@ export function overTime(items, { unit, format, tick, told }) {
       lines.push(s("line", { class: "rule", x1: LEFT, x2: width - 4, y1: y(value), y2: y(value) }), s("text", { class: "axis", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, format(value)));
     }
     const bars = items.map((item, i) =>
-      s("g", { class: "slot" }, s("title", {}, item.title), s("rect", { class: "hit", x: x(i), y: 0, width: slot, height: HEIGHT - BOTTOM }), s("rect", { class: "spent", x: x(i) + slot * 0.12, width: Math.max(1, slot * 0.76), y: y(item.value), height: Math.max(0, y(0) - y(item.value)), rx: Math.min(2, slot / 4) })),
+      s(
+        "g",
+        { class: "slot" },
+        s("title", {}, item.title),
+        s("rect", { class: "hit", x: x(i), y: 0, width: slot, height: HEIGHT - BOTTOM }),
+        !isSolid && s("rect", { class: "spent", x: x(i) + slot * 0.12, width: Math.max(1, slot * 0.76), y: y(item.value), height: Math.max(0, y(0) - y(item.value)), rx: Math.min(2, slot / 4) }),
+      ),
     );
+    const steps = items.map((item, i) => `V${y(item.value)}H${x(i + 1)}`).join("");
+    const area = isSolid && s("path", { class: "area", d: `M${x(0)} ${y(0)}${steps}V${y(0)}Z` });
     let path = "";
     items.forEach((item, i) => {
       if (item.least === null) return;
@@ -47,7 +57,7 @@ export function overTime(items, { unit, format, tick, told }) {
       return s("text", { class: "axis", x: Math.min(at, width - 22), y: HEIGHT - 6, "text-anchor": "middle" }, name);
     });
     box.replaceChildren(
-      s("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": told }, lines, bars, s("path", { class: "least", d: path }), names),
+      s("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": told }, area, lines, bars, s("path", { class: "least", d: path }), names),
       h("p", { class: "unit", "aria-hidden": "true" }, unit),
     );
   };

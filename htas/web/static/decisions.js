@@ -1,7 +1,7 @@
 // Decisions: what was bought, emptied, moved and preempted, why, and what it saved; each can be planned again.
 
 import { get } from "./api.js";
-import { h, settled, show } from "./dom.js";
+import { figure, h, settled, show } from "./dom.js";
 import { counted, day, money, number, seconds } from "./words.js";
 
 const NAMES = { buy: "bought", empty: "emptied", release: "returned", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "undone", adopt: "adopted" };
@@ -94,7 +94,6 @@ function sum(item, currency) {
 }
 
 function figures(found) {
-  const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
   return [
     figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], "each until its group bought again a machine of its price", "lead"),
     figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], ["of machines that were not needed again · ", h("a", { href: "#/decisions/empty" }, "which")]),

@@ -68,9 +68,9 @@ async function node(name, from) {
     head("node", name),
     h("div", { class: "wide-bar" }, blocks(pods)),
     facts([
-      ["Price", line.price_per_hour ? `${money(line.price_per_hour)} ${found.currency}/h` : "not known"],
+      ["Price", line.price_per_hour ? [`${money(line.price_per_hour)} ${found.currency}/h · `, h("a", { href: "#/what-if" }, "what if")] : "not known"],
       ["Spent so far", Number(found.spent) ? [`${money(found.spent)} ${found.currency} · `, h("a", { href: `#/decisions/all/${encodeURIComponent(name)}` }, "since when")] : "–"],
-      ["Flavour", line.flavour || "–"],
+      ["Flavour", line.flavour ? h("a", { href: `#/now/find/${encodeURIComponent(line.flavour)}` }, line.flavour) : "–"],
       ["Group", line.group || "none"],
       ["CPU asked for", percent(line.cpu)],
       ["Memory asked for", percent(line.memory)],

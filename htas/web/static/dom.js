@@ -26,6 +26,10 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
+/** A figure with what it is of above it, and below what it means or leads to. */
+export const figure = (title, value, note, mood = "") =>
+  h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
+
 /** A list of which the first `most` are seen, and the others once somebody wants them. */
 export function folded(kind, items, { most, what }) {
   const list = h("ul", { class: kind }, items.slice(0, most));

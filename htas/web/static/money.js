@@ -2,7 +2,7 @@
 
 import { get, Refused } from "./api.js";
 import { overTime, ranked } from "./chart.js";
-import { h, show } from "./dom.js";
+import { figure, h, show } from "./dom.js";
 import { clock, counted, day, money, percent } from "./words.js";
 
 const WINDOWS = [[6, "6 hours"], [24, "day"], [168, "week"], [720, "30 days"]];
@@ -18,6 +18,7 @@ export function moneyPage() {
   const choice = h("div", { class: "chips", role: "group", "aria-label": "Window" });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Money"), choice), body);
   let wanted = "";
+  let last = null;
   const page = {
     root,
     places: Object.keys(BY),
@@ -25,7 +26,8 @@ export function moneyPage() {
     place(kind) {
       wanted = page.places.includes(kind) ? kind : "";
     },
-    async draw() {
+    async draw(cluster) {
+      last = cluster ?? last;
       show(
         choice,
         WINDOWS.map(([value, name]) =>
@@ -41,11 +43,11 @@ export function moneyPage() {
         return;
       }
       if (!Number(found.spent)) {
-        show(body, h("p", { class: "empty" }, "Nothing was billed in this window: no machine was bought in it."));
+        show(body, h("p", { class: "empty" }, "Nothing was billed in this window: HTAS bought no machine in it. ", last?.mode === "recommend" && ["What is really spent here, and would be with HTAS, is under ", h("a", { href: "#/recommended" }, "Recommended"), "."]));
         return;
       }
       const others = await Promise.all(["homogeneous", "peak"].map((way) => get("/against", { way, hours })));
-      show(body, figures(found), spending(found, hours), h("div", { class: "halves" }, otherwise(found, others), ...found.splits.map((split) => part(split, found))));
+      show(body, figures(found), spending(found, hours), h("div", { class: "columns" }, otherwise(found, others), ...found.splits.map((split) => part(split, found))));
       if (wanted) body.querySelector(`[data-by="${wanted}"]`)?.scrollIntoView({ block: "start" });
       wanted = "";
     },
@@ -55,7 +57,6 @@ export function moneyPage() {
 
 function figures(found) {
   const unit = found.currency;
-  const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
   return h(
     "div",
     { class: "totals" },

@@ -1,7 +1,7 @@
 // Now: what there is and what it costs, every node filled by its pods and coloured by why it is kept.
 
 import { get } from "./api.js";
-import { folded, h, settled, show } from "./dom.js";
+import { figure, folded, h, settled, show } from "./dom.js";
 import { counted, kindOf, length, money, number, percent, spoken } from "./words.js";
 
 /** Up to so many nodes are drawn with their pods; beyond that each is a tile, and its pods are a click away. */
@@ -139,9 +139,6 @@ const have = (count) => (count === 1 ? "has" : "have");
 /** Said beside a price that leaves nodes out. */
 export const unpriced = (count) => (count ? h("p", { class: "warn" }, `${counted(count, "node")} without a price ${count === 1 ? "is" : "are"} not in this`) : null);
 
-const figure = (title, value, note, mood = "") =>
-  h("section", { class: `figure ${mood}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
-
 function around(cluster) {
   const cards = [];
   if (cluster.problems.length) cards.push(card("Problems", cluster.problems.map((text) => h("li", { class: "trouble" }, text)), "problem"));
@@ -197,7 +194,7 @@ function header(group, currency) {
     h("h3", {}, group.name),
     h("p", {}, `${number(group.nodes)} ${group.nodes === 1 ? "node" : "nodes"}${limit} · ${counted(group.pods, "pod")}`),
     h("p", { class: "gauges" }, gauge("cpu", group.cpu), gauge("mem", group.memory)),
-    h("p", { class: "price" }, `${money(group.price_per_hour)} ${currency}/h`),
+    h("p", { class: "price" }, h("a", { href: "#/money/group", title: "What each group has cost" }, `${money(group.price_per_hour)} ${currency}/h`)),
   );
 }
 

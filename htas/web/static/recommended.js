@@ -2,10 +2,11 @@
 
 import { get } from "./api.js";
 import { overTime } from "./chart.js";
-import { h, show } from "./dom.js";
+import { figure, folded, h, show } from "./dom.js";
 import { clock, counted, day, length, money, percent } from "./words.js";
 
 const VERBS = { launch: "buy", drain: "empty and return", migrate: "move", evict: "start anew elsewhere", preempt: "preempt", search: "rearrange" };
+const DOTS = { launch: "buy", drain: "empty", migrate: "move", evict: "evict", preempt: "preempt" };
 
 export function recommended() {
   const body = h("div", { class: "stack" });
@@ -26,13 +27,12 @@ export function recommended() {
 function figures(found) {
   const unit = found.currency;
   const saves = Number(found.saved) >= 0;
-  const figure = (title, value, note, lead = "") => h("section", { class: `figure ${lead}` }, h("h2", {}, title), h("p", { class: "value" }, value), h("p", {}, note));
   return h(
     "div",
     { class: "totals" },
-    figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${unit}`)], `${percent(Math.abs(found.saved_share))} of what was spent since ${day(found.since)} ${clock(found.since)}`, "lead"),
-    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], `with HTAS ${money(found.with_htas.spent)}`),
-    figure("Now", [money(found.real.price_per_hour), h("small", {}, ` ${unit}/h`)], `${counted(found.real.machines, "machine")}; with HTAS ${found.with_htas.machines} for ${money(found.with_htas.price_per_hour)}`),
+    figure(saves ? "Would have saved" : "Would have cost more", [money(Math.abs(found.saved)), h("small", {}, ` ${unit}`)], [`${percent(Math.abs(found.saved_share))} of what was spent since ${day(found.since)} ${clock(found.since)} · `, h("a", { href: "#/decisions" }, "how")], "lead"),
+    figure("Spent", [money(found.real.spent), h("small", {}, ` ${unit}`)], [`with HTAS ${money(found.with_htas.spent)} · `, h("a", { href: "#/decisions/buy" }, "what it would have bought")]),
+    figure("Now", [money(found.real.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, counted(found.real.machines, "machine")), `; with HTAS ${found.with_htas.machines} for ${money(found.with_htas.price_per_hour)}`]),
     figure(saves ? "In thirty days" : "More in thirty days", [money(Math.abs(found.month)), h("small", {}, ` ${unit}`)], `if they are as the last ${length(found.at - found.since)}`),
   );
 }
@@ -57,30 +57,47 @@ function course(found) {
     "section",
     { class: "card" },
     h("h2", {}, "What the machines cost an hour"),
-    overTime(items, { unit: `${found.currency}/h`, format: (value) => money(value, 2), tick: name, told: `Bars of what the machines really cost an hour, ${money(found.real.price_per_hour)} now, and a line of what they would cost with HTAS, ${money(found.with_htas.price_per_hour)} now.` }),
-    h("p", { class: "key" }, h("span", { class: "swatch spent" }), "really ", h("span", { class: "swatch least" }), "with HTAS in charge of the same work"),
+    overTime(items, { isSolid: true, unit: `${found.currency}/h`, format: (value) => money(value, 2), tick: name, told: `Bars of what the machines really cost an hour, ${money(found.real.price_per_hour)} now, and a line of what they would cost with HTAS, ${money(found.with_htas.price_per_hour)} now.` }),
+    h("p", { class: "key" }, h("span", { class: "swatch area" }), "really ", h("span", { class: "swatch least" }), "with HTAS in charge of the same work"),
   );
 }
 
 function advice(found) {
+  const steps = stepsOf(found.advice);
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "What it would do first"),
-    found.advice.length
-      ? h("ol", { class: "lines" }, found.advice.slice(0, 30).map((each) => h("li", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each), h("span", { class: "note" }, ` ${each.why}`))))
-      : h("p", { class: "note" }, "Nothing now: the cluster as it is would be left so."),
+    steps.length ? folded("steps", steps.map(step), { most: 12, what: "step" }) : h("p", { class: "note" }, "Nothing now: the cluster as it is would be left so."),
     h("p", { class: "note" }, "To the cluster as it is, were HTAS let from now on. What it would have done since ", `${day(found.since)} is under `, h("a", { href: "#/decisions" }, "Decisions"), "."),
   );
 }
 
+/** What would be done, each with the pods that leave for it: those of a node that is emptied stand under it. */
+function stepsOf(advice) {
+  const emptied = new Set(advice.filter((each) => each.verb === "drain").map((each) => each.subject));
+  const isUnder = (each) => each.verb !== "drain" && emptied.has(each.source);
+  return advice.filter((each) => !isUnder(each)).map((each) => ({ ...each, pods: each.verb === "drain" ? advice.filter((other) => isUnder(other) && other.source === each.subject) : [] }));
+}
+
+const step = (each) =>
+  h(
+    "li",
+    { "data-verb": DOTS[each.verb] ?? "" },
+    h("span", { class: "dot" }),
+    h("div", {}, h("p", {}, h("b", {}, VERBS[each.verb] ?? each.verb), " ", target(each)), h("p", { class: "note" }, each.why), each.pods.length > 0 && folded("pods", each.pods.map((other) => h("li", {}, target(other), " ", h("span", { class: "note" }, other.target ? ["to ", nodeAt(other.target)] : "starts anew elsewhere"))), { most: 8, what: "pod" })),
+  );
+
+const nodeAt = (name) => h("a", { href: `#/recommended/node/${encodeURIComponent(name)}` }, name);
+
 function target(each) {
-  const kind = each.verb === "drain" ? "node" : ["migrate", "evict", "preempt"].includes(each.verb) ? "pod" : "";
-  return kind ? h("a", { href: `#/recommended/${kind}/${each.subject.split("/").map(encodeURIComponent).join("/")}` }, each.subject) : h("span", { class: "subject" }, each.subject);
+  if (each.verb === "drain") return nodeAt(each.subject);
+  const isPod = ["migrate", "evict", "preempt"].includes(each.verb);
+  return isPod ? h("a", { href: `#/recommended/pod/${each.subject.split("/").map(encodeURIComponent).join("/")}` }, each.subject) : h("span", { class: "subject" }, each.subject);
 }
 
 function price(found) {
-  const row = (name, real, ours) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "n" }, real), h("td", { class: "n" }, ours));
+  const row = (name, real, ours, of = "") => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "n" }, real), h("td", { class: "n" }, of && ours !== "0" ? h("a", { href: `#/decisions/${of}` }, ours) : ours));
   return h(
     "section",
     { class: "card" },
@@ -88,13 +105,13 @@ function price(found) {
     h(
       "table",
       { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "n" }, "really"), h("th", { scope: "col", class: "n" }, "with HTAS"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "What")), h("th", { scope: "col", class: "n" }, "really"), h("th", { scope: "col", class: "n" }, "with HTAS"))),
       h(
         "tbody",
         {},
         row("pods waited, on average", length(found.real.mean_wait_s), length(found.with_htas.mean_wait_s)),
-        row("pods started anew elsewhere", "0", String(found.evicted)),
-        row("pods moved with their progress", "0", String(found.moved)),
+        row("pods started anew elsewhere", "0", String(found.evicted), "evict"),
+        row("pods moved with their progress", "0", String(found.moved), "move"),
         found.overrun_s >= 60 && row("work counted too long", "", length(found.overrun_s)),
       ),
     ),

@@ -64,6 +64,13 @@ export function whatIf() {
 
   const isChanged = () => change.lift.length || change.flavours.length || Object.keys(change.prices).length || Object.keys(change.replicas).length;
 
+  /** Whether prices were raised, and nothing else was changed. */
+  const onlyRaised = () => {
+    const before = new Map(levers.flavours.map((each) => [each.name, Number(each.price_per_hour)]));
+    const prices = Object.entries(change.prices);
+    return prices.length > 0 && prices.every(([name, price]) => Number(price) >= before.get(name)) && !change.lift.length && !change.flavours.length && !Object.keys(change.replicas).length;
+  };
+
   function draw() {
     show(controls, rules(), services(), flavours());
     ask();
@@ -87,6 +94,7 @@ export function whatIf() {
               h("input", { type: "checkbox", checked: change.lift.includes(rule.rule), onchange: (event) => { change.lift = event.target.checked ? [...change.lift, rule.rule] : change.lift.filter((name) => name !== rule.rule); ask(); } }),
               h("span", {}, h("b", {}, spoken(rule.rule)), rule.pods ? ` holds ${counted(rule.pods, "pod")} on ${counted(rule.nodes, "node")}` : " bounds how much is emptied", h("small", {}, `Lifted by: ${rule.remedy}`)),
             ),
+            rule.such_as && h("a", { class: "such", href: `#/what-if/pod/${rule.such_as.split("/").map(encodeURIComponent).join("/")}` }, `such as ${rule.such_as.split("/")[1]}`),
           ),
         ),
         { most: 8, what: "rule" },
@@ -144,7 +152,7 @@ export function whatIf() {
     const price = (mix) => Number(mix.price_per_hour);
     const before = price(asIs.now);
     const rows = [
-      { name: "As it is", value: before, kind: "mine" },
+      { name: "As it is", href: "#/now", value: before, kind: "mine" },
       ...(isChanged() && price(answer.now) !== before ? [{ name: "So changed", value: price(answer.now), kind: "mine" }] : []),
       { name: "Packed onto fewer nodes", value: price(answer.packed), under: moving(answer.packed.moves) },
       { name: "Cheapest found, bought anew", value: price(answer.best), under: moving(answer.best.moves) },
@@ -163,6 +171,7 @@ export function whatIf() {
         h("h2", {}, verdict),
         h("p", { class: "value" }, money(best), h("small", {}, ` ${answer.currency}/h`)),
         h("p", {}, isChanged() ? (Math.abs(delta) < 1e-9 ? "as cheap as without the change" : [h("b", { class: delta < 0 ? "good" : "bad" }, `${money(Math.abs(delta))} ${delta < 0 ? "less" : "more"}`), ` an hour than the best without it (${money(known)}), ${money(Math.abs(delta) * 730, 2)} a month`]) : `${answer.headline}.`),
+        onlyRaised() && delta < -1e-9 && h("p", { class: "note" }, `Dearer flavours make nothing cheaper: the search, which is no exhaustive one, found these machines only now. At the prices of today they cost less still.`),
         unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
         waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),

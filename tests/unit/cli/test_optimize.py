@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,87 @@ def test_each_engine_finds_the_one_move(config: Path, figure_1: Path, engine: st
     result = htas_says("optimize", "--config", config, "--from", figure_1, "--engine", engine)
     assert result.exit_code == 0, result.stderr
     assert "1 waiting pod placed by moving 1 and evicting 0" in result.stdout
+
+
+def in_a_dump(tmp_path: Path, *waiting: dict[str, Any], **running_fields: Any) -> Path:
+    """Two nodes of 4 with a pod of 2 on each, those as `running_fields` say, and what waits."""
+    items = [node(name, "4", "8Gi", "z1") for name in ("a", "b")]
+    for name, where in (("one", "a"), ("two", "b")):
+        made = movable(name, where)
+        made["metadata"] |= running_fields.get("meta", {})
+        made["spec"] |= running_fields.get("spec", {})
+        items.append(made)
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"kind": "List", "items": [*items, *waiting]}))
+    return path
+
+
+APART = {
+    "labelSelector": {"matchLabels": {"app": "nobody"}},
+    "topologyKey": "kubernetes.io/hostname",
+}
+ANTI_AFFINE = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "scheduler", "said", "untouched"),
+    [
+        pytest.param(
+            {"meta": {"annotations": {}}},
+            "htas",
+            'not free to move: 2 running, for more important work alone: a service opts in to moves by htas.io/migrate: "true"',
+            {"stay": 0, "giveWay": 2, "foreign": 0},
+            id="services that have not opted in",
+        ),
+        pytest.param(
+            {"spec": ANTI_AFFINE},
+            "htas",
+            "not free to move: 2 running, not at all: promises, budgets, constraints among pods, other schedulers",
+            {"stay": 2, "giveWay": 0, "foreign": 0},
+            id="pods with constraints among pods, though these forbid nothing here",
+        ),
+        pytest.param(
+            {},
+            "default-scheduler",
+            "not free to move: 1 waiting, not at all: another scheduler's",
+            {"stay": 0, "giveWay": 0, "foreign": 1},
+            id="what waits is another scheduler's",
+        ),
+    ],
+)
+def test_whom_the_answer_leaves_out_is_told_where_nothing_better_is_proven(
+    config: Path, tmp_path: Path, fields: dict[str, Any], scheduler: str, said: str, untouched: dict[str, int]
+) -> None:
+    """One move would place all three, as in Figure 1: "no placement is better" is said of those that may move alone."""
+    waiting = pod("three", "3", meta={"uid": "three"})
+    waiting["spec"]["schedulerName"] = scheduler
+    path = in_a_dump(tmp_path, waiting, **fields)
+    result = htas_says("optimize", "--config", config, "--from", path)
+    assert "AlreadyOptimal: no placement is better than the present one" in result.stdout
+    assert said in " ".join(result.stdout.split())
+    told = json.loads(htas_says("optimize", "--config", config, "--from", path, "-o", "json").stdout)
+    assert told["untouched"] == untouched
+
+
+def test_where_everybody_may_move_nothing_of_that_is_said(config: Path, figure_1: Path) -> None:
+    assert "not free to move" not in htas_says("optimize", "--config", config, "--from", figure_1).stdout
+
+
+def test_the_time_of_a_search_begins_once_its_solver_is_loaded(
+    config: Path, figure_1: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CP-SAT takes a second to load on crowded cores: with a budget of one it once found nothing for Figure 1."""
+    solver = "htas.planning.solvers.placement.cp_sat"
+    monkeypatch.delitem(sys.modules, solver, raising=False)
+    loaded: list[bool] = []
+
+    def stopwatch() -> float:
+        loaded.append(solver in sys.modules)
+        return 0.0
+
+    monkeypatch.setattr("htas.cli.optimize.monotonic", stopwatch)
+    assert htas_says("optimize", "--config", config, "--from", figure_1, "--engine", "cp-sat").exit_code == 0
+    assert loaded[0]
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

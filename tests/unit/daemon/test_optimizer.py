@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from htas.daemon.optimizer import Answer, InlineOptimizer, Optimizer, ProcessOptimizer
-from htas.model.policy import Fallback, Limits, Policy
+from htas.model.policy import Engine, Fallback, Limits, Policy
 from htas.model.snapshot import ClusterSnapshot
 from tests.builders import make_node, make_pod, make_policy, make_snapshot, running
 from tests.waiting import until
@@ -56,6 +56,33 @@ def test_a_search_is_made_in_another_process(optimizer: ProcessOptimizer) -> Non
     assert found is not None
     assert (found.is_better, len(found.moves), [seat.pod for seat in found.seats]) == (True, 1, ["default/three"])
     assert not [child for child in active_children() if child.name == "htas optimizer"]
+
+
+LOADED_FIRST = """
+import os, sys
+from multiprocessing import Pipe
+from htas.daemon import optimizer
+
+def stopwatch():
+    seen.append("htas.planning.solvers.placement.cp_sat" in sys.modules)
+    return 0.0
+
+seen = []
+optimizer.monotonic = stopwatch
+ours, theirs = Pipe()
+ours.send_bytes(sys.stdin.buffer.read())
+optimizer.serve(theirs, os.getppid(), optimizer.MOST_BYTES)
+print(seen[0], ours.recv_bytes().decode())
+"""
+
+
+def test_its_time_begins_once_its_solver_is_loaded() -> None:
+    """A process for each search loads CP-SAT each time: a second on crowded cores, once taken off `fallback.budget`."""
+    question = msgspec.json.encode((figure_1(), policy(engine=Engine.CP_SAT)))
+    done = subprocess.run([sys.executable, "-c", LOADED_FIRST], input=question, capture_output=True, check=True)
+    was_loaded, answer = done.stdout.split(b" ", 1)
+    found, problem = msgspec.json.decode(answer)
+    assert (was_loaded, len(found["seats"]), problem) == (b"True", 1, "")
 
 
 def test_in_line_the_same_is_found() -> None:

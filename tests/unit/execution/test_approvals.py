@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from htas.execution.approvals import Approvals
-from htas.model.approvals import ApprovalState, questions_of
+from htas.model.approvals import ApprovalState, QuestionKind, questions_of
 from htas.model.modes import Approval, Otherwise
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.plan import Plan
 from htas.model.pods import Pod
-from htas.model.proposals import Proposal, Seat
+from htas.model.proposals import Launch, Proposal, Release, Seat
 from htas.model.reasons import ProposalReason
-from tests.builders import NOW, make_job, make_snapshot
+from tests.builders import NOW, make_job, make_node, make_snapshot, running
 
 IMPORTANT = make_job("important", priority=9)
 
@@ -73,3 +73,13 @@ def test_an_id_cannot_be_met_by_chance() -> None:
     snapshot = make_snapshot((), (IMPORTANT,))
     (question,) = questions_of(preempting("default/a"), snapshot)
     assert len(question.id.rpartition("-")[2]) * 4 == 128, "bits"
+
+
+def test_who_leaves_with_a_node_that_is_replaced_is_told() -> None:
+    """Where its pods go is planned once the machines are there; that they go is what is asked."""
+    bought = Launch("new", "batch", "m3.small", None, 50_000_000, (), replaces=("old",))
+    proposal = Proposal(ProposalReason.CONSOLIDATED, launches=(bought,), releases=(Release("old", "old"),), value=30)
+    pods = [running(make_job("leaves"), "old"), running(make_job("stays"), "other"), IMPORTANT]
+    snapshot = make_snapshot([make_node("old"), make_node("other")], pods)
+    (question,) = questions_of(Plan(NOW, proposals=(proposal,)), snapshot)
+    assert (question.kind, question.pods) == (QuestionKind.REPLACE, ("default/leaves",))

@@ -8,8 +8,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from htas.cli.ui import seat_of_dump
-from htas.documents.what_if import Change, simulated
+from htas.documents.what_if import Change, NewFlavour, simulated
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.seat import Seat
 from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
@@ -78,3 +80,57 @@ def test_another_rule_lifted_never_costs_more(tmp_path: Path) -> None:
     costs = {rules: Decimal(simulated(view, policy, now, Change(lift=rules)).best.price_per_hour) for rules in choices}
     dearer = [(few, more) for few in choices for more in choices if set(few) < set(more) and costs[more] > costs[few]]
     assert (dearer, costs[RULES]) == ([], Decimal("0.95"))
+
+
+def batch_work(*nodes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Jobs of so many milli-cores on nodes of 4 cores, each with 2 MiB for every one of them."""
+    jobs = [(f"n{i}", f"job-{i}-{j}", m) for i, on in enumerate(nodes) for j, m in enumerate(on)]
+    return [
+        *(machine(f"n{i}", "large", "4", "8Gi") for i in range(len(nodes))),
+        *(placed(name, node, f"{m}m", f"{2 * m}Mi", "Job/j") for node, name, m in jobs),
+    ]
+
+
+def best(folder: Path, objects: list[dict[str, Any]], **change: Any) -> str:
+    picture = seat_of(folder, objects).picture()
+    found = simulated(picture.snapshot.cluster, picture.policy, picture.at, Change(**change))
+    return found.best.price_per_hour
+
+
+def test_work_that_came_a_moment_ago_is_bought_for_as_well(tmp_path: Path) -> None:
+    """The daemon would wait for company; of a dump nobody comes, and one large flavour for all is the best there is."""
+    work, roomy = batch_work((1300, 700, 700), (1300,)), NewFlavour("roomy", "7", "13Gi", "0.08")
+    assert best(tmp_path, work, flavours=(roomy,)) == "0.08"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "change"),
+    [
+        pytest.param(
+            ((700, 1300, 700), (1300,), (500, 1300)),
+            {"flavours": (NewFlavour("new", "1", "7Gi", "0.83"),)},
+            id="a flavour that nobody would buy: 0.55 was found where there was 0.45",
+        ),
+        pytest.param(
+            ((1300,), (900, 500, 900), (1100, 700)),
+            {"flavours": (NewFlavour("new", "5", "5Gi", "0.16"), NewFlavour("dear", "1", "7Gi", "0.83"))},
+            id="one that looks cheap, and another: 0.47",
+        ),
+        pytest.param(
+            ((500,), (1100,), (500, 1300, 1100)), {"prices": {"large": "0.33"}}, id="a lower price: 0.48 where 0.45"
+        ),
+        pytest.param(
+            ((900,), (700, 1100, 1300), (1300,)), {"prices": {"large": "0.31", "small": "0.15"}}, id="and one as it is"
+        ),
+    ],
+)
+def test_more_to_choose_from_never_costs_more(nodes: Any, change: dict[str, Any], tmp_path: Path) -> None:
+    work = batch_work(*nodes)
+    assert Decimal(best(tmp_path, work, **change)) <= Decimal(best(tmp_path, work))
+
+
+def test_a_higher_price_is_paid(tmp_path: Path) -> None:
+    """What is cheapest today is no answer at prices that went up."""
+    nodes = ((500,), (1100,), (500, 1300, 1100))
+    dearer = {"large": "0.80", "small": "0.30"}
+    assert Decimal(best(tmp_path, batch_work(*nodes), prices=dearer)) == 2 * Decimal(best(tmp_path, batch_work(*nodes)))

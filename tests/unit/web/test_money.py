@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from htas.documents.remedies import meaning
+from htas.model.claims import ClaimState, NodeClaim
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.plan import Plan
 from htas.model.reasons import Kept, ProposalReason, Unplaced
-from htas.web.chronicle import Decision
+from htas.web.chronicle import Chronicle, Decision
 from htas.web.reports.decisions import _saved
 from htas.web.reports.money import money_report
 from htas.web.seat import Seat
-from tests.builders import NOW
+from tests.builders import NOW, make_snapshot
 
 BUY = Decision(1, NOW - 7200, "buy", "c1", "done", "", group="any", nanos_per_hour=100, claim="c1")
 EMPTY = Decision(2, NOW - 3700, "empty", "node", "done", "", nanos_per_hour=100, claim="c1")
@@ -32,6 +36,17 @@ def again(nanos: int, group: str = "any") -> Decision:
 )
 def test_what_emptying_a_node_has_saved(later: list[Decision], want: dict[int, tuple[int, bool]]) -> None:
     assert _saved([BUY, EMPTY, RELEASE, *later], NOW) == want
+
+
+def test_a_machine_is_returned_once_however_often_the_cloud_is_asked() -> None:
+    claim = NodeClaim("c1", "any", "small", ClaimState.DRAINING, NOW, NOW)
+    snapshot = msgspec.structs.replace(make_snapshot(), claims=(claim,))
+    asked = (Outcome(Action.RELEASE, "c1", OutcomeStatus.DONE, "Empty"),)
+    refused = (Outcome(Action.RELEASE, "c1", OutcomeStatus.FAILED, "tried again soon"),)
+    chronicle = Chronicle()
+    for outcomes in (refused, asked, asked):
+        chronicle.observe(snapshot, Plan(NOW), outcomes)
+    assert [each.status for each in chronicle.decisions()] == ["failed", "done"]
 
 
 def test_the_bars_add_up_to_what_was_spent(saw: Seat) -> None:

@@ -74,7 +74,11 @@ class Problem:
         return int(x.sum(axis=1)[self.tier <= tier].sum())
 
     def stays(self, x: Counts, tier: int) -> int:
-        """Objective (B): Σ over running pods up to a tier of 2 if it stays, 1 if it moves, 0 if it is evicted."""
+        """Objective (B): Σ over running pods up to a tier of 2 if it stays, 1 if it moves, 0 if it is evicted.
+
+        So the document's text; its formula, Σx + 2·x at home, comes to 3, 1 and 0, and would rather evict one of two
+        pods for a waiting one of their priority (3) than move both (2).
+        """
         placed, at_home = self._by_kind(x)
         kinds = (self.tier <= tier) & self.is_running
         return int(placed[kinds].sum() + at_home[kinds].sum())

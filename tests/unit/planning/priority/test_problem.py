@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from htas.model.policy import Engine
 from htas.planning.solvers.placement.budget import Budget, Clock, Shares
+from htas.planning.solvers.placement.engines import ENGINES
 from htas.planning.solvers.placement.greedy import best_fit, by_importance, settle
 from htas.planning.solvers.placement.problem import Problem, load
 
@@ -208,3 +210,24 @@ def test_building_the_problem_is_taken_off_what_a_search_may_use() -> None:
     assert shares.deadline() == pytest.approx(8.0 - 2.0), "two of five seconds are kept for the second stage"
     now[0] = 9.0
     assert shares.deadline() == 9.0, "never in the past"
+
+
+@pytest.mark.parametrize(
+    ("engine", "deadlines"),
+    [
+        pytest.param(Engine.CP_SAT, [4.0, 6.0, 8.0, 10.0], id="cp-sat: halves, as the document has it"),
+        pytest.param(Engine.DECOMPOSITION, [5.0, 6.0, 9.0, 10.0], id="decomposition: three quarters for placing"),
+        pytest.param(Engine.PORTFOLIO, [5.0, 6.0, 9.0, 10.0], id="portfolio: as decomposition"),
+    ],
+)
+def test_of_a_tiers_time_each_engine_keeps_a_part_for_either_stage(
+    engine: Engine, deadlines: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tiers of 10 s, of which 8 s are kept: 4 s for each tier, and 2 s for whoever needs them first."""
+    told: list[float] = []
+    two_tiers = problem(priorities=(10, 0), tier=np.array([0, 1, 1]))
+    search = ENGINES[engine](two_tiers, Clock(Budget(10.0, share=0.8), lambda: 0.0))
+    for stage in ("place", "stay"):
+        monkeypatch.setattr(search, stage, lambda _stage, _reached, deadline: told.append(deadline))
+    search.run()
+    assert told == pytest.approx(deadlines)
