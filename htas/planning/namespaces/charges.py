@@ -16,7 +16,6 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.resources import PODS, Resources
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.daemon_sets import is_of_daemon_set
 from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.whereabouts import node_of
 
@@ -53,7 +52,7 @@ class Machine:
 
 def is_charged(pod: Pod) -> bool:
     """Whether it is work. An owner is believed where there is such a DaemonSet; an annotation is anybody's to write."""
-    return not pod.is_mirror and not is_of_daemon_set(pod)
+    return not pod.is_mirror and not (pod.owner is not None and pod.owner.kind == "DaemonSet")
 
 
 def share(asked: Resources, capacity: Resources) -> int:

@@ -19,7 +19,6 @@ from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
 from htas.model.pods import DAEMONSET_POD, MAY_MIGRATE, SAFE_TO_EVICT, Pod
 from htas.model.policy import CleaningRules, NamespaceLimit, Policy
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Problem
-from htas.planning.cluster.daemon_sets import is_of_daemon_set
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.replicated import KNOWN
@@ -104,7 +103,7 @@ def by_namespace(view: ClusterView, policy: Policy, now: float) -> dict[str, Pin
 
 def _may_be_pinned(pod: Pod) -> bool:
     """Whether it is worth asking the rules: of 50,000 pods nearly none say anything."""
-    if pod.is_mirror or is_of_daemon_set(pod):
+    if pod.is_mirror or (pod.owner is not None and pod.owner.kind == "DaemonSet"):
         return False
     return bool(pod.disruption) or pod.owner is None or pod.owner.kind not in KNOWN or pod.has_local_storage
 
