@@ -147,7 +147,7 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
     if node is None or pod.key in {item.pod for item in plan.migrate} | {item.pod for item in plan.preempt}:
         return
-    if pod.is_daemon or pod.is_mirror:
+    if not pod.is_work:
         yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
         return
     if pod.passed_over:

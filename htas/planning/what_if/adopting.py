@@ -90,11 +90,11 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     have opted in to being moved unless `as_annotated`.
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
-    no_masters = [node for node in view.nodes if not _is_control_plane(node)]
+    no_masters = [node for node in view.nodes if not is_control_plane(node)]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
     calm = {node.name: _calm(node.held_by) for node in view.nodes if node.held_by and node.name not in fixed}
-    workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
+    workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
     movable, opted_in = (pods, frozenset[str]()) if as_annotated else _opted_in(pods)
     aside = fixed.keys() | calm.keys()
     adopted = tuple(_aside(node, policy) if node.name in aside else _adopted(node, policy) for node in view.nodes)
@@ -248,7 +248,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
         return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
-    if _is_control_plane(node):
+    if is_control_plane(node):
         return Stays("ControlPlane", "it is of the control plane")
     if policy.is_given(node):
         return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
@@ -295,7 +295,7 @@ def annotations_that_hold(node: Node, rules: Collection[str]) -> list[str]:
     return [key for key in HOLDING if node.annotations.get(key) == "true" and _calm(key).rule in rules]
 
 
-def _is_control_plane(node: Node) -> bool:
+def is_control_plane(node: Node) -> bool:
     return any(key in node.labels for key in CONTROL_PLANE) or any(taint.key in CONTROL_PLANE for taint in node.taints)
 
 
