@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,30 @@ def test_the_bound_is_the_best_dual_and_never_more(sold: Flavours, cpu: int, mem
     best = best_dual(sold, cpu, memory)
     found = lower_bound_nanos((cpu, memory), [each[:2] for each in sold], [each[2] for each in sold])
     assert best * (1 - Fraction(1, 10**6)) <= found <= best + 1
+
+
+BOX = ((4, 8, 0), 100)
+"""Cores and memory; the third resource is GPUs."""
+
+
+@pytest.mark.parametrize(
+    ("beside", "demand", "want"),
+    [
+        pytest.param([], (8, 16, 0), 200, id="two boxes"),
+        pytest.param([((0, 0, 1), 0)], (8, 16, 0), 200, id="GPUs for nothing, of which none are asked for, and nothing else"),
+        pytest.param([((0, 0, 1), 50)], (8, 16, 0), 200, id="GPUs for money"),
+        pytest.param([((1, 0, 0), 0)], (8, 16, 0), 200, id="cores for nothing: memory costs what it does"),
+        pytest.param([((1, 1, 0), 0)], (8, 16, 0), 0, id="all of it for nothing"),
+        pytest.param([((8, 4, 0), 100)], (12, 12, 0), 200, id="two kinds of box that together are what is asked for"),
+        pytest.param([((8, 4, 0), 1)], (12, 12, 0), 3, id="of the cheaper kind alone"),
+        pytest.param([((8, 4, 0), 100), ((0, 0, 2), 0)], (12, 12, 0), 200, id="the two kinds beside a useless gift"),
+    ],
+)  # fmt: skip
+def test_the_bound_beside_what_is_of_no_use_or_for_nothing(
+    beside: list[tuple[tuple[int, ...], int]], demand: tuple[int, ...], want: int
+) -> None:
+    sold = [BOX, *beside]
+    assert lower_bound_nanos(demand, [each for each, _ in sold], [price for _, price in sold]) == want
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from itertools import accumulate
+from random import Random
 from typing import Any
 
 import pytest
@@ -100,6 +104,39 @@ def test_what_cannot_be_moved_after_all_is_bought_for() -> None:
     assert cancelled == [OutcomeReason.EVICTION_REFUSED] * 2, "one and two; then it has waited for long enough"
     assert (story.bought, story.world.ledger.evictions) == (1, 0)
     assert all(pod.phase is Phase.RUNNING for pod in story.world.cluster.observe().pods)
+    story.assert_whole()
+
+
+def test_what_moves_off_a_machine_have_cost_is_known_after_a_restart() -> None:
+    """It was forgotten: a daemon that starts often could move again and again for savings that never came."""
+    story = Figure1(policy(EVICT), third())
+    story.play(200)
+    (made,) = story.seen[-1].snapshot.memory.room_made.items()
+    assert made[1].cost > 0
+    story.crash()
+    story.play(230)
+    assert story.seen[-1].snapshot.memory.room_made == dict([made])
+
+
+@pytest.mark.parametrize("crashes_every_s", [None, 60], ids=["one daemon", "a new one every minute"])
+def test_an_hour_of_work_that_fits_nowhere_moves_nobody_back_and_forth(crashes_every_s: int | None) -> None:
+    """Sixty jobs of two or three cores for nodes of four, as a stranger would send them to have others moved about."""
+    draw = Random(0)
+    at_s = accumulate((draw.choice((20.0, 45.0, 90.0)) for _ in range(60)), initial=90.0)
+    late = [
+        job(f"late-{i}", at, draw.choice((40.0, 120.0, 600.0)), draw.choice((2000, 3000))) for i, at in enumerate(at_s)
+    ]
+    story = Figure1(policy(), third(60.0), *late)
+    for until_s in range(60, 4800, crashes_every_s or 4800):
+        story.play(until_s)
+        if crashes_every_s is not None:
+            story.crash()
+    story.play(4800)
+    moved = Counter(shift.split(" ")[0] for told in story.told("rearrange") for shift in re.findall(r"\S+ from", told))
+    assert story.world.ledger.finished == len(late) + 1
+    assert moved
+    assert set(moved.values()) == {1}, "nobody is moved twice"
+    assert moved.total() <= 5
     story.assert_whole()
 
 

@@ -241,6 +241,25 @@ def test_a_job_that_cannot_be_moved_is_evicted_to_its_slot(call: str, error: HTA
     story.assert_whole()
 
 
+def test_only_who_is_still_there_and_was_to_have_a_twin_is_to_be_evicted_instead() -> None:
+    arrivals = [web("one", 2000), job("train", runs_s=300, cpu_m=2000), web("three", 3000, at_s=60, priority=10)]
+    found = Foretold({"train-1": "a"}, {"three-1": "b"}, CHECKPOINT)
+    story = Full(nodes("a", "b"), {"one-1": "a", "train-1": "b"}, arrivals, found)
+    story.world.migration.faults.arrange("checkpoint", PermanentError("criu: cannot dump"))
+    story.play(200)
+    current = next(r.snapshot.rearrangement for r in story.seen if r.snapshot.rearrangement is not None)
+    [slot] = [each for each in current.slots if each.pod.name == "train-1"]
+    taken_back = story.daemon._rearranging._taken_back
+
+    def told(**changed: Any) -> list[str]:
+        changed_slot = msgspec.structs.replace(slot, **changed)
+        return list(taken_back(msgspec.structs.replace(current, slots=(changed_slot,))))
+
+    assert told() == [slot.pod.uid]
+    assert told(left_at=current.started_at + 1.0) == [], "it has left meanwhile"
+    assert told(method=MigrationMethod.EVICT) == [], "it was to be evicted anyway"
+
+
 def test_no_more_moves_are_begun_than_may_be_under_way_at_once() -> None:
     jobs = [job(f"train-{i}", runs_s=600, cpu_m=1000) for i in range(3)]
     arrivals = [*jobs, web("one", 1000), web("big", 4000, at_s=60, priority=10)]

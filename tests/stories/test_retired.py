@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from htas.model.policy import CleaningRules, NodeGroup, Policy
+from htas.model.reasons import Kept
+from htas.sandbox.cloud import Chances
 from htas.sandbox.workload import Arrival, Budget, Workload
 from tests.builders import labels_are, make_flavour, make_policy
 from tests.stories.play import Story, job, service
@@ -57,6 +59,56 @@ def test_full_machines_of_it_are_replaced_one_after_another_though_others_are_de
     assert [flavour for flavour, _ in bought] == ["new", "new"]
     assert all(why.endswith("of a retired flavour") for _, why in bought)
     story.assert_whole()
+
+
+def test_a_daemon_that_dies_again_and_again_buys_each_replacement_once() -> None:
+    story = retired(replicas(32), until_s=600)
+    for until_s in range(700, 3 * 3600, 150):
+        story.play(until_s).crash()
+    assert flavours(story) == ["new", "new"]
+    asked = [launch.flavour for result in story.seen for launch in result.plan.launches]
+    assert asked.count("new") == 2, "none is bought twice, and none of the retired flavour"
+    assert asked.count("old") == 2, "before it was retired"
+    assert running(story) == 32
+    story.assert_whole()
+
+
+def test_while_others_are_out_of_stock_its_machines_stay_as_they_are() -> None:
+    story = retired(replicas(32), until_s=600)
+    story.world.cloud.chances = Chances(out_of_stock=1.0)
+    story.play(2 * 3600)
+    assert (flavours(story), running(story), story.world.ledger.evictions) == (["old", "old"], 32, 0)
+    tries = sum(launch.flavour == "new" for result in story.seen for launch in result.plan.launches)
+    assert 1 <= tries <= 12, "and are asked for no more often than any flavour that is out of stock"
+    story.world.cloud.chances = Chances()
+    story.play(5 * 3600)
+    assert (flavours(story), running(story)) == (["new", "new"], 32)
+    story.assert_whole()
+
+
+def test_where_all_flavours_are_retired_nothing_is_bought_and_nobody_is_driven_away() -> None:
+    story = Story(policy(), replicas(16), replicas(8, "later", at_s=700)).play(600)
+    both = (RETIRED, msgspec.structs.replace(NEW, retired=True))
+    catalogue = msgspec.structs.replace(story.policy.catalogue, flavours=both)
+    story.policy = msgspec.structs.replace(story.policy, catalogue=catalogue)
+    story.daemon.adopt(story.policy)
+    before = len(story.world.cloud.instances())
+    story.play(2 * 3600)
+    assert (flavours(story), running(story), story.world.ledger.evictions) == (["old"], 16, 0)
+    assert len(story.world.cloud.instances()) == before
+    assert story.seen[-1].plan.unplaced
+
+
+def test_machines_of_it_that_a_group_keeps_at_least_stay_and_are_told() -> None:
+    group = msgspec.structs.replace(policy().groups[0], min_nodes=3)
+    story = Story(msgspec.structs.replace(policy(), groups=(group,)), replicas(16)).play(900)
+    assert flavours(story) == ["old"] * 3
+    catalogue = msgspec.structs.replace(story.policy.catalogue, flavours=(RETIRED, NEW))
+    story.policy = msgspec.structs.replace(story.policy, catalogue=catalogue)
+    story.daemon.adopt(story.policy)
+    story.play(4 * 3600)
+    assert (flavours(story), running(story)) == (["old"] * 3, 16), "neither fewer, nor one bought and returned in turn"
+    assert {kept.reason for kept in story.seen[-1].plan.kept} == {Kept.MIN_SIZE_REACHED}
 
 
 def test_what_comes_later_goes_to_others() -> None:

@@ -71,6 +71,18 @@ def test_a_node_that_takes_no_pods_is_passed_over(fields: dict[str, bool]) -> No
     assert binds(planned(nodes, [of("web", "1")])) == {"web-1": "b"}
 
 
+@pytest.mark.parametrize("is_settled", [True, False], ids=["it runs far away", "it waits"])
+@pytest.mark.parametrize("rule", ALONE)
+def test_who_may_not_share_a_node_goes_to_the_one_that_is_open_and_has_no_other(
+    rule: Constraints, is_settled: bool
+) -> None:
+    """Of three nodes near the users one is taken by another of them and one is closed: both come first by their names."""
+    other, pod = settled(of("web", "1", constraints=rule), "a"), of("web", "2", constraints=rule)
+    nodes = [near("a"), near("b", is_unschedulable=True), near("c"), make_node("far")]
+    made = planned(nodes, [other, settled(pod, "far") if is_settled else pod])
+    assert (suggested(made) if is_settled else binds(made)) == {"web-2": "c"}
+
+
 def test_nothing_moves_to_a_machine_that_is_on_its_way() -> None:
     elastic = make_policy([NodeGroup("near", tier=EDGE.tier), NodeGroup("cloud")])
     far = make_node("far", labels={GROUP_LABEL: "cloud"})

@@ -1,0 +1,110 @@
+"""Nodes that others replace: when the replacements have come, and whether any could cost less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.flavours import Flavour
+from htas.model.moves import MigrationMethod
+from htas.model.pods import Pod
+from htas.model.policy import CleaningRules, Consolidation, NodeGroup, Policy, Workload
+from htas.model.proposals import Proposal
+from htas.model.reasons import Kept, ProposalReason
+from htas.planning.planner import plan
+from tests.builders import NOW, make_flavour, make_pod, make_policy, owned_node, ready_claim, running
+from tests.unit.planning.cleaning.world import (
+    LARGE,
+    MEDIUM,
+    cleaned,
+    job_on,
+    message,
+    policy_with,
+    quiet_snapshot,
+)
+
+USD = 10**9
+
+
+def web(number: int, node: str, cpu: str = "500m") -> Pod:
+    pod = make_pod(f"web-{number}", cpu, "512Mi", disruption={"htas.io/migrate": "true"})
+    return running(pod, node, 3600.0)
+
+
+def consolidating(*flavours: Flavour, **rules: Any) -> Policy:
+    consolidation = Consolidation(enabled=True, after_s=60.0, cool_down_s=60.0)
+    cleaning = CleaningRules(
+        utilization_threshold=0.1, migration=MigrationMethod.CHECKPOINT, consolidation=consolidation, **rules
+    )
+    return make_policy([NodeGroup("any", Workload.ANY, cleaning=cleaning)], flavours)
+
+
+@pytest.mark.parametrize(
+    ("price", "is_emptied"),
+    [
+        pytest.param(0.39, True, id="what has come costs less"),
+        pytest.param(0.40, False, id="as much: nothing would be saved"),
+        pytest.param(0.41, False, id="more, since prices have changed meanwhile"),
+    ],
+)
+def test_a_replaced_node_is_emptied_where_what_has_come_costs_less(price: float, is_emptied: bool) -> None:
+    old = owned_node("old", flavour="large", cpu="8", memory="16Gi")
+    new = owned_node("new", flavour="large", cpu="8", memory="16Gi")
+    came = msgspec.structs.replace(ready_claim(new, 60.0), replaces=("old",), nanos_per_hour=int(price * USD))
+    was = msgspec.structs.replace(ready_claim(old), nanos_per_hour=int(0.40 * USD))
+    snapshot = quiet_snapshot([old, new], [web(i, "old") for i in range(8)], claims=(was, came))
+    why = {each.node: each.reason for each in cleaned(snapshot, consolidating(LARGE, MEDIUM)).remove}
+    assert (why.get("old") is ProposalReason.CONSOLIDATED) == is_emptied
+
+
+def replaced(room_cpu: str | None, *flavours: Flavour) -> list[Proposal]:
+    """What a plan proposes to buy for a large machine with 4 cores of pods, beside a node with so much room."""
+    nodes = [owned_node("n", flavour="large", cpu="8", memory="16Gi")]
+    pods = [web(i, "n") for i in range(8)]
+    if room_cpu is not None:  # a node of ours that is not to be emptied
+        nodes.append(owned_node("room", cpu="8", memory="16Gi", annotations={"htas.io/do-not-disrupt": "true"}))
+        pods.append(web(99, "room", room_cpu))
+    made = plan(quiet_snapshot(nodes, pods), consolidating(LARGE, *flavours), NOW)
+    return [each for each in made.proposals if each.launches]
+
+
+TINY = make_flavour("tiny", "1", "4Gi", "0.15")
+
+
+@pytest.mark.parametrize(
+    ("takes", "bought"),
+    [
+        pytest.param("5", [["tiny"]], id="three of its four cores find room: one tiny machine is cheaper"),
+        pytest.param("6", [], id="two of them: two tiny machines save too little for eight moves"),
+        pytest.param("7", [], id="one of them: three tiny machines would cost more"),
+        pytest.param(None, [], id="no other node"),
+    ],
+)
+def test_room_on_other_nodes_makes_a_cheaper_replacement_possible(takes: str | None, bought: list[list[str]]) -> None:
+    """Room there counts before it is asked what a replacement costs at least."""
+    assert [sorted(launch.flavour for launch in each.launches) for each in replaced(takes, TINY)] == bought
+
+
+@pytest.mark.parametrize(
+    ("left_s", "method", "told"),
+    [
+        pytest.param(
+            3.0, MigrationMethod.EVICT, "its work ends in 3s; moving it would save 0s of rental and repeat 11m40s of work",
+            id="it is over before it has moved, and would begin anew",
+        ),
+        pytest.param(
+            3.0, MigrationMethod.CHECKPOINT, "its work ends in 3s; moving it would save 0s of rental", id="with its progress"
+        ),
+        pytest.param(
+            100.0, MigrationMethod.EVICT, "its work ends in 1m40s; moving it would save 1m00s of rental and repeat 11m40s of work",
+            id="a minute for twelve",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_node_whose_work_ends_soon_is_kept_is_told(left_s: float, method: MigrationMethod, told: str) -> None:
+    work = [job_on("n0", "a", left_s=left_s, ran_s=700.0), job_on("n1", "b", cpu="2")]
+    found = cleaned(quiet_snapshot([owned_node("n0"), owned_node("n1")], work), policy_with({"migration": method}))
+    assert message(found, "n0") == told
+    assert {each.reason for each in found.kept if each.node == "n0"} == {Kept.EMPTY_BEFORE_MIGRATION_PAYS}
