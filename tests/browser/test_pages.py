@@ -10,7 +10,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from htas.cli.ui import Played
-from htas.model.nodes import INSTANCE_TYPE_LABEL
+from htas.model.constraints import Constraints, PodAffinityTerm
+from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.selectors import LabelSelector, Operator, Requirement
 from htas.planning.planner import plan
 from htas.web.seat import Seat, Seen
 from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
@@ -270,6 +273,29 @@ def test_long_lists_are_folded(chromium: Browser) -> None:
         expect(services.get_by_role("spinbutton")).to_have_count(12)
         services.get_by_role("button", name="3 more services").click()
         expect(services.get_by_role("spinbutton")).to_have_count(15)
+        context.close()
+
+
+def test_purchases_alike_are_told_as_one(chromium: Browser) -> None:
+    """Nine pods that keep apart have nine machines bought in one cycle: one is seen, and the others on request."""
+    apart = Constraints(
+        anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((Requirement("x", Operator.EXISTS),))),)
+    )
+    pods = [make_pod(f"web-{i}", labels={"x": ""}, constraints=apart, scheduler="htas") for i in range(9)]
+    snapshot = make_snapshot([], pods)
+    made = plan(snapshot, make_policy(), NOW)
+    outcomes = tuple(Outcome(Action.LAUNCH, each.claim, OutcomeStatus.DONE) for each in made.launches)
+    seat = Seat("live", make_policy)
+    seat.observe(Seen(snapshot, made, outcomes, number=1))
+    with served(seat) as link:
+        context = chromium.new_context()
+        page = opened(context, link)
+        page.goto(f"{link.partition('/assets/')[0]}/#/decisions")
+        settle(page)
+        expect(page.locator(".timeline .said")).to_have_count(1)
+        page.get_by_role("button", name="8 more bought alike").click()
+        expect(page.locator(".timeline .said")).to_have_count(9)
+        assert violations(page) == []
         context.close()
 
 

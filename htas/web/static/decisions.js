@@ -6,6 +6,21 @@ import { counted, day, money, number, seconds } from "./words.js";
 
 const NAMES = { buy: "bought", empty: "emptied", release: "returned", move: "moved", preempt: "preempted", evict: "evicted", rearrange: "rearranged", undo: "undone", adopt: "adopted" };
 
+/** So many in a row that one cycle decided alike are told as one, and the others on request. */
+const FOLDED = 3;
+const SAME = ["cycle", "kind", "status", "flavour", "why", "group", "price_per_hour"];
+
+/** Decisions in their order, those in a row that differ in their subject alone together. */
+function alike(items) {
+  const found = [];
+  for (const item of items) {
+    const before = found.at(-1)?.[0];
+    if (before && SAME.every((name) => before[name] === item[name])) found.at(-1).push(item);
+    else found.push([item]);
+  }
+  return found;
+}
+
 export function decisions() {
   const chosen = { kind: "", text: "" };
   let more = 100;
@@ -13,6 +28,7 @@ export function decisions() {
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Kinds of decisions" });
   const list = h("div", { class: "timeline" });
   const opened = new Map();
+  const unfolded = new Set();
   const search = h("input", { type: "search", placeholder: "Machine, pod or reason", "aria-label": "Find decisions", oninput: settled(200, (event) => { chosen.text = event.target.value.trim(); page.draw(); }) });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, h("h1", {}, "Decisions"), search), totals, chips, list);
 
@@ -45,13 +61,21 @@ export function decisions() {
   function days(found) {
     const sections = [];
     let last = "";
-    for (const item of found.items) {
+    for (const [item, ...others] of alike(found.items)) {
       const date = day(item.at);
       if (date !== last) sections.push(h("h2", {}, date), h("ol", {}));
       last = date;
-      sections.at(-1).append(row(item, found.currency));
+      const rows = others.map((other) => row(other, found.currency));
+      const isFolded = rows.length >= FOLDED && !unfolded.has(item.number);
+      sections.at(-1).append(row(item, found.currency), ...(isFolded ? [fold(item, rows)] : rows));
     }
     return sections;
+  }
+
+  /** In the place of rows like the one before; a click shows them, for as long as the page is open. */
+  function fold(item, rows) {
+    const line = h("li", { class: "fold" }, h("button", { type: "button", class: "quiet", onclick: () => { unfolded.add(item.number); line.replaceWith(...rows); rows[0].querySelector("a")?.focus(); } }, `${number(rows.length)} more ${NAMES[item.kind]} alike`));
+    return line;
   }
 
   function row(item, currency) {

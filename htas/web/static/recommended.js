@@ -19,7 +19,7 @@ export function recommended() {
         show(body, h("p", { class: "empty" }, "This daemon acts by itself: it recommends nothing. What it has done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."));
         return;
       }
-      show(body, figures(found), course(found), h("div", { class: "halves" }, advice(found), price(found)));
+      show(body, figures(found), course(found), h("div", { class: "halves wide" }, advice(found), price(found)));
     },
   };
 }
