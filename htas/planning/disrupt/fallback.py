@@ -241,7 +241,10 @@ def _ask_optimiser(
         return []
     for pod, _ in waiting:
         if is_same and left.get(pod.uid, False):
-            told[pod.key] = "proven: no other placement of what runs would take it in"
+            told[pod.key] = (
+                "proven: no other placement of what runs and is free to move would take it in "
+                "(htas optimize tells who is not)"
+            )
         elif paused_s > 0:
             told[pod.key] = (
                 f"a better placement is searched for again {policy.fallback.pause_s:g} s after the last search"
