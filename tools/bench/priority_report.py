@@ -30,6 +30,8 @@ GROUPS: dict[str, Callable[[Line], object]] = {
 
 def report(lines: list[Line], out: Path) -> None:
     """Prints shares by engine and timeout; writes them and a CSV beside the file, figures in a folder of its name."""
+    if not lines:
+        raise SystemExit(f"{out}: nothing was played; `python -m tools.bench.priority run --out {out}` does")
     _csv(lines, out.with_suffix(".csv"))
     told = ["# Shares"]
     for name, key in GROUPS.items():
