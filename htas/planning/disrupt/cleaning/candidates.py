@@ -126,6 +126,11 @@ def cannot_be_read(pod: str) -> str:
     return f"{pod} on it cannot be understood, and may be at work"
 
 
+def kept_by(annotation: str) -> Kept:
+    """The reason of a node that one of HOLDING keeps."""
+    return Kept.SCALE_DOWN_DISABLED if annotation == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+
+
 def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
         return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
@@ -142,8 +147,7 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
         yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.held_by is not None:
-        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
-        yield KeptNode(node.name, reason, f"annotated {node.held_by}=true")
+        yield KeptNode(node.name, kept_by(node.held_by), f"annotated {node.held_by}=true")
     if not candidate.group.is_elastic:
         yield KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:

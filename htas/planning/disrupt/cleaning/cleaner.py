@@ -375,7 +375,10 @@ def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     others = Counter(
         pod.scheduler for pod in candidate.pods if pod.key in moving and pod.scheduler != policy.scheduler_name
     )
-    return "".join(f"; {scheduler} decides where {count} of them go" for scheduler, count in sorted(others.items()))
+    return "".join(
+        f"; {scheduler} decides where {count} of them {'goes' if count == 1 else 'go'}"
+        for scheduler, count in sorted(others.items())
+    )
 
 
 def _nodes(count: int) -> str:
