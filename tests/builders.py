@@ -19,8 +19,9 @@ from htas.model.nodes import (
     INSTANCE_TYPE_LABEL,
     Node,
 )
+from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.pods import Owner, Phase, Pod, RunLength, RunLengthSource, WorkKind
-from htas.model.policy import Cycles, NodeGroup, Packing, PackingAlgorithm, Policy, Workload
+from htas.model.policy import Cycles, NodeGroup, Policy, Workload
 from htas.model.quantity import parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector, Operator, Requirement

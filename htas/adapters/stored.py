@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from htas.model.disruptions import ANY_DISRUPTION
+from htas.model.holds import WORDS, HoldReason
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.reasons import ProposalReason
 from htas.model.record import CycleRecord
@@ -96,7 +97,9 @@ def _cycle(old: Json) -> Json:
 
 
 def _plan(old: Json) -> Json:
-    """A plan had a field for each way of disrupting, before they were proposals."""
+    """A plan had a field for each way of disrupting, before they were proposals, and said in words what room is kept
+    for."""
+    old = {**old, "nominate": [{"reason": _hold_reason(item["why"]), **item} for item in old.get("nominate", ())]}
     if "proposals" in old:
         return old
     carry = old.get("carry", {})
@@ -149,6 +152,10 @@ def _step_reason(old: Json) -> MoveReason:
 
 def _suggested_reason(old: Json) -> MoveReason:
     return MoveReason.NEARER_TO_USERS if old.get("is_aim") else MoveReason.MAKES_ROOM
+
+
+def _hold_reason(why: str) -> HoldReason:
+    return next((reason for reason, words in WORDS.items() if why.startswith(words)), HoldReason.ROOM_MADE)
 
 
 def _preemption(old: Json) -> Json:

@@ -14,8 +14,9 @@ from htas.cli.options import configured
 from htas.cli.server import Server, server_at
 from htas.cli.tables import table
 from htas.documents.approvals import ApprovalItem, ApprovalsReport
-from htas.documents.instants import absolute, ago, length
+from htas.documents.instants import ago, length
 from htas.model.approvals import ApprovalState
+from htas.model.plan_document import instant_text
 
 STYLES = {ApprovalState.WAITING: "", ApprovalState.APPROVED: "green", ApprovalState.REJECTED: "red"}
 
@@ -38,7 +39,7 @@ def approvals_view(found: ApprovalsReport, now: float | None = None) -> Renderab
     present = time.time() if now is None else now
     view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=frozenset({"pods"}))
     for item in found.items:
-        when = ago(item.since, present) if out.is_terminal else absolute(item.since)
+        when = ago(item.since, present) if out.is_terminal else instant_text(item.since)
         what = f"{item.kind} {item.subject}: {item.why}"
         view.add_row(
             item.id,

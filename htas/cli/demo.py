@@ -26,14 +26,8 @@ from htas.execution.ports import Ports
 from htas.experiments.workloads import openb
 from htas.experiments.workloads.day import day
 from htas.model.moves import MigrationMethod
-from htas.model.policy import (
-    CleaningRules,
-    NodeGroup,
-    Packing,
-    PackingAlgorithm,
-    Policy,
-    Workload,
-)
+from htas.model.packing import Packing, PackingAlgorithm
+from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.sandbox.workload import Workload as Arrivals
 from htas.sandbox.world import World
 

@@ -14,9 +14,10 @@ from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store, store_path, unshipped
 from htas.documents.history import MOST_CYCLES, CycleLine, Cycles, HistoryReport, Replayed, cycle_line, replayed
-from htas.documents.instants import absolute, ago
+from htas.documents.instants import ago
 from htas.model.money import price_text
 from htas.model.outcomes import OutcomeStatus
+from htas.model.plan_document import instant_text
 from htas.profiler.history import Entry, entries
 
 
@@ -45,7 +46,7 @@ def history_view(found: Iterable[Entry], currency: str, now: float | None, *, wi
         if entry.verb == "bind" and OutcomeStatus(entry.status).is_well and not with_binds:
             left_out += 1
             continue
-        when = ago(entry.at, now) if out.is_terminal else absolute(entry.at)
+        when = ago(entry.at, now) if out.is_terminal else instant_text(entry.at)
         style = {"failed": "red", "dropped": "yellow", "recommended": "cyan"}.get(entry.status, "")
         view.add_row(str(entry.cycle), when, entry.verb, entry.subject, entry.status, entry.why, style=style)
         if entry.verb == "drain" and entry.nanos_per_hour is not None:
@@ -70,7 +71,7 @@ def node_view(loaded: Loaded, name: str) -> RenderableType:
     with reading_store(loaded) as store:
         rows = store.profile(name)
     for row in rows:
-        when = absolute(row.event_time)
+        when = instant_text(row.event_time)
         ram = f"{row.ramavailable / 2**20:.0f} MiB", f"{row.ramcapacity / 2**20:.0f} MiB"
         cpu = f"{row.cpuavailable}m", f"{row.cpucapacity}m"
         view.add_row(when, row.event.value, row.instance_type, str(row.runtime), *cpu, *ram)

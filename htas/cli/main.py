@@ -128,6 +128,9 @@ def optimize(
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", help="Threads of the constraint solver.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="Another order of search.")] = 0,
+    consider: Annotated[
+        str, typer.Option("--consider", help="movable: pods that may move; all: what if every pod might.")
+    ] = "movable",
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print what was found.")] = Form.TABLE,
     at: At = None,
 ) -> None:
@@ -137,13 +140,13 @@ def optimize(
 
     with exit_on_error():
         loaded = configured(config)
-        snapshot = snapshot_of(loaded, dump, at, False)
+        snapshot = optimum.considered(loaded, snapshot_of(loaded, dump, at, False), consider)
         found, took_s = optimum.search(loaded, snapshot, budget, engine, workers, seed)
         out = optimum.left_out(loaded, snapshot)
     print_as(
         form,
-        lambda: optimum.optimum_view(found, took_s, snapshot, out),
-        lambda: optimum.document(found, took_s, out),
+        lambda: optimum.optimum_view(found, took_s, snapshot, out, consider),
+        lambda: optimum.document(found, took_s, out, consider),
     )
 
 

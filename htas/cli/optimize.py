@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from enum import StrEnum
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
     from htas.planning.optimize import Untouched
 
 LONGEST_S, MOST_WORKERS = 3600.0, 64
+
+
+class Consider(StrEnum):
+    """Which running pods a search may move."""
+
+    MOVABLE = "movable"
+    """Those that the daemon may move."""
+    ALL = "all"
+    """All that a controller makes anew, as "Priority Matters" has it: a what-if, which the daemon does not do."""
+
+
 SAID = {
     RearrangementStatus.PROVEN_OPTIMAL: "no placement is better",
     RearrangementStatus.IMPROVED: "better than now; time ended before it was proven to be the best",
@@ -51,6 +63,15 @@ def search(
     began = monotonic()
     found = optimise(snapshot, loaded.policy, snapshot.taken_at, allowed, lambda: monotonic() - began)
     return found, monotonic() - began
+
+
+def considered(loaded: Loaded, snapshot: ClusterSnapshot, whom: str) -> ClusterSnapshot:
+    """The snapshot to search; raises InputError where nobody knows what `whom` means."""
+    from htas.planning.optimize import as_if_all_may_move
+
+    if whom not in tuple(Consider):
+        raise InputError(f"--consider: {whom!r} is neither; write {' or '.join(Consider)}")
+    return snapshot if whom == Consider.MOVABLE else as_if_all_may_move(snapshot, loaded.policy)
 
 
 def left_out(loaded: Loaded, snapshot: ClusterSnapshot) -> Untouched:
@@ -82,7 +103,7 @@ def _workers(workers: int) -> int:
     return workers
 
 
-def document(found: Rearrangement, took_s: float, out: Untouched) -> dict[str, Any]:
+def document(found: Rearrangement, took_s: float, out: Untouched, whom: str) -> dict[str, Any]:
     """The rearrangement as plain data, for scripts."""
     return {
         "apiVersion": API_VERSION,
@@ -91,6 +112,7 @@ def document(found: Rearrangement, took_s: float, out: Untouched) -> dict[str, A
         "status": found.status.value,
         "message": found.message,
         "tookSeconds": round(took_s, 3),
+        "considered": whom,
         "untouched": {"stay": out.stay, "giveWay": out.give_way, "foreign": out.foreign},
         "tiers": tiers_document(found.tiers),
         "leave": leave_document(found.moves),
@@ -98,7 +120,9 @@ def document(found: Rearrangement, took_s: float, out: Untouched) -> dict[str, A
     }
 
 
-def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot, out: Untouched) -> RenderableType:
+def optimum_view(
+    found: Rearrangement, took_s: float, snapshot: ClusterSnapshot, out: Untouched, whom: str
+) -> RenderableType:
     """What was found in words; the snapshot it was found for tells the priorities of those who leave."""
     moves = sum(shift.target is not None for shift in found.moves)
     text = Text()
@@ -108,6 +132,10 @@ def optimum_view(found: Rearrangement, took_s: float, snapshot: ClusterSnapshot,
     text.append(f"{waiting} placed by moving {moves} and evicting {len(found.moves) - moves}")
     if found.message:
         text.append(f"\n{found.message}", style="dim")
+    if whom == Consider.ALL:
+        text.append(
+            "\nas if every pod that a controller makes anew might move: a what-if, which the daemon does not do"
+        )
     text.append("".join(f"\n{said}" for said in _said_of(out)), style="dim")
     parts: list[RenderableType] = [text]
     parts += [made for made in (_tiers(found, snapshot), _shifts(found), _seats(found)) if made is not None]

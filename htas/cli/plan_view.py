@@ -11,7 +11,7 @@ from rich.text import Text
 
 from htas.cli.tables import LiteralTable
 from htas.documents.words import counted, hourly
-from htas.model.plan import Cost, Plan
+from htas.model.plan import Plan
 from htas.model.plan_document import instant_text
 from htas.model.reasons import Kept
 
@@ -42,7 +42,7 @@ def _headline(plan: Plan) -> Text:
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
-    text.append(f"  ({_least(cost)})\n")
+    text.append(f"  ({_least(plan)})\n")
     instead = plan.instead_of_buying
     moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
     text.append(
@@ -56,12 +56,13 @@ def _headline(plan: Plan) -> Text:
     return text
 
 
-def _least(cost: Cost) -> str:
+def _least(plan: Plan) -> str:
     """What no plan could undercut, with and without what is paid for in any case."""
+    cost = plan.cost
     least = f"no mix of your flavours costs less than {hourly(cost.bound_nanos)} for this work"
     if cost.beside_nanos:
         if cost.after_nanos == cost.beside_nanos:
-            return "all of it for nodes that HTAS did not buy; nothing else is needed"
+            return "all of it for nodes that HTAS did not buy" + ("" if plan.unplaced else "; nothing else is needed")
         least = f"{least}, with {hourly(cost.beside_nanos)} for nodes that HTAS did not buy"
     return f"{least}; this is {cost.gap:.1%} above"
 

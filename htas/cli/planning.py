@@ -130,7 +130,8 @@ def told_gaps(dump: Dump, path: Path) -> list[str]:
     """All that a dump lacks, what is assumed for it, and the command that gives the rest."""
     if not dump.gaps:
         return []
-    return [*(f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps), the_rest_told(dump, path)]
+    told = [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps]
+    return [*told, the_rest_told(dump, path)] if the_rest(dump, path) else told
 
 
 def the_rest_told(dump: Dump, path: Path) -> str:

@@ -16,7 +16,7 @@ from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
 from htas.config.loader import load_catalogue, load_configuration
-from htas.documents.words import HOURS_A_MONTH, counted, did_you_mean, hourly, some
+from htas.documents.words import HOURS_A_MONTH, counted, did_you_mean, hourly, some, taint_text
 from htas.model.money import price_text
 from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
@@ -56,7 +56,7 @@ def simulate(
     """Answer for a dump. Raises InputError and ConfigurationError."""
     policy = policy_of(flavours, config)
     with err.status("reading", spinner="dots") as status:
-        dump = read_cluster(path)
+        dump = _without_what_waits(read_cluster(path))
         if types and not dump.view.nodes:
             raise InputError(
                 f"{path}: has no nodes, so there is none that --type could name. {the_rest_told(dump, path)}"
@@ -80,6 +80,11 @@ def simulate(
             raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
     return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised, unlike, sizes)
+
+
+def _without_what_waits(dump: Dump) -> Dump:
+    """What waits is left out, and so is what its pods alone would need."""
+    return msgspec.structs.replace(dump, gaps=tuple(gap for gap in dump.gaps if not gap.of_waiting))
 
 
 def _sizes(nodes: Sequence[Node], dump: Dump, policy: Policy) -> list[str]:
@@ -170,6 +175,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "pods": answer.pods,
         "podsWaiting": answer.waiting,
         "servicesTakenToBeMovable": answer.opted_in,
+        "servicesToAnnotate": list(answer.told.annotated),
         "nodesWithoutPrice": dict(answer.unpriced),
         "nodesUnlikeTheirFlavour": [
             {"node": each.node, "flavour": each.flavour, "has": each.has, "flavourHas": each.flavour_has}
@@ -180,12 +186,15 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "assumed": [
             {"lacks": gap.lacks, "assumed": gap.assumed, "kubectlGet": list(gap.resources)} for gap in simulated.gaps
         ],
+        "flavoursTakenToBeTainted": {
+            name: [taint_text(taint) for taint in taints] for name, taints in answer.tainted.items()
+        },
         "podGroups": dict(answer.gangs),
         "comeWithTheirNode": [
             {"namespace": each.namespace, "kind": each.kind, "pods": each.pods} for each in answer.agents
         ],
         "presumes": list(presumed(answer)),
-        "rules": [_rule(rule) for rule in answer.rules],
+        "rules": [_rule(rule, answer) for rule in answer.rules],
         "ruleSets": [_rule_set(each, answer) for each in answer.sets],
         "nodesHeld": [_held(held) for held in answer.held],
         "disruptionBudgets": [
@@ -208,7 +217,7 @@ def _stage(mix: Arrangement, now: int) -> dict[str, Any]:
     }
 
 
-def _rule(rule: RuleCost) -> dict[str, Any]:
+def _rule(rule: RuleCost, answer: Answer) -> dict[str, Any]:
     return {
         "rule": rule.rule,
         "remedy": rule.remedy,
@@ -216,20 +225,28 @@ def _rule(rule: RuleCost) -> dict[str, Any]:
         "nodes": rule.nodes,
         "liftedPackingSavesPerHour": price_text(rule.packing_nanos),
         "liftedBuyingAnewSavesPerHour": price_text(rule.anew_nanos),
+        **_lifted(rule, answer),
+    }
+
+
+def _lifted(each: RuleCost | RuleSet, answer: Answer) -> dict[str, Any]:
+    """What the cluster costs then, in the cheaper of both ways, and how much less than after consolidation."""
+    saves = answer.consolidated.nanos_per_hour - each.after_nanos
+    return {
+        "pricePerHour": price_text(each.after_nanos),
+        "savesMorePerHour": price_text(saves),
+        "savesMorePerMonth": price_text(a_month(saves)),
     }
 
 
 def _rule_set(each: RuleSet, answer: Answer) -> dict[str, Any]:
-    saves = answer.consolidated.nanos_per_hour - each.after_nanos
     return {
         "rules": list(each.rules),
         "pods": each.pods,
         "nodes": each.nodes,
         "liftedPackingSavesPerHour": price_text(each.packing_nanos),
         "liftedBuyingAnewSavesPerHour": price_text(each.anew_nanos),
-        "pricePerHour": price_text(each.after_nanos),
-        "savesMorePerHour": price_text(saves),
-        "savesMorePerMonth": price_text(a_month(saves)),
+        **_lifted(each, answer),
     }
 
 
@@ -239,32 +256,26 @@ def _recognised(each: Recognised) -> dict[str, Any]:
 
 
 def presumed(answer: Answer) -> Sequence[str]:
-    """What has to be so for the best saving that was found to come true."""
-    told = []
-    if _takes_consolidation(answer) and not answer.consolidates:
+    """What has to be so for the best saving that was found to come true; nothing that it does not need."""
+    found, told = answer.told, []
+    if found.is_bought_anew and not answer.consolidates:
         told.append("consolidation is switched on (cleaning.consolidation.enabled: true)")
-    if answer.few and _takes_consolidation(answer):
+    if answer.few and found.is_bought_anew:
         told.append(f"no other flavours are offered than {', '.join(answer.few)}: with all of them it finds less")
-    if answer.opted_in:
-        pods = "1 pod of a service is" if answer.opted_in == 1 else f"{answer.opted_in:,} pods of services are"
-        told.append(f'{pods} annotated {MAY_MIGRATE}: "true"')
-    if answer.zoneless and _takes_consolidation(answer):
-        names = ", ".join(answer.zoneless[:3]) + (f" and {len(answer.zoneless) - 3} more" * (len(answer.zoneless) > 3))
-        zones = ", ".join(answer.zones)
+    if found.annotated:
+        count, names = len(found.annotated), some(list(found.annotated), 2)
+        pods = "1 pod of a service that moves is" if count == 1 else f"{count:,} pods of services that move are"
+        told.append(f'{pods} annotated {MAY_MIGRATE}: "true" ({names})')
+    if found.zoneless:
+        names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
-    if answer.foreign:
-        nodes = "1 node is" if answer.foreign == 1 else f"{answer.foreign:,} nodes are"
+    if found.emptied:
+        nodes = "1 node is" if found.emptied == 1 else f"{found.emptied:,} nodes are"
         told.append(f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others")
+    if found.empty:
+        nodes = "1 node that is empty is" if found.empty == 1 else f"{found.empty:,} nodes that are empty are"
+        told.append(f"{nodes} given back by hand: HTAS gives back only what it has bought")
     return told
-
-
-def _takes_consolidation(answer: Answer) -> bool:
-    """Whether the best that was found buys anew: as things are, else with rules lifted."""
-    in_packing, in_buying = answer.packed.nanos_per_hour, answer.anew.nanos_per_hour
-    lift = answer.best_lift
-    if not answer.saved_nanos and lift is not None:
-        in_packing, in_buying = in_packing - lift.packing_nanos, in_buying - lift.anew_nanos
-    return in_buying < in_packing
 
 
 def _held(held: HeldNode) -> dict[str, Any]:
@@ -287,6 +298,7 @@ def _worth(worth: FlavourWorth) -> dict[str, Any]:
         "mixWithoutItPerHour": price_text(worth.without_nanos),
         "worthPerHour": price_text(worth.worth_nanos),
         "worthPerMonth": price_text(a_month(worth.worth_nanos)),
+        "worthKnownToPerHour": price_text(worth.error_nanos),
         "dominatedBy": worth.dominated_by,
     }
 
@@ -349,8 +361,8 @@ def lines(simulated: Simulated) -> Sequence[SimulationLine]:
         price = choice.nanos_per_hour
         found.append(line("best-few", " ".join(choice.flavours), choice.nodes, 0, price, now - price, ""))
     for rule in answer.rules:
-        saves = rule.most_nanos
-        found.append(line("rule", rule.rule, rule.nodes, rule.pods, best - saves, saves, rule.remedy))
+        price = rule.after_nanos
+        found.append(line("rule", rule.rule, rule.nodes, rule.pods, price, best - price, rule.remedy))
     for each in answer.sets:
         price = each.after_nanos
         found.append(line("rule-set", " ".join(each.rules), each.nodes, each.pods, price, best - price, ""))

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from htas.cli.simulate import Simulated
-from htas.documents.words import HOURS_A_MONTH, counted, hourly, some
+from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer
 from htas.planning.what_if.recognising import Recognised
@@ -111,6 +111,7 @@ def _taken(answer: Answer) -> Iterable[str]:
             f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
             " shows what is left for pods: all cores and memory are taken to be free for them."
         )
+    yield from _tainted(answer)
     if answer.gangs:
         pods = counted(sum(answer.gangs.values()), "pod")
         yield (
@@ -124,6 +125,17 @@ def _taken(answer: Answer) -> Iterable[str]:
         yield (
             f"Were nothing held, the work bought anew would cost {hourly(answer.offered.nanos_per_hour)} an hour:"
             " another way that was found is cheaper, so that one is told."
+        )
+
+
+def _tainted(answer: Answer) -> Iterable[str]:
+    """Flavours with the same taints, in one line each."""
+    texts = {name: ", ".join(map(taint_text, taints)) for name, taints in answer.tainted.items()}
+    for text in sorted(set(texts.values())):
+        names = [name for name, its in texts.items() if its == text]
+        yield (
+            f"{some(names, MANY)} {'is' if len(names) == 1 else 'are'} taken to bear the taint {text}, as all nodes"
+            " with such devices do: no node shows it. `taints` in the price file says otherwise."
         )
 
 

@@ -26,6 +26,7 @@ from htas.documents.words import (
 from htas.model.plan_document import instant_text
 from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
 from htas.planning.what_if.combining import RuleSet
+from htas.planning.what_if.offering import FlavourWorth
 from htas.planning.what_if.pinning import PINNED
 
 WIDE = 110
@@ -39,8 +40,8 @@ def simulation_view(simulated: Simulated, width: int) -> RenderableType:
         _stages(answer, is_wide=width >= WIDE),
         _machines(answer),
         *_blocking(answer),
-        _worths(answer),
-        _choices(answer),
+        *_worths(answer),
+        *_choices(answer),
         notes(simulated),
     ]
     return Group(*parts)
@@ -48,12 +49,15 @@ def simulation_view(simulated: Simulated, width: int) -> RenderableType:
 
 def _headline(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
-    there = f"{counted(answer.now.nodes, 'node')}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
+    unpriced = sum(answer.unpriced.values())
+    nodes = counted(answer.now.nodes + unpriced, "node") + (f" ({unpriced} without a price)" if unpriced else "")
+    there = f"{nodes}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
     lines = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
     if any(not gap.may_be_none for gap in simulated.gaps):
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
         lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
-        lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
+        if simulated.the_rest:
+            lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
     return Group(*lines)
 
 
@@ -92,7 +96,9 @@ def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
     """What the best lift saves beyond the rules as they are, and how far the first small set goes."""
     if answer.saved_nanos:
         more = answer.consolidated.nanos_per_hour - lift.after_nanos
-        yield Text(f"With {_named(lift)} lifted (see below), {cents(a_month(more))} a month more")
+        annotated = answer.annotated_when_lifted
+        pods = f" and {counted(annotated, 'pod')} annotated in all" if annotated > len(answer.told.annotated) else ""
+        yield Text(f"With {_named(lift)} lifted (see below){pods}, {cents(a_month(more))} a month more")
     small = next((each for each in answer.sets if len(each.rules) < MANY), None)
     if small is not None and isinstance(lift, RuleSet) and len(lift.rules) > MANY:
         some_of_it = answer.consolidated.nanos_per_hour - small.after_nanos
@@ -193,18 +199,38 @@ def _blocking(answer: Answer) -> list[RenderableType]:
     return [*parts, _held(answer)] if answer.held else parts
 
 
+LIFTED = ("pods", "nodes", "packed/h", "anew/h", "saves/month")
+
+
 def _rules(answer: Answer) -> Table:
-    figures = ("pods", "nodes", "packing/h", "anew/h")
-    title = "What each rule costs: saved more an hour were it alone lifted"
-    table = _titled(title, "rule", *figures, "such as", right=figures, names=("rule",))
+    """Prices rather than savings of packing and of buying: what is saved has one base, the cheaper of both today."""
+    title = "What each rule costs: the price were it alone lifted, and what that saves"
+    table = _titled(title, "rule", *LIFTED, "such as", right=LIFTED, names=("rule",))
+    table.add_row("none lifted", "", "", *_both(answer.packed.nanos_per_hour, answer.anew.nanos_per_hour), "", "")
     for rule in answer.rules:
         counts = str(rule.pods) if rule.pods else "·", str(rule.nodes) if rule.nodes else "·"
-        table.add_row(rule.rule, *counts, _saving(rule.packing_nanos), _saving(rule.anew_nanos), rule.such_as)
+        figures, is_idle = _figures(answer, rule), not (rule.packing_nanos or rule.anew_nanos)
+        table.add_row(rule.rule, *counts, *figures, rule.such_as, style="dim" if is_idle else "")
     if len(answer.rules) > 1:
-        packing = answer.packed.nanos_per_hour - answer.free_packed.nanos_per_hour
-        together = answer.anew.nanos_per_hour - answer.free.nanos_per_hour
-        table.add_row("all of them", "", "", _saving(packing), _saving(together), "", style="bold")
+        prices = _both(answer.free_packed.nanos_per_hour, answer.free.nanos_per_hour)
+        more = answer.consolidated.nanos_per_hour - answer.free.nanos_per_hour
+        table.add_row("all of them", "", "", *prices, cents(a_month(more)), "", style="bold")
     return table
+
+
+def _both(packed: int, anew: int) -> tuple[str, str]:
+    return hourly(packed), hourly(anew)
+
+
+def _figures(answer: Answer, lifted: RuleCost | RuleSet) -> tuple[str, str, str]:
+    """What it costs packed and bought anew, where that is less than with the rules as they are, and what is saved."""
+    packed, anew = answer.packed.nanos_per_hour, answer.anew.nanos_per_hour
+    more = answer.consolidated.nanos_per_hour - lifted.after_nanos
+    return (
+        hourly(packed - lifted.packing_nanos) if lifted.packing_nanos else "·",
+        hourly(anew - lifted.anew_nanos) if lifted.anew_nanos else "·",
+        cents(a_month(more)) if more else "·",
+    )
 
 
 def _remedies(answer: Answer) -> RenderableType:
@@ -215,18 +241,11 @@ def _remedies(answer: Answer) -> RenderableType:
 
 
 def _sets(answer: Answer) -> Table:
-    figures = ("pods", "nodes", "packing/h", "anew/h", "saves/month")
-    title = "What rules cost together: saved more were all of a set lifted, and nothing less of it does as much"
-    table = _titled(title, "rules", *figures, right=figures)
+    title = "What rules cost together: the price were all of a set lifted; no fewer of them save as much"
+    table = _titled(title, "rules", *LIFTED, right=LIFTED)
     for each in answer.sets:
-        more = answer.consolidated.nanos_per_hour - each.after_nanos
-        figures_of = _saving(each.packing_nanos), _saving(each.anew_nanos), cents(a_month(more))
-        table.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *figures_of)
+        table.add_row(" + ".join(each.rules), str(each.pods), str(each.nodes), *_figures(answer, each))
     return table
-
-
-def _saving(nanos: int) -> str:
-    return hourly(nanos) if nanos else "·"
 
 
 def _held(answer: Answer) -> Table:
@@ -253,24 +272,45 @@ def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
         table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 
 
-def _worths(answer: Answer) -> Table:
+def _worths(answer: Answer) -> Iterable[RenderableType]:
+    """Of the flavours that the mix has; the others are worth nothing, and are named only."""
+    used = [worth for worth in answer.worths if worth.in_mix]
+    if not used:
+        return
     figures = ("price/h", "in the mix", "mix without it/h", "worth/h", "worth/month")
     title = "What each flavour is worth: the cheapest mix with it and without it, were nothing held"
-    table = _titled(title, "flavour", *figures, "", right=figures, names=("flavour",))
-    for worth in answer.worths:
-        note = f"{worth.dominated_by} is as large for no more" if worth.dominated_by else ""
-        if worth.in_mix and not worth.worth_nanos:
-            row = str(worth.in_mix), hourly(worth.without_nanos), "no difference", "·"
-            table.add_row(worth.name, hourly(worth.nanos_per_hour), *row, note, style="dim")
-        elif worth.in_mix:
-            prices = hourly(worth.without_nanos), hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
-            table.add_row(worth.name, hourly(worth.nanos_per_hour), str(worth.in_mix), *prices, note)
-        else:
-            table.add_row(worth.name, hourly(worth.nanos_per_hour), *("·" * 4), note, style="dim")
-    return table
+    table = _titled(title, "flavour", *figures, right=figures, names=("flavour",))
+    for worth in used:
+        figures_of = str(worth.in_mix), hourly(worth.without_nanos), *_worth(worth, answer)
+        table.add_row(worth.name, hourly(worth.nanos_per_hour), *figures_of, style="" if worth.worth_nanos else "dim")
+    yield table
+    error = used[0].error_nanos
+    if any(_is_lost(worth, answer) for worth in used):
+        said = f"<{hourly(error)}: asked with all flavours, the search finds so much less than the best"
+        yield Text(f"{said}, so that a smaller difference tells nothing of a flavour", style="dim")
+    others = [_superfluous(worth) for worth in answer.worths if not worth.in_mix]
+    if others:
+        yield Text(f"Not in the mix: {some(others, ROWS)}", style="dim")
 
 
-def _choices(answer: Answer) -> Table:
+def _worth(worth: FlavourWorth, answer: Answer) -> tuple[str, str]:
+    if worth.worth_nanos:
+        return hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
+    return (f"<{hourly(worth.error_nanos)}" if _is_lost(worth, answer) else "·"), "·"
+
+
+def _is_lost(worth: FlavourWorth, answer: Answer) -> bool:
+    """Whether a difference is there, and too small to tell from the search's error."""
+    return 0 < worth.without_nanos - answer.offered.nanos_per_hour <= worth.error_nanos
+
+
+def _superfluous(worth: FlavourWorth) -> str:
+    return f"{worth.name} ({worth.dominated_by} is as large for no more)" if worth.dominated_by else worth.name
+
+
+def _choices(answer: Answer) -> Iterable[RenderableType]:
+    if not answer.choices:
+        return
     figures = ("nodes", "per hour", "saves/month", "above all")
     table = _titled("If you offered only …, were nothing held", "flavours", *figures, "", right=figures)
     for choice in answer.choices:
@@ -288,7 +328,7 @@ def _choices(answer: Answer) -> Table:
     saved = answer.now.nanos_per_hour - all_of_them.nanos_per_hour
     row = str(all_of_them.nodes), hourly(all_of_them.nanos_per_hour), cents(a_month(saved))
     table.add_row(f"all {count}", *row, _stuck(answer.offered_stuck), style="dim")
-    return table
+    yield table
 
 
 def _stuck(nodes: int) -> str:

@@ -21,9 +21,10 @@ from htas.cli.tables import show, table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
-from htas.documents.instants import absolute, ago, length
+from htas.documents.instants import ago, length
 from htas.documents.nodes import Present, present_of
 from htas.model.money import price_text
+from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from htas.model.stages import Stage
@@ -97,7 +98,7 @@ def screen(present: Present, width: int, *, is_terminal: bool) -> RenderableType
     count = "1 node" if len(states) == 1 else f"{len(states)} nodes"
     price = f"{price_text(present.nanos_per_hour)} {present.currency}/h"
     queue = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
-    head = f"{absolute(present.now)}  {count}{odd}  {queue}  {price}"
+    head = f"{instant_text(present.now)}  {count}{odd}  {queue}  {price}"
     heads = [Text(head, style="bold")]
     if present.upcoming:
         heads.append(Text(f"next by period: {_due(present.upcoming, present.now)}", style="dim"))
@@ -185,7 +186,7 @@ def recorded_view(loaded: Loaded) -> RenderableType:
         view.add_row(
             row.instance_name,
             row.instance_type or "-",
-            ago(row.event_time, now) if out.is_terminal else absolute(row.event_time),
+            ago(row.event_time, now) if out.is_terminal else instant_text(row.event_time),
             row.event.value,
             f"{row.cpuavailable / 1000:g}/{row.cpucapacity / 1000:g}",
             f"{row.ramavailable / GIB:.1f}/{row.ramcapacity / GIB:.1f}",

@@ -139,8 +139,9 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
     made = plan(present.snapshot, present.policy, now)
     snapshot = _with_waiting(present, view)
     placed = plan(snapshot, present.policy, now, frozenset({Stage.SCHEDULING, Stage.AUTOSCALING}))
-    stays = tuple(KeptNode(name, _as_kept(stay.rule), stay.message) for name, stay in present.fixed.items())
-    others = tuple(item for item in made.kept if item.node not in present.fixed)
+    staying = {**present.fixed, **present.calm}
+    stays = tuple(KeptNode(name, _as_kept(stay.rule), stay.message) for name, stay in staying.items())
+    others = tuple(item for item in made.kept if item.node not in staying)
     made = msgspec.structs.replace(
         made,
         kept=(*others, *stays),

@@ -21,7 +21,8 @@ from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.experiments.workloads.day import day
 from htas.model.flavours import Flavour
-from htas.model.policy import CleaningRules, NodeGroup, Packing, PackingAlgorithm, Policy, Scoring, ScoringStrategy
+from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy
+from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.sandbox.world import World
 
 FLAVOUR = "m1.medium"

@@ -25,17 +25,8 @@ from htas.config.values import (
     Units,
 )
 from htas.model.edge import Tier
-from htas.model.policy import (
-    AutoscalingAlgorithm,
-    Limits,
-    NodeGroup,
-    Packing,
-    PackingAlgorithm,
-    Scoring,
-    ScoringStrategy,
-    ShapePoint,
-    Workload,
-)
+from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy, ShapePoint
+from htas.model.policy import AutoscalingAlgorithm, Limits, NodeGroup, Workload
 
 
 class ScoredResource(Section):

@@ -80,9 +80,9 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, *, is_h
         case "enum" | "literal_error":
             return _none_of(written, str(bounds["expected"]))
         case "greater_than_equal":
-            return f"{shown(written)} is too small; write at least {bounds['ge']:g}"
+            return f"{shown(written)} is too small; write at least {_bound_text(bounds['ge'], written)}"
         case "greater_than":
-            return f"{shown(written)} is too small; write more than {bounds['gt']:g}"
+            return f"{shown(written)} is too small; write more than {_bound_text(bounds['gt'], written)}"
         case "less_than_equal":
             return f"{shown(written)} is too great; write at most {_bound_text(bounds['le'], written)}"
         case "too_short":
@@ -97,9 +97,11 @@ def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, *, is_h
 
 def _bound_text(bound: float, written: Any) -> str:
     """A bound in the units of what it bounds: 600 is 10m where 11m was written."""
-    if not isinstance(written, str) or not written[-1:].isalpha():
+    if not bound or not isinstance(written, str) or not written[-1:].isalpha():
         return f"{bound:g}"
-    return f"{bound / 60:g}m" if bound % 60 == 0 else f"{bound:g}s"
+    if bound % 60 == 0:
+        return f"{bound / 3600:g}h" if bound % 3600 == 0 else f"{bound / 60:g}m"
+    return f"{bound:g}s"
 
 
 def _none_of(written: Any, expected: str) -> str:

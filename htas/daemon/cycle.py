@@ -121,8 +121,8 @@ class Daemon:
         self._machines = Machines(ports, self._cloud_calls, policy, self._backoffs)
         self._retries = Retries(policy.timeouts)
         self._moves = MovesSeen(ports.migration, self._retries)
-        self.requested_moves = RequestedMoves(ports.migration)
         self._evictor = Evictor(ports, policy)
+        self.requested_moves = RequestedMoves(self._evictor)
         self._draining = Drainer(ports, calls, policy, self._machines, self._moves, self._evictor, self._retries)
         self._rearranging = RearrangementExecutor(ports, calls, policy, self._moves, self._evictor, self._retries)
         self._disruptions = Disruptions(
@@ -144,18 +144,14 @@ class Daemon:
         self._run_lengths = LearnedRunLengths(policy.run_lengths)
         self._remember_at = 0.0
         self._is_overtaken = Event()
-        self._has_edge = False
+        self.has_edge = False
+        """Whether any node that was seen last is of tier edge: else nothing is to be suggested."""
         self._last_unplaced: tuple[UnplacedPod, ...] = ()
 
     @property
     def has_answers(self) -> bool:
         """Whether calls that were not waited for have ended: the next cycle tells what came of them."""
         return self._calls.has_done() or self._cloud_calls.has_answers() or self.searching.has_answer
-
-    @property
-    def has_edge(self) -> bool:
-        """Whether any node that was seen last is of tier edge: else nothing is to be suggested."""
-        return self._has_edge
 
     def changes(self) -> int:
         """A number that changes with news that a cycle should come early for."""
@@ -317,7 +313,7 @@ class Daemon:
         if self._journal.problem:
             claims = ready_by_now(claims, view.nodes, self.policy.cluster)
         self._expectations.settle(view.pods, now)
-        self._has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
+        self.has_edge = any(self.policy.tier_of(node) is Tier.EDGE for node in view.nodes)
         snapshot = ClusterSnapshot(
             taken_at=now,
             cluster=view,

@@ -33,6 +33,7 @@ from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
 from htas.daemon.seeing import seen, seen_of_course
+from htas.daemon.standing_by import StandingBy
 from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import OFTEN, Triggers
@@ -44,12 +45,8 @@ from htas.web.seat import RECOMMEND, Seat
 
 log = structlog.get_logger()
 
-SYNC_LOG_S = 10.0
-"""How often a start that waits says what it waits for."""
 STAND_ASIDE_S = 60.0
 """How long a leader that has made way for a command does nothing: what that did is not to be undone at once."""
-LOOK_S = 0.05
-"""Between looks at what is waited for."""
 
 
 def gate_of(loaded: Loaded) -> Gate:
@@ -232,7 +229,8 @@ class Service:
         leadership = self._leadership(world)
         if leadership is not None:
             stack.callback(leadership.stop)
-        return self._is_synced(world) and self._leads(leadership), leadership
+        standing_by = StandingBy(self._stopping, self._health, self._metrics)
+        return standing_by.is_synced(world) and standing_by.leads(leadership), leadership
 
     def _tell_of_course(self, result: CycleResult, number: int | None) -> None:
         """What would have been done in a cycle of the course with HTAS."""
@@ -259,50 +257,6 @@ class Service:
         leadership = Leadership(world.lease(), f"{identity()}_{token_hex(4)}", timing)
         leadership.start()
         return leadership
-
-    def _is_synced(self, world: KubernetesWorld | WatchedKubernetes) -> bool:
-        """Whether every kind has been listed; False: told to stop before."""
-        waited = 0
-        while world.cluster.live.missing:
-            if self._stopping.wait(LOOK_S):
-                return False
-            waited += 1
-            if waited % int(SYNC_LOG_S / LOOK_S) == 0:
-                why = world.cluster.complaint()
-                self._health.failed(why)
-                log.warning("waits to be synced", why=why)
-        view = world.cluster.live.view()
-        self._health.synced()
-        self._health.succeeded("synced")
-        log.info("synced", nodes=len(view.nodes), pods=len(view.pods))
-        for problem in view.problems:
-            said = "part of an object passed over" if problem.is_doubt else "object left out"
-            log.warning(said, where=problem.where, what=problem.what)
-        return True
-
-    def _leads(self, leadership: Leadership | None) -> bool:
-        """Whether we lead; False: told to stop before. Until then every look at the lease is a success."""
-        if leadership is None:
-            self._metrics.leads(True)
-            return True
-        told, seen, waited = "", None, 0
-        while not leadership.wait(LOOK_S):
-            if self._stopping.is_set():
-                return False
-            waited += 1
-            if leadership.error:
-                self._health.failed(leadership.error)
-                if waited % int(SYNC_LOG_S / LOOK_S) == 0:
-                    log.warning("waits to lead", why=leadership.error)
-            elif leadership.checked_at != seen:
-                seen = leadership.checked_at
-                self._health.succeeded("a look at the lease")
-            if leadership.holder not in ("", told):
-                told = leadership.holder
-                log.info("stands by", leader=told)
-        log.info("leads", identity=leadership.identity, term=leadership.term)
-        self._metrics.leads(True)
-        return True
 
     def _take_over(self, daemon: Daemon, leadership: Leadership) -> None:
         """Unless nobody has led since this journal's daemon did, what the journal still intends is dropped.

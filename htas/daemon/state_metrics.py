@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from htas.daemon.cycle import CycleResult
 from htas.daemon.edge_metrics import edge_metrics
 from htas.daemon.recommend.savings_metrics import recommended_metrics
+from htas.model.holds import HoldReason
 from htas.model.money import NANOS
 from htas.model.nodes import Node
 from htas.model.plan import Cost
@@ -89,6 +90,9 @@ def _work(result: CycleResult) -> Iterator[Metric]:
         ((u.reason.value,) for u in plan.unplaced),
     )
     yield _gauge("htas_nominated_pods", "Waiting pods with room kept.", [], [((), float(len(plan.nominate)))])
+    holds = [*(item.reason for item in plan.nominate), *(HoldReason.MOVE for _ in snapshot.moves)]
+    what = "Pods for which room is kept where they are not, by what for."
+    yield _counted("htas_room_kept", what, ["reason"], ((reason.value,) for reason in holds))
     yield _gauge("htas_moves", "Pods on their way to another node.", [], [((), float(len(snapshot.moves)))])
     problems = float(len(snapshot.cluster.problems))
     yield _gauge(

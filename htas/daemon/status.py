@@ -81,6 +81,7 @@ def status_of(result: CycleResult, policy: Policy) -> dict[str, Any]:
             "running": sum(pod.node is not None for pod in snapshot.cluster.pods),
             "waiting": sum(pod.node is None for pod in snapshot.cluster.pods),
             "unplaced": dict(sorted(waiting.items())),
+            "roomKept": dict(sorted(Counter(item.reason.value for item in plan.nominate).items())),
         },
         "cost": {
             "currency": plan.cost.currency,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from htas.documents.explain_edge import explain_tier, tier_line
+from htas.documents.refusals import refusals, told_by_reason
 from htas.documents.words import age, close_to, counted, did_you_mean
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
@@ -15,6 +16,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.simulated import open_simulation
+from htas.planning.disrupt.cleaning.candidates import kept_by
 from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility.movability import method_for
@@ -35,6 +37,7 @@ def explain_pod(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Policy
         _what(pod, policy),
         *_where(pod, snapshot, plan),
         *_refused_room(pod, snapshot, plan, policy),
+        *_flavours(pod, snapshot, plan, policy),
         *explain_tier(pod, snapshot, plan, policy),
         *_movable(pod, snapshot, plan, policy),
         *_constraints(pod),
@@ -120,6 +123,16 @@ def _refused_room(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
         yield f"{Unplaced.OWN_MACHINE_CHEAPER}: {in_words(bargain, policy)}"
 
 
+FOR_ITS_OWN = frozenset({Unplaced.SCHEDULING_GATED, Unplaced.NOT_SUPPORTED, Unplaced.SURPLUS})
+"""Reasons that lie in the pod alone: no flavour would help."""
+
+
+def _flavours(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
+    """Of a pod that waits, which flavours would take it, and why each of the others would not."""
+    if any(item.pod == pod.key and item.reason not in FOR_ITS_OWN for item in plan.unplaced):
+        yield from told_by_reason(refusals(pod, snapshot, policy))
+
+
 def _details(node: Node, pod: Pod, now: float) -> str:
     """What is known of where it runs: `(m1.large, zone az-1, for 3 d)`."""
     known = [node.flavour or "", f"zone {zone}" if (zone := node.labels.get(ZONE_LABEL)) else ""]
@@ -134,7 +147,7 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
     if node is None or pod.key in {item.pod for item in plan.migrate} | {item.pod for item in plan.preempt}:
         return
-    if pod.is_daemon or pod.is_mirror:
+    if not pod.is_work:
         yield f"belongs to its node: it ends with it ({'DaemonSet' if pod.is_daemon else 'static pod'})"
         return
     if pod.passed_over:
@@ -189,6 +202,8 @@ def _why_it_stays(
     if policy.group(node.group) is None:
         yield f"were it of group {policy.groups[0].name}, it would be"
     found = [f"{rule}: {words}" for _, rule, words in of_pods(pods, node, snapshot, policy)]
+    if policy.group(node.group) is None and node.held_by is not None:
+        found.insert(0, f"{kept_by(node.held_by)}: annotated {node.held_by}=true")
     yield from (f"held by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))
     if not found and policy.group(node.group) is None:
         yield "held by no pod"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from htas.documents.instants import absolute
 from htas.model.money import price_text
 from htas.model.nodes import Node
+from htas.model.plan_document import instant_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.disrupt.cleaning.utilization import shares
@@ -86,6 +86,6 @@ def _figures(node: Node, pods: Sequence[Pod], policy: Policy, now: float) -> Fig
         sum([each.cpu_m for each in asked]),
         sum([each.memory_bytes for each in asked]),
         round((nanos or 0) * max(0.0, 1 - (cpu + memory) / 2)),
-        absolute(node.created_at),
+        instant_text(node.created_at),
         (group is None, group or "", -max(cpu, memory), node.name),
     )

@@ -7,11 +7,6 @@ from htas.model.plan_document import instant_text
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
-def absolute(at: float) -> str:
-    """ISO 8601 in UTC, to the second: `2026-01-31T12:00:00Z`, as options take it."""
-    return instant_text(at)
-
-
 def length(seconds: float) -> str:
     """Its two greatest units at most: `45s`, `3m20s`, `2h5m`, `12d` (from ten days on hours do not matter)."""
     left = max(0, int(seconds))
@@ -28,4 +23,4 @@ def length(seconds: float) -> str:
 
 def ago(at: float, now: float) -> str:
     """`3m20s ago`; what is not over yet is told by its instant."""
-    return f"{length(now - at)} ago" if at <= now else absolute(at)
+    return f"{length(now - at)} ago" if at <= now else instant_text(at)

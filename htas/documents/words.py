@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from difflib import get_close_matches
 
+from htas.model.constraints import Taint
 from htas.model.money import NANOS
 
 _HUNDREDTH, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
@@ -28,6 +29,11 @@ def close_to(name: str, names: Sequence[str]) -> list[str]:
     """Names much like another one, the most like it first: with its letters mixed up, or without a hash at its end."""
     begin_so = sorted(each for each in set(names) if each.startswith(f"{name}-"))
     return list(dict.fromkeys([*begin_so, *get_close_matches(name, sorted(set(names)), n=3, cutoff=0.6)]))[:3]
+
+
+def taint_text(taint: Taint) -> str:
+    """As kubectl writes it: `nvidia.com/gpu=present:NoSchedule`."""
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
 def age(seconds: float) -> str:

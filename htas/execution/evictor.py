@@ -74,19 +74,22 @@ class Evictor:
             reached("preempt.evicted")
         return outcome
 
+    def start(self, pod: Pod, move: Move) -> None:
+        """Begin a move, as its method does; raises what that raises, MoveRefusedError among it."""
+        self.ports.migration.start(pod, move.target or "", move.method)
+
     def migrate(self, pod: Pod, move: Move, refused: dict[str, MoveRefusedError]) -> Outcome:
         """Begin a move. That the pod cannot be moved as it is, or not there, is added to `refused` by its uid."""
         action, message = told_as(move)
-        target = move.target or ""
 
         def start() -> None:
             try:
-                self.ports.migration.start(pod, target, move.method)
+                self.start(pod, move)
             except MoveRefusedError as error:
                 refused[pod.uid] = error
                 raise
 
-        return attempted(action, pod.key, start, message, target)
+        return attempted(action, pod.key, start, message, move.target or "")
 
 
 @dataclass(slots=True)

@@ -19,19 +19,15 @@ from htas.execution.machines import Machines
 from htas.execution.outcomes import attempted
 from htas.execution.ports import Ports
 from htas.execution.taking_over import take_over
-from htas.execution.validation import pods_to_leave
+from htas.execution.validation import Validator, pods_to_leave
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules, Policy
-from htas.model.reasons import Blocking
+from htas.model.policy import Policy
+from htas.model.proposals import Proposal, Release
+from htas.model.reasons import Invalid, OutcomeReason, ProposalReason
 from htas.model.snapshot import ClusterView
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read
-from htas.planning.eligibility import drain_rules
-from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import Context
 
 HANDED_BACK = "handed back"
 LEAVING = "it is on its way out"
@@ -78,14 +74,15 @@ class HandingBack:
         nodes = nodes_of_claims(self.policy.cluster, view.nodes, ours)
         left: list[Left] = []
         emptying: list[tuple[NodeClaim, Node]] = []
+        validator = Validator(view, self.policy, self.ports.clock.now(), ())
         for claim in self.ports.store.claims():
             node = nodes.pop(claim.id, None)
             if self._is_leaving(claim):
                 left.append(Left(node.name if node is not None else claim.id, LEAVING))
             elif node is None:
                 left.append(Left(claim.id, self._end(claim, outcomes)))
-            elif (held := self._promise(node, view)) is not None:
-                left.append(held)
+            elif (why := self._why_not(claim, node, validator)) is not None:
+                left.append(Left(node.name, why.message, is_held=why.reason is not OutcomeReason.ENDS_FIRST))
             else:
                 emptying.append((claim, node))
         known = {claim.id for claim in self.ports.store.claims()}
@@ -125,25 +122,11 @@ class HandingBack:
             outcomes.append(attempted(Action.END, claim.id, ending, "it has no node"))
         return "it has no node and is being removed"
 
-    def _promise(self, node: Node, view: ClusterView) -> Left | None:
-        """What holds a node, in words; None: it may be emptied."""
-        if node.held_by is not None:
-            return Left(node.name, f"it is annotated {node.held_by}", is_held=True)
-        if node.name in view.unread:
-            return Left(node.name, cannot_be_read(view.unread[node.name]), is_held=True)
-        group = self.policy.group(node.group)
-        rules = group.cleaning if group is not None else CleaningRules()
-        rules = msgspec.structs.replace(rules, migration=MigrationMethod.EVICT)  # nobody is moved with their progress
-        context = Context(rules, BudgetLedger(view.budgets), self.ports.clock.now())
-        for pod in self._pods_of(node, view):
-            if pod.key == self.own_pod:
-                return Left(node.name, f"{pod.key} runs on it, which hands back", is_held=True)
-            verdict = drain_rules.judge_handing_back(pod, context)
-            if verdict.waits:
-                return Left(node.name, verdict.message)
-            if verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB) and not pod.is_terminating:
-                return Left(node.name, f"{verdict.blocked}: {verdict.message}", is_held=True)
-        return None
+    def _why_not(self, claim: NodeClaim, node: Node, validator: Validator) -> Invalid | None:
+        """What holds a node; None: it may be emptied."""
+        if any(pod.key == self.own_pod for pod in validator.held(node.name)):
+            return Invalid(OutcomeReason.PROMISED, f"{self.own_pod} runs on it, which hands back")
+        return validator.why_not(Proposal(ProposalReason.HANDED_BACK, releases=(Release(node.name, claim.id),)))
 
     def _pods_of(self, node: Node, view: ClusterView) -> list[Pod]:
         return pods_to_leave(view.pods, node.name, self.ports.clock.now())

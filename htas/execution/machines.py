@@ -7,7 +7,6 @@ alone (`CloudCalls.under_way`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -19,6 +18,7 @@ from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.joined import Joined
+from htas.execution.orders import SHOWN, Orders
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
@@ -26,29 +26,22 @@ from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_L
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.policy import Policy
 from htas.model.proposals import Launch
-from htas.model.record import Bill
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView
 from htas.planning.cluster.machines import machine_node, offers_what_it_promised
 from htas.ports import (
-    CapacityError,
     ConflictError,
     HTASError,
-    NotFoundError,
-    PermanentError,
-    RefusedError,
-    TransientError,
 )
 
 _COMING_UP = frozenset({ClaimState.REQUESTED, ClaimState.ACTIVE, ClaimState.REGISTERED, ClaimState.READY})
-_SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
 
 
 class Machines:
     """Buys, follows and clears away machines. It touches only what carries this cluster's name."""
 
     def __init__(self, ports: Ports, cloud: CloudCalls, policy: Policy, backoffs: Backoffs) -> None:
-        self.policy = policy
+        self._orders = Orders(ports, policy, backoffs)
         self._ports = ports
         self._backoffs = backoffs
         self.cloud = cloud
@@ -59,6 +52,14 @@ class Machines:
         self._listed: Mapping[str, Instance] = {}
         """The machine that the cloud listed last for each claim."""
         self._was_away = True
+
+    @property
+    def policy(self) -> Policy:
+        return self._orders.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._orders.policy = policy
 
     def launch(self, launches: Sequence[Launch]) -> list[Outcome]:
         """Journal the claims, then have the cloud asked for their machines, several at a time."""
@@ -74,7 +75,7 @@ class Machines:
         singly, outcomes = put_singly(store, [claim for claim in wanted if claim.id not in together])
         reached("launch.journalled")
         for claim in (*together.values(), *singly):
-            self.cloud.begin(claim.id, partial(self._order, claim))
+            self.cloud.begin(claim.id, partial(self._orders.order, claim))
         return outcomes
 
     def _wanted(self, launch: Launch) -> NodeClaim:
@@ -160,15 +161,8 @@ class Machines:
             first = ours.setdefault(instance.claim or "", instance)
             is_settled = instance.state is InstanceState.DELETING or instance.id in under_way
             if first is not instance and not is_settled and instance.claim not in under_way:
-                self.cloud.begin(instance.id, partial(self._delete_double, instance), LONGEST_DELETE_PAUSE_S)
+                self.cloud.begin(instance.id, partial(self._orders.delete_double, instance), LONGEST_DELETE_PAUSE_S)
         return ours
-
-    def _delete_double(self, instance: Instance) -> Outcome:
-        try:
-            self._ports.provider.delete(instance.id)
-        except HTASError as error:
-            return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
-        return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
 
     def put(self, claim: NodeClaim, state: ClaimState, message: str = "") -> NodeClaim:
         """Journal a claim's new state."""
@@ -183,74 +177,14 @@ class Machines:
         listed = self._listed.get(claim.id)
         known = dict.fromkeys((claim.instance, listed.id if listed is not None else None))
         ids = [instance_id for instance_id in known if instance_id is not None]
-        self.cloud.begin(claim.id, partial(self._delete, claim, ids), LONGEST_DELETE_PAUSE_S)
-
-    def _delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
-        try:
-            return self._deleted(claim, ids)
-        except HTASError as error:
-            return Outcome(Action.RELEASE, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
-
-    def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
-        for instance_id in ids:
-            with suppress(NotFoundError):
-                self._ports.provider.delete(instance_id)
-        reached("release.asked")
-        if claim.version:  # else the journal does not know it
-            self._ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self._ports.clock.now()))
-        self._close_bill(claim)
-        reached("release.recorded")
-        return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
-
-    def _order(self, claim: NodeClaim) -> Outcome:
-        try:
-            return self._ordered(claim)
-        except ConflictError as error:
-            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, str(error))
-        except HTASError as error:
-            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"taken up again soon: {error}")
-
-    def _ordered(self, claim: NodeClaim) -> Outcome:
-        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
-        if group is None or flavour is None:
-            self.put(claim, ClaimState.FAILED, "its group or flavour is no longer configured")
-            return Outcome(
-                Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured"
-            )
-        node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
-        try:
-            instance = self._ports.provider.create(claim, flavour, node)
-        except TransientError as error:
-            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
-        except (CapacityError, PermanentError) as error:
-            now = self._ports.clock.now()
-            if isinstance(error, RefusedError):  # another flavour would fare no better
-                self._backoffs.failed(None, None, str(error), now)
-            else:
-                self._backoffs.failed(claim.flavour, claim.zone, str(error), now)
-            self.put(claim, ClaimState.FAILED, str(error))
-            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, str(error))
-        reached("launch.created")
-        self._own(claim, instance)
-        reached("launch.recorded")
-        return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
-
-    def _own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
-        """Write down which machine is the claim's, and open its bill."""
-        store = self._ports.store
-        store.put_bill(Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at))
-        state = _SHOWN.get(instance.state, ClaimState.REQUESTED)
-        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
-        return store.put_claim(
-            in_state(known, Step(state), self._ports.clock.now()) if claim.state is ClaimState.WANTED else known
-        )
+        self.cloud.begin(claim.id, partial(self._orders.delete, claim, ids), LONGEST_DELETE_PAUSE_S)
 
     def _step(
         self, claim: NodeClaim, instance: Instance | None, node: Node | None, is_partition: bool
     ) -> list[Outcome]:
         found: list[Outcome] = []
         if instance is not None and claim.instance is None:
-            claim = self._own(claim, instance)
+            claim = self._orders.own(claim, instance)
             found = [
                 Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, "found by its claim: the first answer was lost")
             ]
@@ -258,7 +192,7 @@ class Machines:
         now = self._ports.clock.now()
         step = next_step(claim, instance, node, now, self.policy.timeouts)
         if step.then is Then.ASK_AGAIN:
-            self.cloud.begin(claim.id, partial(self._order, claim))
+            self.cloud.begin(claim.id, partial(self._orders.order, claim))
             return found
         if step.state is ClaimState.FAILED and claim.state is ClaimState.REGISTERED and is_partition:
             return [
@@ -343,7 +277,7 @@ class Machines:
             message = step.message or claim.message
             self.release(msgspec.structs.replace(claim, instance=instance.id, message=message))
         else:
-            self._close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
+            self._orders.close_bill(claim, claim.missing_since)  # billed until it went, not until that was believed
             if claim.state is ClaimState.FAILED:  # else its release was told when it was asked for
                 outcomes.append(Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message))
         if node is not None and instance is None:
@@ -365,7 +299,7 @@ class Machines:
             id=claim_id,
             group=instance.group or "",
             flavour=instance.flavour,
-            state=_SHOWN.get(instance.state, ClaimState.REQUESTED),
+            state=SHOWN.get(instance.state, ClaimState.REQUESTED),
             created_at=instance.created_at,
             since=now,
             zone=instance.zone,
@@ -381,17 +315,8 @@ class Machines:
                 return []  # the journal has learned of it only now, from a store that was away: followed from here on
             self.release(msgspec.structs.replace(claim, message="it had been released already"))
             return []
-        self._ports.store.put_bill(
-            Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
-        )
+        self._orders.open_bill(claim, instance)
         return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
-
-    def _close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
-        """End its bill, now unless the machine's end is known."""
-        at = ended_at if ended_at is not None else self._ports.clock.now()
-        for bill in self._ports.store.bills(claim.created_at):
-            if bill.claim == claim.id and bill.ended_at is None:
-                self._ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
 
 
 def _stepped(claim: NodeClaim, step: Step, node: Node | None, now: float) -> NodeClaim:

@@ -76,10 +76,10 @@ class RearrangementExecutor:
         if carrying.cancel is not None:
             return [self._cancel(snapshot.rearrangement, carrying.cancel, carrying.message)]
         try:
-            view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
+            view = self._look()
             current = self._noted(snapshot.rearrangement, view)
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return _goes_on_next(error)
         if current.lost:
             return [self._cancel(current, OutcomeReason.CONTRADICTED, LOST)]
         if current.is_complete:
@@ -95,10 +95,14 @@ class RearrangementExecutor:
         if opened is None:
             return [outcome]
         try:
-            view = pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
+            view = self._look()
         except HTASError:
             return [outcome]  # goes on next cycle
         return [outcome, *self._next_steps(opened, view, snapshot, binds)]
+
+    def _look(self) -> ClusterView:
+        """What the cluster shows, with the pins that count."""
+        return pins.within_limits(self.ports.cluster.observe(), self.policy, self.ports.clock.now())
 
     def _next_steps(
         self, current: OpenRearrangement, view: ClusterView, snapshot: ClusterSnapshot, binds: Mapping[str, str]
@@ -107,7 +111,7 @@ class RearrangementExecutor:
         try:
             current = self._evicted_instead(current, self._taken_back(current))
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return _goes_on_next(error)
         fresh = msgspec.structs.replace(
             snapshot,
             cluster=view,
@@ -121,7 +125,7 @@ class RearrangementExecutor:
         try:
             current = self._journal_detours(carried.steps, current, view)
         except HTASError as error:
-            return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+            return _goes_on_next(error)
         return self._take(carried.steps, current, view)
 
     def _taken_back(self, current: OpenRearrangement) -> dict[str, str]:
@@ -197,7 +201,7 @@ class RearrangementExecutor:
             try:
                 current = self._evicted_instead(current, refused)
             except HTASError as error:
-                return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]
+                return _goes_on_next(error)
         late = self.retries.stuck(current.id, self.ports.clock.now())
         return [self._give_up(current, [pods[uid] for uid in late])] if late else []
 
@@ -265,3 +269,7 @@ def summary(opened: OpenRearrangement) -> str:
 
 def _pods(count: int) -> str:
     return "1 pod moves" if count == 1 else f"{count} pods move"
+
+
+def _goes_on_next(error: HTASError) -> list[Outcome]:
+    return [Outcome(Action.REARRANGE, CLUSTER, OutcomeStatus.FAILED, f"goes on next cycle: {error}")]

@@ -1,29 +1,32 @@
-"""Moves that an operator asked for: judged as the cleaner's are, and carried out between two plans."""
+"""Moves that an operator asked for: proposals of one move each, validated like any other, and begun between two plans.
+
+A move has no entry in the journal's queue: its method writes it down on the pods, state by state.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
 from threading import Lock
 
 import msgspec
 
+from htas.execution.evictor import Evictor
+from htas.execution.validation import Refused, Validator
 from htas.model.migrations import MigrationRecord, Refusal
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
-from htas.model.pods import Phase, Pod
-from htas.model.policy import CleaningRules, Policy
-from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.simulated import open_simulation
-from htas.planning.eligibility import drain_rules
-from htas.planning.eligibility.budgets import BudgetLedger
-from htas.planning.eligibility.drain_rules.rule import Context
+from htas.model.pods import Phase
+from htas.model.policy import Policy
+from htas.model.proposals import Proposal
+from htas.model.reasons import ProposalReason
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.eligibility.migration_methods import MigrationMethods
-from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
-from htas.ports import HTASError, MigrationPort, MoveRefusedError
+from htas.ports import HTASError, MoveRefusedError
 
 REMEMBERED = 100
 """Requests that are kept for those who ask what became of them; so many may wait, too."""
@@ -60,7 +63,7 @@ class MoveRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 class RequestedMoves:
     """Asked from any thread, carried out by the one that runs the cycles."""
 
-    migration: MigrationPort
+    evictor: Evictor
     _requests: deque[MoveRequest] = field(default_factory=deque)
     _lock: Lock = field(default_factory=Lock)
     _asked: int = 0
@@ -104,36 +107,32 @@ class RequestedMoves:
             request = next((each for each in self._requests if each.id == request_id), None)
         if request is None:
             return None
-        moves = [move for move in self.migration.records() if move.uid == request.uid and request.uid]
+        moves = [move for move in self.evictor.ports.migration.records() if move.uid == request.uid and request.uid]
         return request, max(moves, key=lambda move: move.started_at, default=None)
 
     def carry_out(self, snapshot: ClusterSnapshot, policy: Policy) -> list[Outcome]:
         """Begin what waits, or refuse it with the reason."""
         with self._lock:
             waiting = [request for request in self._requests if request.is_waiting]
-        return [self._carry_out(request, snapshot, policy) for request in waiting]
+        validator = Validator(snapshot.cluster, policy, snapshot.taken_at, (), snapshot=snapshot)
+        return [self._carry_out(request, validator) for request in waiting]
 
-    def _carry_out(self, request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> Outcome:
+    def _carry_out(self, request: MoveRequest, validator: Validator) -> Outcome:
+        told = partial(Outcome, Action.MIGRATE, request.pod, target=request.target)
         try:
-            pod, move = judged(request, snapshot, policy)
-            self.migration.start(pod, request.target, move.method)
+            proposal = proposed(request, validator.view, validator.policy)
+            wrong = validator.why_not(proposal)
+            if isinstance(wrong, Refused):
+                raise MoveRefusedError(wrong.refusal, wrong.message)
+            [move] = proposal.moves
+            self.evictor.start(validator.pods[move.pod], move)
         except HTASError as error:
             reason = error.reason.value if isinstance(error, MoveRefusedError) else ""
             detail = str(error.args[0]) if error.args else type(error).__name__
             self._replace(msgspec.structs.replace(request, is_refused=True, refusal=reason, detail=detail))
-            return Outcome(
-                Action.MIGRATE,
-                request.pod,
-                OutcomeStatus.FAILED,
-                f"to {request.target}, as asked: {error}",
-                target=request.target,
-            )
-        begun = msgspec.structs.replace(request, uid=pod.uid, begun_at=snapshot.taken_at, method=move.method)
-        self._replace(begun)
-        how = "by force" if request.is_forced else "as asked"
-        return Outcome(
-            Action.MIGRATE, request.pod, OutcomeStatus.DONE, f"to {request.target}, {how}", target=request.target
-        )
+            return told(OutcomeStatus.FAILED, f"to {request.target}, as asked: {error}")
+        self._replace(msgspec.structs.replace(request, uid=move.uid, begun_at=validator.now, method=move.method))
+        return told(OutcomeStatus.DONE, f"to {request.target}, {'by force' if request.is_forced else 'as asked'}")
 
     def _replace(self, request: MoveRequest) -> None:
         with self._lock:
@@ -142,50 +141,20 @@ class RequestedMoves:
                     self._requests[at] = request
 
 
-def judged(request: MoveRequest, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Pod, Move]:
-    """The pod of a request and its move; raises MoveRefusedError where something speaks against it."""
-    view = snapshot.cluster
+def proposed(request: MoveRequest, view: ClusterView, policy: Policy) -> Proposal:
+    """What is asked for, as it is to be validated; raises MoveRefusedError where there is no such pod, node or way."""
     pod = next((pod for pod in view.pods if pod.key == request.pod), None)
     if pod is None or pod.phase is not Phase.RUNNING or pod.node is None or pod.is_terminating:
         raise MoveRefusedError(Refusal.NOT_RUNNING, f"there is no pod {request.pod} that runs, and goes on running")
-    nodes = {node.name: node for node in view.nodes}
-    source, target = nodes.get(pod.node), nodes.get(request.target)
-    if target is None:
+    if all(node.name != request.target for node in view.nodes):
         raise MoveRefusedError(Refusal.TARGET_NOT_READY, f"there is no node {request.target}")
-    if pod.node == target.name:
-        raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} is on {target.name} already")
+    if pod.node == request.target:
+        raise MoveRefusedError(Refusal.NOT_RUNNING, f"pod {pod.key} is on {request.target} already")
     method = request.method or MigrationMethods(view, policy).wanted(pod)
     if method is None:
-        raise _no_method(source, policy)
-    refused = (
-        _not_anybodys(pod)
-        or refusal(pod, method, policy.migration, VolumeBook.of(view.volumes))
-        or (None if request.is_forced else _promised(pod, source, snapshot, policy))
-        or (source_refusal(source, method) if source is not None else None)
-        or target_refusal(target, method)
-        or _no_room(pod, target, snapshot, policy)
-    )
-    if refused is not None:
-        raise MoveRefusedError(refused[0], f"pod {pod.key}: {refused[1]}")
-    return pod, Move(pod.key, pod.uid, pod.node, target.name, method, MoveReason.REQUESTED)
-
-
-def _not_anybodys(pod: Pod) -> tuple[Refusal, str] | None:
-    """Pods that belong to their node: another would be made there at once. The cleaner never asks for those."""
-    if pod.is_daemon:
-        return Refusal.OWNER_UNKNOWN, "a DaemonSet's pod belongs to its node"
-    return (Refusal.OWNER_UNKNOWN, "it is the kubelet's own (a static pod)") if pod.is_mirror else None
-
-
-def _promised(pod: Pod, source: Node | None, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Refusal, str] | None:
-    """A wish that the pod stay where it is, which the cleaner heeds, too."""
-    group = policy.group(source.group if source is not None else None)
-    rules = group.cleaning if group is not None else CleaningRules()
-    budgets = BudgetLedger(snapshot.cluster.budgets, ())
-    verdict = drain_rules.promised(pod, Context(rules, budgets, snapshot.taken_at))
-    if verdict is None or verdict.blocked is None:
-        return None
-    return Refusal.PROMISED, f"{verdict.blocked.value}: {verdict.message}; --force moves it all the same"
+        raise _no_method(next((node for node in view.nodes if node.name == pod.node), None), policy)
+    reason = ProposalReason.FORCED if request.is_forced else ProposalReason.REQUESTED
+    return Proposal(reason, (Move(pod.key, pod.uid, pod.node, request.target, method, MoveReason.REQUESTED),))
 
 
 def _no_method(source: Node | None, policy: Policy) -> MoveRefusedError:
@@ -193,14 +162,3 @@ def _no_method(source: Node | None, policy: Policy) -> MoveRefusedError:
     whose = f"group {group.name} moves" if group is not None else "the groups move"
     how = ", ".join(sorted({each.cleaning.migration.value for each in ([group] if group else policy.groups)}))
     return MoveRefusedError(Refusal.NOT_CONFIGURED, f"{whose} pods by {how}; state another method")
-
-
-def _no_room(pod: Pod, target: Node, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Refusal, str] | None:
-    """Whether the scheduler's filters refuse the pod there, and in which words."""
-    opening = open_simulation(snapshot, policy, snapshot.taken_at)
-    sim, cls = opening.sim, opening.book.class_of(pod)
-    row = sim.table.row_of[target.name]
-    if sim.fits(cls, row):
-        return None
-    why = ", ".join(sim.diagnose(cls, slice(row, row + 1))) or "it takes no pods now"
-    return Refusal.NO_ROOM, f"node {target.name}: {why}"

@@ -8,34 +8,50 @@ rearrangement is judged as a whole, by a simulation of the present, where its en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
+
+from htas.model.migrations import Refusal
+from htas.model.moves import MigrationMethod, Move
 from htas.model.nodes import Node
 from htas.model.pods import Pod
-from htas.model.policy import Policy, Promises
+from htas.model.policy import CleaningRules, Policy, Promises
 from htas.model.proposals import Proposal
 from htas.model.reasons import Blocking, Invalid, OutcomeReason, ProposalReason
-from htas.model.snapshot import ClusterView
+from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster.ending import is_overdue
+from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import DisruptionPolicy
 from htas.planning.eligibility.drain_rules.rule import NO_VOLUMES, Context
-from htas.planning.eligibility.movability import VolumeBook
+from htas.planning.eligibility.movability import VolumeBook, refusal, source_refusal, target_refusal
+
+
+class Refused(Invalid, frozen=True):
+    """Why a pod is not moved as somebody asked: `refusal` is what their programs read."""
+
+    refusal: Refusal
 
 
 @dataclass
 class Validator:
-    """What the present view says. `meant` has the uid of each pod that was planned with; `moving` are on their way."""
+    """What the present view says. `meant` has the uid of each pod that was planned with; `moving` are on their way.
+
+    `snapshot` is that of the view, where moves are to be validated that people asked for: the only ones that no plan
+    has found room for.
+    """
 
     view: ClusterView
     policy: Policy
     now: float
     moving: Collection[str]
     meant: Mapping[str, str] = field(default_factory=dict)
+    snapshot: ClusterSnapshot | None = None
 
     def __post_init__(self) -> None:
         self.nodes = {node.name: node for node in self.view.nodes}
@@ -148,17 +164,88 @@ class Validator:
         spent = self._ledger.try_spend(victims) if self._keeps_budgets else None
         return Invalid(OutcomeReason.EVICTION_REFUSED, spent) if spent is not None else None
 
+    # Checks of machines that are handed back. Nobody is moved with their progress then.
+
+    def _may_be_handed_back(self, proposal: Proposal) -> Invalid | None:
+        for release in proposal.releases:
+            node = self.nodes[release.node]
+            if node.held_by is not None:
+                return Invalid(OutcomeReason.PROMISED, f"it is annotated {node.held_by}")
+            if node.name in self.view.unread:
+                return Invalid(OutcomeReason.UNREADABLE_POD, cannot_be_read(self.view.unread[node.name]))
+            rules = msgspec.structs.replace(self._rules(node), migration=MigrationMethod.EVICT)
+            context = Context(rules, BudgetLedger(self.view.budgets), self.now)
+            for pod in self.held(node.name):
+                verdict = drain_rules.judge_handing_back(pod, context)
+                if verdict.waits:
+                    return Invalid(OutcomeReason.ENDS_FIRST, verdict.message)
+                if verdict.blocked not in (None, Blocking.NOT_ENOUGH_PDB) and not pod.is_terminating:
+                    return Invalid(OutcomeReason.PROMISED, f"{verdict.blocked}: {verdict.message}")
+        return None
+
+    def _rules(self, node: Node | None) -> CleaningRules:
+        group = self.policy.group(node.group if node is not None else None)
+        return group.cleaning if group is not None else CleaningRules()
+
+    # Checks of moves that people ask for.
+
+    def _can_be_moved(self, proposal: Proposal) -> Invalid | None:
+        """Pods that belong to their node cannot: another would be made there at once. Plans never ask for those."""
+        for move, pod in self._asked(proposal):
+            if pod.is_daemon:
+                return _refused(pod, (Refusal.OWNER_UNKNOWN, "a DaemonSet's pod belongs to its node"))
+            if pod.is_mirror:
+                return _refused(pod, (Refusal.OWNER_UNKNOWN, "it is the kubelet's own (a static pod)"))
+            volumes = VolumeBook.of(self.view.volumes)
+            if (why := refusal(pod, move.method, self.policy.migration, volumes)) is not None:
+                return _refused(pod, why)
+        return None
+
+    def _may_leave(self, proposal: Proposal) -> Invalid | None:
+        """A wish that the pod stay where it is, which plans heed, too."""
+        for move, pod in self._asked(proposal):
+            context = Context(self._rules(self.nodes.get(move.source)), BudgetLedger(self.view.budgets, ()), self.now)
+            verdict = drain_rules.promised(pod, context)
+            if verdict is not None and verdict.blocked is not None:
+                why = f"{verdict.blocked.value}: {verdict.message}; --force moves it all the same"
+                return _refused(pod, (Refusal.PROMISED, why))
+        return None
+
+    def _has_room(self, proposal: Proposal) -> Invalid | None:
+        """Whether both nodes can do what the method asks of them, and the scheduler's filters accept the pod."""
+        assert self.snapshot is not None
+        for move, pod in self._asked(proposal):
+            source, target = self.nodes.get(move.source), self.nodes[move.target or ""]
+            why = source_refusal(source, move.method) if source is not None else None
+            why = why or target_refusal(target, move.method)
+            if why is not None:
+                return _refused(pod, why)
+            opening = open_simulation(self.snapshot, self.policy, self.now)
+            sim, cls, row = opening.sim, opening.book.class_of(pod), opening.sim.table.row_of[target.name]
+            if not sim.fits(cls, row):
+                said = ", ".join(sim.diagnose(cls, slice(row, row + 1))) or "it takes no pods now"
+                return _refused(pod, (Refusal.NO_ROOM, f"node {target.name}: {said}"))
+        return None
+
+    def _asked(self, proposal: Proposal) -> Iterator[tuple[Move, Pod]]:
+        return ((move, self.pods[move.pod]) for move in proposal.moves)
+
+
+def _refused(pod: Pod, why: tuple[Refusal, str]) -> Refused:
+    return Refused(OutcomeReason.MOVE_FAILED, f"pod {pod.key}: {why[1]}", why[0])
+
 
 Check = Callable[[Validator, Proposal], Invalid | None]
 _EMPTIES: Sequence[Check] = (Validator._may_be_emptied, Validator._targets_are_open)
 CHECKS: Mapping[ProposalReason, Sequence[Check]] = {
     **{reason: _EMPTIES for reason in ProposalReason if reason.empties_nodes},
     ProposalReason.PREEMPTED: (Validator._somebody_waits, Validator._victims_may_leave),
+    ProposalReason.HANDED_BACK: (Validator._may_be_handed_back,),
+    ProposalReason.REQUESTED: (Validator._can_be_moved, Validator._may_leave, Validator._has_room),
+    ProposalReason.FORCED: (Validator._can_be_moved, Validator._has_room),
 }
 
 
 def pods_to_leave(pods: Iterable[Pod], node: str, now: float) -> list[Pod]:
     """Pods that must leave a node before its machine goes."""
-    return [
-        pod for pod in pods if pod.node == node and not pod.is_daemon and not pod.is_mirror and not is_overdue(pod, now)
-    ]
+    return [pod for pod in pods if pod.node == node and pod.is_work and not is_overdue(pod, now)]

@@ -27,7 +27,8 @@ from htas.experiments.edge.scenarios import SCENARIOS, ScenarioSource
 from htas.experiments.edge.scenarios import SEEDS as EDGE_SEEDS
 from htas.experiments.workloads import openb, patterns, table
 from htas.model.flavours import Catalogue
-from htas.model.policy import Consolidation, NodeGroup, Packing, PackingAlgorithm, Policy
+from htas.model.packing import Packing, PackingAlgorithm
+from htas.model.policy import Consolidation, NodeGroup, Policy
 from htas.ports import GivenError
 from htas.sandbox.workload import Workload
 

@@ -2,7 +2,8 @@
 
 A proposal that empties a node is a `Drain`; one that moves pods for others' sake, or for the edge's, an
 `OpenRearrangement`. A preemption needs no entry: what it has promised stands on the pod that it is for. Nor does a move
-that somebody asked for, which its method writes down on the pods. Nor do purchases that are to replace nodes: their
+that somebody asked for, which its method writes down on the pods, nor a machine that is handed back, whose claim is
+Draining. Nor do purchases that are to replace nodes: their
 claims name them.
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from htas.model.holds import Hold
 from htas.model.moves import Move
 from htas.model.proposals import Launch, Proposal
 from htas.model.reasons import Kept, OutcomeReason, ProposalReason, Unplaced
@@ -15,14 +16,6 @@ from htas.model.snapshot import Memory
 class Bind(msgspec.Struct, frozen=True):
     pod: str
     node: str
-
-
-class Nomination(msgspec.Struct, frozen=True):
-    """Room kept for a pod that is not bound by this plan; `node` is a node or a claim on its way."""
-
-    pod: str
-    node: str
-    why: str
 
 
 class Carrying(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,7 +80,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     taken_at: float
     cost: Cost = Cost()
     bind: tuple[Bind, ...] = ()
-    nominate: tuple[Nomination, ...] = ()
+    nominate: tuple[Hold, ...] = ()
     launch: tuple[Launch, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     optimize: tuple[str, ...] = ()

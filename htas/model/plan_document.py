@@ -42,7 +42,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "gap": cost.gap,
         },
         "bind": [{"pod": item.pod, "node": item.node} for item in plan.bind],
-        "nominate": [{"pod": item.pod, "node": item.node, "why": item.why} for item in plan.nominate],
+        "nominate": [
+            {"pod": item.pod, "node": item.node, "reason": item.reason.value, "why": item.why} for item in plan.nominate
+        ],
         "launch": [
             {
                 "claim": item.claim,

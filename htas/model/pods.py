@@ -126,7 +126,7 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def service(self) -> str | None:
         """Whose pods are counted together: `shop/Deployment/web`, over its ReplicaSets; None: it has no controller."""
-        if self.owner is None or self.is_daemon or self.is_mirror:
+        if self.owner is None or not self.is_work:
             return None
         return f"{self.namespace}/{self.template or f'{self.owner.kind}/{self.owner.name}'}"
 
@@ -136,6 +136,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         return (self.owner is not None and self.owner.kind == "DaemonSet") or self.disruption.get(
             DAEMONSET_POD
         ) == "true"
+
+    @property
+    def is_work(self) -> bool:
+        """Whether it is what nodes are there for: neither a DaemonSet's nor the kubelet's own."""
+        return not self.is_daemon and not self.is_mirror
 
     @property
     def is_terminating(self) -> bool:

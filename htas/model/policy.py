@@ -15,6 +15,7 @@ from htas.model.migrations import MigrationSettings
 from htas.model.modes import Approval
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
+from htas.model.packing import Packing
 from htas.model.pods import Pod, WorkKind
 from htas.model.volumes import VolumeRules
 
@@ -30,38 +31,6 @@ class Workload(StrEnum):
 
     def takes(self, kind: WorkKind) -> bool:
         return self is Workload.ANY or self.value == kind.value
-
-
-class PackingAlgorithm(StrEnum):
-    BFD = "bfd"
-    TIME_BIN_BFD = "time-bin-bfd"
-    SCORED = "scored"
-
-
-class ScoringStrategy(StrEnum):
-    LEAST_ALLOCATED = "LeastAllocated"
-    MOST_ALLOCATED = "MostAllocated"
-    REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
-
-
-class ShapePoint(msgspec.Struct, frozen=True):
-    """A point of RequestedToCapacityRatio's function: utilisation 0–100 to score 0–10."""
-
-    utilization: int
-    score: int
-
-
-class Scoring(msgspec.Struct, frozen=True):
-    """A NodeResourcesFit scoring strategy. `resources` are (name, weight 1–100)."""
-
-    strategy: ScoringStrategy = ScoringStrategy.MOST_ALLOCATED
-    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
-    shape: tuple[ShapePoint, ...] = (ShapePoint(0, 0), ShapePoint(100, 10))
-
-
-class Packing(msgspec.Struct, frozen=True):
-    algorithm: PackingAlgorithm = PackingAlgorithm.BFD
-    scoring: Scoring = Scoring()
 
 
 class AutoscalingAlgorithm(StrEnum):

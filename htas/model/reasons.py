@@ -137,6 +137,10 @@ class ProposalReason(StrEnum):
     """Services are moved to the edge."""
     REQUESTED = "Requested"
     """Somebody asked for a pod to be moved."""
+    FORCED = "Forced"
+    """The same, whoever wishes that it stay."""
+    HANDED_BACK = "HandedBack"
+    """Somebody gives every machine back. What leaves a node is evicted, and waits for whoever schedules it."""
 
     @property
     def empties_nodes(self) -> bool:
@@ -181,6 +185,8 @@ class OutcomeReason(StrEnum):
     """Of a drain: a pod came to the node that was not there when it was decided."""
     UNREADABLE_POD = "UnreadablePod"
     """Of a drain: a pod on the node could not be understood, and may be at work."""
+    ENDS_FIRST = "EndsFirst"
+    """Of a node that is handed back: a pod on it runs to its end first."""
     CLAIM_GONE = "ClaimGone"
     """Of a drain: its machine is released, failed, or not ours any more."""
     NOT_JOURNALLED = "NotJournalled"

@@ -97,7 +97,7 @@ def _tolerations(simulated: SimulatedCluster, placements: Mapping[int, list[Pod]
         pod.constraints.tolerations
         for pods in (*simulated.running.values(), *placements.values())
         for pod in pods
-        if not pod.is_daemon and not pod.is_mirror
+        if pod.is_work
     }
 
 
@@ -159,7 +159,7 @@ def _shapes(
         for row, pods in (*simulated.running.items(), *placements.items())
         if row not in beside.closed
         for pod in pods
-        if not pod.is_daemon and not pod.is_mirror
+        if pod.is_work
     ]
     requests = {id(each): each for each in work}
     counts: Counter[int] = Counter()

@@ -119,7 +119,7 @@ class _Scheduling:
         seated = {pod.key for pod in room.seated}
         for demand in demands:
             demand.leave_out(self.sim, [pod for pod in demand.youngest(demand.count) if pod.key in seated])
-        room.way.keep_room(self.sim)
+        self.sim.keep_room(*room.way.arrivals())
         return self._buy(demands)
 
     def _shortage(self, demands: Sequence[Demand]) -> Sequence[UnplacedPod]:

@@ -6,19 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from htas.model.holds import Hold, HoldReason, hold
 from htas.model.nodes import Node
-from htas.model.plan import Bind, Nomination, Plan, UnplacedPod
+from htas.model.plan import Bind, Plan, UnplacedPod
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import AutoscalingAlgorithm
 from htas.model.proposals import Launch
 from htas.model.reasons import Unplaced
 from htas.model.snapshot import RoomMade
 from htas.planning.cluster.feasibility.volumes import reaches
+from htas.planning.cluster.holds.reservations import bind_or_hold, parted
 from htas.planning.costing import cost_of
 from htas.planning.disrupt.cleaning.cleaner import ScaleDown
 from htas.planning.disrupt.edge.rebalance import EdgeMoves
 from htas.planning.disrupt.fallback import Preemptions
-from htas.planning.disrupt.making_room.instead import nominations, proposal
+from htas.planning.disrupt.making_room.instead import holds, proposal
 from htas.planning.disrupt.making_room.thrift import remembered
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.purchase import BoughtMachine
@@ -40,7 +42,7 @@ def write_plan(
     bought, placed_at_first = scheduled.scale_up.bought, scheduled.placed_at_first
     bind, nominate = _binds(context, placements, placed_at_first, bought)
     made_room = (proposal(scheduled.room, context),) if scheduled.room is not None else ()
-    nominate += nominations(scheduled.room, context) if scheduled.room is not None else []
+    nominate += holds(scheduled.room, context) if scheduled.room is not None else []
     launch = tuple(_launch(item, placements.get(item.row, [])) for item in bought.values())
     proposals = (*preemptions.proposals, *made_room, *edge_moves.proposals, *scale_down.proposals)
     return Plan(
@@ -112,10 +114,9 @@ def _bought_for(context: PlanContext, launch: Sequence[Launch]) -> dict[str, str
 
 def _binds(
     context: PlanContext, placements: Placements, placed_at_first: Collection[str], bought: Collection[int]
-) -> tuple[list[Bind], list[Nomination]]:
-    simulated, snapshot, policy = context.simulated, context.snapshot, context.policy
-    bind: list[Bind] = []
-    nominate: list[Nomination] = []
+) -> tuple[list[Bind], list[Hold]]:
+    simulated = context.simulated
+    given: list[Bind | Hold] = []
     nodes: list[Node] = simulated.sim.table.nodes
     for row, pods in placements.items():
         if row in bought:
@@ -123,18 +124,14 @@ def _binds(
         name = nodes[row].name
         for pod in pods:
             if name in simulated.coming:
-                nominate.append(Nomination(pod.key, name, "the machine is on its way"))
+                given.append(hold(pod.key, name, HoldReason.MACHINE_COMING))
             elif pod.key not in placed_at_first:
-                nominate.append(Nomination(pod.key, name, "once the machines bought by this plan have taken theirs"))
+                given.append(hold(pod.key, name, HoldReason.PURCHASE_FIRST))
             elif _awaits_driver(context, pod, name):
-                nominate.append(Nomination(pod.key, name, "the driver of its volumes has not registered there yet"))
-            elif snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
-                nominate.append(Nomination(pod.key, name, "its last bind failed; it is tried again in a moment"))
-            elif pod.scheduler == policy.scheduler_name:
-                bind.append(Bind(pod.key, name))
+                given.append(hold(pod.key, name, HoldReason.DRIVER_COMING))
             else:
-                nominate.append(Nomination(pod.key, name, f"bound by {pod.scheduler}"))
-    return bind, nominate
+                given.append(bind_or_hold(pod, name, context.snapshot, context.policy))
+    return parted(given)
 
 
 def _awaits_driver(context: PlanContext, pod: Pod, node: str) -> bool:

@@ -20,9 +20,10 @@ from htas.model.moves import MigrationMethod, Move
 from htas.model.pods import Phase, Pod, WorkKind
 from htas.ports import ConflictError, HTASError, MoveRefusedError, NotFoundError, TransientError
 from htas.sandbox.clock import EventQueue, VirtualClock
-from htas.sandbox.cluster import START_S, SandboxCluster
+from htas.sandbox.cluster import SandboxCluster
 from htas.sandbox.faults import Faults
 from htas.sandbox.ledger import Ledger
+from htas.sandbox.pod_life import START_S
 
 BANDWIDTH_BYTES_PER_S = 150_000_000
 """1,200 Mbit/s per machine (HTAS paper 6.2)."""

@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from htas.model.holds import HoldReason
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
-from htas.planning.cluster.simulation import Nominee, Simulation
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.place.bundling import bundle
 from htas.planning.place.placing import Placer
@@ -19,6 +20,7 @@ from tests.builders import NOW, make_node
 from tests.laws.strategies import policies, snapshots
 from tests.laws.test_planner_laws import Law
 
+REASONS = st.sampled_from(HoldReason)
 FORGOTTEN = {
     "_rows",  # room for more rows stays
     "_columns",  # answers that are kept: asked again for rows that come after
@@ -70,9 +72,9 @@ def meddle(sim: Simulation, opening: SimulatedCluster, ledger: BudgetLedger, dra
         if cls is not None and number == 5:
             Placer(policy, opening.pools).place(sim, cls, max(1, len(cls.pods)))
         if cls is not None and row is not None and number == 6:
-            sim.keep_room(Nominee(cls.example, cls, row))
+            sim.keep_room(KeptRoom(cls.example, cls, row, draw(REASONS, label="reason")))
         if number == 7:
-            sim.drop_room(sim.nominees[: draw(st.integers(0, 2), label="dropped")])
+            sim.drop_room(*sim.nominees[: draw(st.integers(0, 2), label="dropped")])
         if cls is not None and number == 8:
             sim.set_members(cls, cls.pods[1:])
             pods = [pod for pods in opening.running.values() for pod in pods][:2]

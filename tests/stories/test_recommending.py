@@ -21,9 +21,9 @@ from htas.model.policy import Fallback, FallbackMode, NodeGroup, Policy
 from htas.model.savings import Savings
 from htas.sandbox.workload import Arrival, Rescale, Workload
 from htas.sandbox.world import World
-from htas.trials.recommended import Case, compared
 from tests.builders import amounts, make_flavour, make_policy
 from tests.stories.play import job, jobs, service
+from tools.bench.recommended import Case, compared
 
 BIG = make_flavour("big", "8", "32Gi", "0.40")
 SMALL = make_flavour("small", "2", "8Gi", "0.10")

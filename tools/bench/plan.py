@@ -19,8 +19,9 @@ from time import perf_counter
 
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import CLUSTER_LABEL, GROUP_LABEL, HOSTNAME_LABEL, Node
+from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.pods import Phase, Pod, RunLength, RunLengthSource, WorkKind
-from htas.model.policy import NodeGroup, Packing, PackingAlgorithm, Policy, Workload
+from htas.model.policy import NodeGroup, Policy, Workload
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.planner import plan

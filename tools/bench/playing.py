@@ -11,10 +11,10 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.daemon.cycle import Daemon
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
-from htas.experiments.run_lengths import ends_at
 from htas.model.policy import Policy
 from htas.sandbox.workload import Arrival, Workload
 from htas.sandbox.world import World
+from tools.bench.estimating import ends_at
 
 TAIL_S = 3600.0
 """How long after the last task could have ended the play goes on."""

@@ -4,7 +4,7 @@
     python -m tools.bench.recommend play --families trickle,long --seeds 11
     python -m tools.bench.recommend tell                        # the table of what has been played
 
-Each case is played twice in the sandbox (htas/trials/recommended.py): by kube-scheduler on as many machines of one
+Each case is played twice in the sandbox (recommended.py): by kube-scheduler on as many machines of one
 flavour as the peak asks for and 30 % more, watched by HTAS, which looks every ten seconds; then with HTAS in charge of
 the same work, beginning with the same machines. Each case is appended to a file of JSON lines as it ends.
 """
@@ -26,10 +26,10 @@ from rich.table import Table
 
 from htas.experiments.baselines import fixed_set
 from htas.experiments.baselines.default_kubernetes import flavour_of
-from htas.trials.recommended import Case, compared
 from tools.bench.money.__main__ import seeds
 from tools.bench.money.families import families
 from tools.bench.money.playing import as_shipped
+from tools.bench.recommended import Case, compared
 
 FAMILIES = (
     "stable",

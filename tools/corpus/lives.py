@@ -24,6 +24,7 @@ from htas.model.nodes import (
     ZONE_LABEL,
     Node,
 )
+from htas.model.packing import Packing, PackingAlgorithm
 from htas.model.pods import MAY_MIGRATE, Phase, Pod
 from htas.model.policy import (
     AutoscalingAlgorithm,
@@ -36,8 +37,6 @@ from htas.model.policy import (
     Limits,
     NamespaceLimit,
     NodeGroup,
-    Packing,
-    PackingAlgorithm,
     Policy,
     Promises,
     Workload,

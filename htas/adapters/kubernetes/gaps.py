@@ -24,6 +24,8 @@ class Gap(msgspec.Struct, frozen=True):
     is_grave: bool = False
     may_be_none: bool = False
     """Perhaps nothing is missing: the cluster may have none of it."""
+    of_waiting: bool = False
+    """Only pods that have no node yet are concerned."""
 
 
 def gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool = False) -> tuple[Gap, ...]:
@@ -32,17 +34,18 @@ def gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool = Fa
     `has_empty_list`: some kind was asked for and there was none of it; kubectl prints a List then that does not say of
     what. So what the cluster may have none of is not told as missing once more.
     """
-    found = tuple(_gaps(view, kinds))
+    found = tuple(_gaps(view, kinds, has_empty_list=has_empty_list))
     return tuple(gap for gap in found if not gap.may_be_none) if has_empty_list else found
 
 
-def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
+def _gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) -> Iterator[Gap]:
     if "Node" not in kinds:
         yield Gap(("nodes",), "no nodes", "there is nowhere to run, and nothing to price", is_grave=True)
     if "Pod" not in kinds:
         rest = tuple(name for name in ALL.split(",") if name != "nodes")
         yield Gap(rest, "no pods", "every node counts as empty", is_grave=True)
         return
+    yield from _of_claims(view, kinds, has_empty_list=has_empty_list)
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:
         lacks = "no disruption budgets, or the cluster has none"
@@ -53,20 +56,36 @@ def _gaps(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
         yield Gap(("ns",), "no namespaces, though pods select some by their labels", "namespaces have no labels")
 
 
+STUCK = "nobody can tell where these pods could run: each keeps its node"
+
+
+def _of_claims(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) -> Iterator[Gap]:
+    """What runs has its claims, whatever the dump says. What waits may do so for want of one: that is told only where
+    nobody has asked for claims.
+    """
+    there = {claim.key for claim in view.volumes.claims}
+    lost = [pod for pod in view.pods if any(f"{pod.namespace}/{name}" not in there for name in pod.constraints.claims)]
+    running = sum(pod.node is not None for pod in lost)
+    is_asked = has_empty_list or "PersistentVolumeClaim" in kinds
+    if running and has_empty_list and "PersistentVolumeClaim" not in kinds:
+        lacks = f"no volume claims of {_pods(running)} with volumes, and a List without items"
+        yield Gap((), lacks, f"{STUCK}. Claims are in namespaces: kubectl get pvc -A", is_grave=True)
+    elif running:
+        yield Gap(("pvc", "pv", "sc"), f"no volume claims of {_pods(running)} with volumes", STUCK, is_grave=True)
+    elif lost and not is_asked:
+        lacks = f"no volume claims of {_pods(len(lost))} that {'waits' if len(lost) == 1 else 'wait'}"
+        yield Gap(("pvc", "pv", "sc"), lacks, "these pods are placed nowhere", is_grave=True, of_waiting=True)
+
+
 def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
-    stuck = "nobody can tell where these pods could run: each keeps its node"
     claims = {claim.key: claim for claim in view.volumes.claims}
     used = {pod.key: [f"{pod.namespace}/{name}" for name in pod.constraints.claims] for pod in view.pods}
-    lost = sum(any(key not in claims for key in keys) for keys in used.values())
-    if lost:
-        lacks = f"no volume claims of {_pods(lost)} with volumes"
-        yield Gap(("pvc", "pv", "sc"), lacks, stuck, is_grave=True)
     there = {volume.name for volume in view.volumes.persistent}
     bound = {key for key, claim in claims.items() if claim.volume is not None and claim.volume not in there}
     lost = sum(not bound.isdisjoint(keys) for keys in used.values())
     if lost:
         lacks = f"no volumes for the claims of {_pods(lost)}"
-        yield Gap(("pv",), lacks, stuck, is_grave=True)
+        yield Gap(("pv",), lacks, STUCK, is_grave=True)
     classes = {storage.name for storage in view.volumes.classes}
     open_ = {
         key for key, claim in claims.items() if claim.volume is None and (claim.storage_class or "") not in classes
@@ -78,6 +97,7 @@ def _of_volumes(view: ClusterView, kinds: Collection[str]) -> Iterator[Gap]:
             f"no storage classes for the claims of {_pods(lost)}",
             "these pods are placed nowhere",
             is_grave=True,
+            of_waiting=True,
         )
     if "CSINode" not in kinds and any(volume.driver is not None for volume in view.volumes.persistent):
         yield Gap(("csinodes",), "no CSINodes, though volumes are attached", "a machine attaches any number of volumes")

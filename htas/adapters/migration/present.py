@@ -31,9 +31,7 @@ class Present:
         self._settings = settings
 
     def source_or_none(self, record: MigrationRecord) -> Json | None:
-        namespace, _, name = record.pod.partition("/")
-        found = self._objects.pod(namespace, name)
-        return found if found is not None and found["metadata"]["uid"] == record.uid else None
+        return source_of(self._objects, record)
 
     def running_source(self, record: MigrationRecord) -> Json:
         found = self.source_or_none(record)
@@ -85,6 +83,13 @@ class Present:
 # Never by its phase: that says Running also where every restore has failed and is tried again.
 
 WAITING_WELL = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+
+def source_of(objects: Objects, record: MigrationRecord) -> Json | None:
+    """The pod that is moved, unless it is gone; another one may bear its name by now."""
+    namespace, _, name = record.pod.partition("/")
+    found = objects.pod(namespace, name)
+    return found if found is not None and found["metadata"]["uid"] == record.uid else None
 
 
 def has_come_up(record: MigrationRecord, twin: Json, source: Json) -> bool:

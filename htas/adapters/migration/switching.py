@@ -38,7 +38,7 @@ from htas.adapters.migration.documents import (
 from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.journal import TakenOverError
 from htas.adapters.migration.objects import CONFLICTS, Objects
-from htas.adapters.migration.present import has_come_up
+from htas.adapters.migration.present import has_come_up, source_of
 from htas.model.migrations import MIGRATION, Failure, MigrationRecord
 from htas.ports import ConflictError
 
@@ -56,7 +56,7 @@ class Switching:
         Raises StepFailedError where it cannot be, and TakenOverError where another daemon has finished the move.
         """
         for attempt in range(CONFLICTS):
-            twin, source = self._twin(record), self._source(record)
+            twin, source = self._twin(record), source_of(self._objects, record)
             try:
                 self._carry_out(twin, source, record, switched)
                 return
@@ -71,7 +71,7 @@ class Switching:
         Raises what `switch` raises.
         """
         for attempt in range(CONFLICTS):
-            twin, source = self._twin(record), self._source(record)
+            twin, source = self._twin(record), source_of(self._objects, record)
             if source is None or is_switched(twin):
                 return False
             if not stands_for(twin, record):
@@ -109,7 +109,7 @@ class Switching:
     def undo(self, record: MigrationRecord) -> None:
         """Give a source back to its controller, if it was taken from it."""
         for attempt in range(CONFLICTS):
-            source = self._source(record)
+            source = source_of(self._objects, record)
             if source is None:
                 return
             annotations = source["metadata"].get("annotations") or {}
@@ -199,14 +199,9 @@ class Switching:
         found = self._objects.pod(record.pod.partition("/")[0], record.twin)
         if found is not None and is_twin_of(found, record):
             return found
-        if self._source(record) is None:  # nothing is left to be moved, nor to be given back
+        if source_of(self._objects, record) is None:  # nothing is left to be moved, nor to be given back
             raise _ended(record)
         raise StepFailedError(Failure.SWITCH_FAILED, f"the new pod {record.twin} is gone")
-
-    def _source(self, record: MigrationRecord) -> Json | None:
-        namespace, _, name = record.pod.partition("/")
-        found = self._objects.pod(namespace, name)
-        return found if found is not None and found["metadata"]["uid"] == record.uid else None
 
 
 def _ended(record: MigrationRecord) -> StepFailedError:

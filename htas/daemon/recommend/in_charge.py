@@ -12,20 +12,17 @@ from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, DO_NOT_DISRUPT, GROUP_L
 from htas.model.pods import Pod
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.planning.what_if.adopting import is_control_plane
 from htas.planning.what_if.likeness import as_seen, offered_by
 
 PRESENT = "(present)"
 """The group of nodes that no configured group would buy: it takes any work and buys nothing."""
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
 def is_in_charge_of(node: Node, policy: Policy, charge: Charge) -> bool:
     """Whether HTAS would judge, empty and give back a node: it has a price, and none of its labels says otherwise."""
-    is_control_plane = any(key in node.labels for key in CONTROL_PLANE) or any(
-        taint.key in CONTROL_PLANE for taint in node.taints
-    )
     is_priced = policy.catalogue.named(node.flavour) is not None
-    return is_priced and not is_control_plane and not policy.is_given(node) and charge.has_node(node)
+    return is_priced and not is_control_plane(node) and not policy.is_given(node) and charge.has_node(node)
 
 
 def policy_in_charge(policy: Policy, nodes: Iterable[Node]) -> Policy:
@@ -56,7 +53,7 @@ def left_alone(node: Node) -> Node:
 
 def pod_in_charge(pod: Pod, policy: Policy, charge: Charge) -> Pod:
     """A pod that HTAS would place; one that it would not be in charge of takes its room and is never moved."""
-    if pod.is_daemon or pod.is_mirror:
+    if not pod.is_work:
         return pod
     if charge.has_pod(pod, policy.scheduler_name):
         return msgspec.structs.replace(pod, scheduler=policy.scheduler_name)

@@ -62,7 +62,7 @@ class RealCourse:
         runs = {
             pod.uid: pod.started_at - pod.created_at
             for pod in view.pods
-            if pod.started_at is not None and pod.created_at >= self._since and not pod.is_daemon and not pod.is_mirror
+            if pod.started_at is not None and pod.created_at >= self._since and pod.is_work
         }
         for uid in runs.keys() - self._started:
             self._waits = self._waits.plus(max(0.0, runs[uid]))

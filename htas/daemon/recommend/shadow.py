@@ -181,7 +181,7 @@ class Shadow:
     # What really happens.
 
     def _is_work(self, pod: Pod) -> bool:
-        return not pod.is_daemon and not pod.is_mirror and not pod.is_terminating
+        return pod.is_work and not pod.is_terminating
 
     def _in_charge(self, pod: Pod) -> Pod:
         return pod_in_charge(pod, self.policy, self._charge)

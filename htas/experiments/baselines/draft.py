@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from htas.model.plan import Bind, Cost, Nomination, Plan, UnplacedPod
+from htas.model.holds import HoldReason, hold
+from htas.model.plan import Bind, Cost, Plan, UnplacedPod
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.proposals import Launch, Proposal
@@ -133,7 +134,7 @@ class Draft:
             if row in self._bought:
                 on_bought.setdefault(row, []).append(pod.key)
             elif name in self.opening.coming:
-                nominate.append(Nomination(pod.key, name, "the machine is on its way"))
+                nominate.append(hold(pod.key, name, HoldReason.MACHINE_COMING))
             elif self.snapshot.held_back.get(pod.key, 0.0) <= self.now:
                 bind.append(Bind(pod.key, name))
         launch = tuple(

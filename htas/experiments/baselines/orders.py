@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htas.model.policy import Scoring, ScoringStrategy
+from htas.model.packing import Scoring, ScoringStrategy
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.orders import Scored

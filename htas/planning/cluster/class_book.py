@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 
 from htas.model.constraints import Constraints
+from htas.model.packing import PackingAlgorithm
 from htas.model.pods import Pod
-from htas.model.policy import PackingAlgorithm, Policy
+from htas.model.policy import Policy
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.counts import TopologyCounts

@@ -32,6 +32,7 @@ UNOFFERED = "resources that no node or flavour offers"
 MOST = 2**47
 """What a column counts of one pod or node at most: 140 TB, or 140 thousand million cores. A pod may ask for 2^63 - 1,
 and columns hold no more: two such pods on a node, whose sum turned negative, once gave it room that it did not have.
+What a node offers counts one less at most: a pod of 5 Ei once was as large as a node of 200 Ti, and was bound to it.
 """
 
 
@@ -59,12 +60,19 @@ class ResourceAxis:
 
     def vector(self, resources: Resources) -> Ints:
         """A resource vector as a column of this axis, up to MOST; names the axis does not know raise KeyError."""
+        return np.minimum(self._column(resources), MOST)
+
+    def room(self, resources: Resources) -> Ints:
+        """What a node offers, as `vector`, but below MOST: what is asked for beyond the columns' reach fits nowhere."""
+        return np.minimum(self._column(resources), MOST - 1)
+
+    def _column(self, resources: Resources) -> Ints:
         column = np.zeros(len(self.names), dtype=np.int64)
         column[:4] = (resources.cpu_m, resources.memory_bytes, resources.ephemeral_bytes, resources.pods)
         for name, amount in resources.extended:
             row = self.row(name)
             column[row] = max(column[row], amount)
-        return np.minimum(column, MOST)
+        return column
 
 
 @dataclass(slots=True, eq=False)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.rearrangement import OpenRearrangement
+from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.cluster import daemon_sets
 from htas.planning.cluster.attaching import Attaching
@@ -26,7 +28,7 @@ from htas.planning.cluster.holds.slots import standing
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.pools import Pool, pool_ranks, pools_of
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 from htas.planning.cluster.table import NodeTable
 from htas.planning.cluster.whereabouts import is_pending, moves_under_way, node_of
 
@@ -64,7 +66,8 @@ def open_simulation(snapshot: ClusterSnapshot, policy: Policy, now: float) -> Si
     stands = standing(snapshot)
     held = stands.held if stands is not None else ()
     pods = (*snapshot.cluster.pods, *(each.example for each in held), *(snapshot.cluster.daemons or ()))
-    axis = ResourceAxis(_offered_names(policy, nodes) | _learned_names(snapshot), _asked_names(pods))
+    offered = [node.allocatable for node in nodes] + [flavour.capacity for flavour in policy.catalogue.flavours]
+    axis = ResourceAxis(_extended((*offered, *snapshot.learned.values())), _extended(pod.requests for pod in pods))
     table = NodeTable(axis, nodes)
     counts = TopologyCounts(_namespaces(snapshot))
     for pod in pods:
@@ -162,18 +165,9 @@ def _pools(policy: Policy, nodes: Sequence[Node], coming: set[str]) -> tuple[Poo
     return tuple(pool for pool in pools if pool.rows.start < pool.rows.stop)
 
 
-def _offered_names(policy: Policy, nodes: Iterable[Node]) -> set[str]:
-    amounts = {node.allocatable.extended for node in nodes}
-    amounts |= {flavour.capacity.extended for flavour in policy.catalogue.flavours}
-    return {name for extended in amounts for name, _ in extended}
-
-
-def _asked_names(pods: Iterable[Pod]) -> set[str]:
-    return {name for extended in {pod.requests.extended for pod in pods} for name, _ in extended}
-
-
-def _learned_names(snapshot: ClusterSnapshot) -> set[str]:
-    return {name for resources in snapshot.learned.values() for name, _ in resources.extended}
+def _extended(amounts: Iterable[Resources]) -> set[str]:
+    """Names of extended resources; of 50,000 pods few ask for different ones."""
+    return {name for extended in {each.extended for each in amounts} for name, _ in extended}
 
 
 def _close_rows(sim: Simulation, snapshot: ClusterSnapshot, coming: set[str]) -> None:
@@ -259,6 +253,7 @@ def _count_running(
     running: dict[int, list[Pod]] = {}
     rows_of: dict[int, tuple[PodClass, list[int]]] = {}
     ends: dict[int, float] = {}
+    arriving: list[KeptRoom] = []
     for pod, row in placed:
         cls = book.class_of(pod)
         rows = rows_of.setdefault(id(cls), (cls, []))[1]
@@ -272,7 +267,7 @@ def _count_running(
             missing[owner] -= 1
             target = target if missing[owner] >= 0 else None  # its replacement waits for that room, or has it already
         if target is not None and target != row:
-            rows.append(target)
+            arriving.append(KeptRoom(pod, cls, target, HoldReason.MOVE))
         if pod.kind is WorkKind.BATCH and not pod.is_daemon:
             until = now + remaining_s(pod, policy, now)
             for at in (row,) if target is None else (row, target):
@@ -280,6 +275,7 @@ def _count_running(
     for row, until in ends.items():
         sim.table.run_until[row] = until
     _count(sim, rows_of.values())
+    sim.keep_room(*arriving)
     return running
 
 

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from htas.model.holds import HoldReason
 from htas.model.nodes import Node
 from htas.model.pods import Pod, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
@@ -39,12 +40,13 @@ class Change(msgspec.Struct, frozen=True, eq=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Nominee:
-    """A waiting pod with room kept on a row: it counts as present there, though it may never come."""
+class KeptRoom:
+    """A hold as the simulation counts it: a pod that is not there is present on a row, though it may never come."""
 
     pod: Pod
     cls: PodClass
     row: int
+    reason: HoldReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Simulation:
         self.table = filter_context.table
         self.now = now
         self.daemons = tuple(daemons)
-        self.nominees: tuple[Nominee, ...] = ()
+        self.nominees: tuple[KeptRoom, ...] = ()
+        """Room of pods that name their node, in the order in which it was kept."""
         self._bin_s = filter_context.policy.cycles.autoscaling_s
         self.log: list[Change | Growth | Standing | Undo] = []
 
@@ -132,20 +135,22 @@ class Simulation:
                 self.unplace(nominee.cls, nominee.row)
             return accepted(self.filter_context, PLACEMENT_FILTERS, cls, rows)
 
-    def keep_room(self, nominee: Nominee) -> None:
-        """Count a waiting pod as present on a row, whether or not it fits there yet."""
-        self.place_many(nominee.cls, np.array([nominee.row]), np.array([1]), is_work=False)
-        self._set_nominees((*self.nominees, nominee))
+    def keep_room(self, *rooms: KeptRoom) -> None:
+        """Count pods as present on rows, whether or not they fit there yet: what is in the way may have to leave first,
+        so that a row may have less than nothing left."""
+        for room in rooms:
+            self.place_many(room.cls, np.array([room.row]), np.array([1]), is_work=False)
+        if nominees := tuple(room for room in rooms if room.reason is HoldReason.NOMINATED):
+            self._set_nominees((*self.nominees, *nominees))
 
-    def drop_room(self, nominees: Sequence[Nominee]) -> None:
+    def drop_room(self, *rooms: KeptRoom) -> None:
         """Keep room no more for some of those it is kept for."""
-        if not nominees:
-            return
-        for nominee in nominees:
-            self.unplace(nominee.cls, nominee.row)
-        self._set_nominees(tuple(each for each in self.nominees if each not in nominees))
+        for room in rooms:
+            self.unplace(room.cls, room.row)
+        if any(room.reason is HoldReason.NOMINATED for room in rooms):
+            self._set_nominees(tuple(each for each in self.nominees if each not in rooms))
 
-    def _set_nominees(self, nominees: tuple[Nominee, ...]) -> None:
+    def _set_nominees(self, nominees: tuple[KeptRoom, ...]) -> None:
         before, self.nominees = self.nominees, nominees
 
         def restore() -> None:

@@ -66,7 +66,7 @@ class NodeTable:
         for row, node in enumerate(nodes, start):
             vector = vectors.get(id(node.allocatable))
             if vector is None:
-                vector = vectors[id(node.allocatable)] = self.axis.vector(node.allocatable)
+                vector = vectors[id(node.allocatable)] = self.axis.room(node.allocatable)
             self.allocatable[:, row] = vector
             self.row_of[node.name] = row
             self._keys.update(node.labels)

@@ -17,6 +17,11 @@ def is_pending(pod: Pod, node: str | None) -> bool:
     return node is None and not pod.is_terminating and not pod.gates
 
 
+def on_their_way(snapshot: ClusterSnapshot) -> set[str]:
+    """Pods (their keys) that are moved, or will be, and those that are being bound."""
+    return {move.pod for move in moves_under_way(snapshot)} | set(snapshot.expected_binds)
+
+
 def moves_under_way(snapshot: ClusterSnapshot) -> list[Move]:
     """Moves of draining nodes, begun or not, and all others that have been asked for."""
     return [*(move for drain in snapshot.drains for move in drain.moves), *snapshot.moves]

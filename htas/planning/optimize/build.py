@@ -15,7 +15,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.services import is_served
 from htas.planning.cluster.simulated import SimulatedCluster
-from htas.planning.cluster.whereabouts import moves_under_way
+from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 from htas.planning.place.edge_present import edge_nodes
@@ -57,7 +57,7 @@ class _Builder:
         self._disturbing = DisruptionPolicy(snapshot.cluster, policy, now)
         self._edge = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
         self.budgets = sorted(snapshot.cluster.budgets, key=lambda budget: (budget.namespace, budget.name))
-        self._on_their_way = {move.pod for move in moves_under_way(snapshot)} | set(snapshot.expected_binds)
+        self._on_their_way = on_their_way(snapshot)
         leaving = [pod for pod in snapshot.cluster.pods if pod.key in self._on_their_way and pod.node is not None]
         self._ledger = BudgetLedger(self.budgets, leaving)
         self.allowances = [max(0, budget.disruptions_allowed) for budget in self._ledger.budgets]

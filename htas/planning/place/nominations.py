@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from htas.model.holds import HoldReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.planning.cluster.ending import ends_soon
 from htas.planning.cluster.simulated import SimulatedCluster
-from htas.planning.cluster.simulation import Nominee
+from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.place.placing import Placer
 
 
@@ -59,31 +60,30 @@ class Nominations:
     def all_kept(self) -> Iterator[None]:
         """Room is kept for all that are not settled yet, too: who preempts meanwhile sees whose room it takes."""
         unsettled = self._unsettled
-        for nominee in unsettled:
-            self._sim.keep_room(nominee)
+        self._sim.keep_room(*unsettled)
         yield
         self._unsettled = [nominee for nominee in unsettled if nominee in self._sim.nominees]
-        self._sim.drop_room(self._unsettled)
+        self._sim.drop_room(*self._unsettled)
 
-    def _nominee(self, pod: Pod) -> Nominee:
+    def _nominee(self, pod: Pod) -> KeptRoom:
         # A class of its own: waiting pods of the same class are handed out in order, and this one is not among them.
         cls = replace(self._opening.book.class_of(pod), pods=[pod])
-        return Nominee(pod, cls, self._sim.table.row_of[pod.nominated_node or ""])
+        return KeptRoom(pod, cls, self._sim.table.row_of[pod.nominated_node or ""], HoldReason.NOMINATED)
 
-    def _is_ours(self, nominee: Nominee) -> bool:
+    def _is_ours(self, nominee: KeptRoom) -> bool:
         return nominee.pod.scheduler == self._scheduler
 
-    def _takes_its_room(self, nominee: Nominee) -> bool:
+    def _takes_its_room(self, nominee: KeptRoom) -> bool:
         """Whether a pod fits its node, or will once what ends there is gone; other schedulers judge theirs."""
         holds = not self._is_ours(nominee) or self._fits(nominee) or self._fits_once_ended(nominee)
         if holds:
             self._sim.keep_room(nominee)
         return holds
 
-    def _fits(self, nominee: Nominee) -> bool:
+    def _fits(self, nominee: KeptRoom) -> bool:
         return self._sim.fits(nominee.cls, nominee.row)
 
-    def _fits_once_ended(self, nominee: Nominee) -> bool:
+    def _fits_once_ended(self, nominee: KeptRoom) -> bool:
         sim, row = self._sim, nominee.row
         ending = [pod for pod in self._opening.running.get(row, ()) if ends_soon(pod, sim.now)]
         with sim.fork():

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from htas.model.packing import Packing, PackingAlgorithm, Scoring
 from htas.model.pods import WorkKind
-from htas.model.policy import Packing, PackingAlgorithm, Scoring
 from htas.planning.cluster.classes import CPU_ROW, MEMORY_ROW, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.scoring import node_scores

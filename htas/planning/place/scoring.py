@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from htas.model.policy import Scoring, ScoringStrategy, ShapePoint
+from htas.model.packing import Scoring, ScoringStrategy, ShapePoint
 from htas.model.resources import CPU, EPHEMERAL, MEMORY
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.simulation import Simulation

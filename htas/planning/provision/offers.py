@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -21,6 +21,8 @@ from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.machines import learned_allocatable, machine_node
 from htas.planning.cluster.simulation import Simulation
 
+Contents = Sequence[tuple[PodClass, int]]
+"""Pods of classes: how many of each."""
 MOST_OF_NAMES = 52
 """Letters of cluster and group in a claim's id: with a hyphen and ten digits 63, as many as a label may have."""
 
@@ -63,6 +65,17 @@ class Offer:
     def could_hold(self, cls: PodClass) -> bool:
         """Whether an empty machine of this offer would hold one pod of a class, other pods' wishes aside."""
         return self.would_take(cls) and bool(fits(self.free, cls))
+
+    def used_by(self, contents: Contents) -> Ints:
+        """What pods ask for together, of all that such a machine offers."""
+        used: Ints = np.zeros(len(self.free), dtype=np.int64)
+        for cls, count in contents:
+            used += cls.requests * count
+        return used
+
+    def could_hold_all(self, contents: Contents) -> bool:
+        """Whether an empty machine would hold all of these pods together, other pods' wishes aside."""
+        return all(self.would_take(cls) for cls, _ in contents) and bool((self.used_by(contents) <= self.free).all())
 
 
 def offers_of(sim: Simulation, policy: Policy, snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> list[Offer]:

@@ -12,6 +12,7 @@ from htas.model.reasons import Unplaced
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.message import summary
+from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
@@ -243,6 +244,11 @@ def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodC
         return "the catalogue has none for its groups"
     if not usable:
         return f"every one refuses it: {refused_by_all(sim, policy, offers, cls)}"
+    large = [offer for offer in offers if fits(offer.free, cls) and not offer.takes[cls.static_key]]
+    if large and (refused := refused_by_all(sim, policy, large, cls)):
+        enough = dict.fromkeys(offer.flavour.name for offer in large)
+        others = f" and {len(enough) - 1} more" if len(enough) > 1 else ""
+        return f"{next(iter(enough))}{others}, large enough, {'refuse' if others else 'refuses'} it: {refused}"
     largest = max(usable, key=lambda offer: (offer.free[:2].tolist(), offer.flavour.name))
     short = [
         f"{names[i]} ({cls.requests[i]} asked, {largest.free[i]} offered)"

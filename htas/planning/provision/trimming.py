@@ -13,7 +13,6 @@ import numpy as np
 
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.cluster.feasibility.resources import how_many
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.place.orders import BestFit
 from htas.planning.place.placing import Placer, fill
@@ -22,7 +21,6 @@ from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.steady import NEARLY_AS_GOOD
 
-Contents = list[tuple[PodClass, int]]
 Assignment = tuple[PodClass, int, int]
 """Pods of a class on a row: how many."""
 
@@ -33,13 +31,10 @@ class Machine:
 
     offer: Offer
     row: int
-    contents: Contents
+    contents: list[tuple[PodClass, int]]
 
     def used(self) -> Ints:
-        total: Ints = np.zeros(len(self.offer.free), dtype=np.int64)
-        for cls, count in self.contents:
-            total += cls.requests * count
-        return total
+        return self.offer.used_by(self.contents)
 
 
 def drop_superfluous(
@@ -134,7 +129,7 @@ def _still_spread(sim: Simulation, gone: Machine, machines: Sequence[Machine], e
     )
 
 
-def _add(contents: Contents, cls: PodClass, count: int) -> None:
+def _add(contents: list[tuple[PodClass, int]], cls: PodClass, count: int) -> None:
     for i, (other, n) in enumerate(contents):
         if other is cls:
             contents[i] = cls, n + count
@@ -157,12 +152,12 @@ def right_size(
     for machine in machines:
         if not machine.contents or any(_minds_flavour(sim, cls) for cls, _ in machine.contents):
             continue
-        used, least = machine.used(), NEARLY_AS_GOOD * worth(machine.offer)
+        least = NEARLY_AS_GOOD * worth(machine.offer)
         allowance.take(machine.offer, -1)
         for offer in offers:
             if offer.price >= machine.offer.price:
                 break
-            if worth(offer) >= least and _could_replace(offer, machine, used) and allowance.bound(offer).count > 0:
+            if worth(offer) >= least and _could_replace(offer, machine) and allowance.bound(offer).count > 0:
                 machine.offer = offer
                 break
         allowance.take(machine.offer, 1)
@@ -177,9 +172,6 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 
-def _could_replace(offer: Offer, machine: Machine, used: Ints) -> bool:
-    if offer.group is not machine.offer.group or offer.zone != machine.offer.zone or (used > offer.free).any():
-        return False
-    return all(
-        offer.could_hold(cls) and int(how_many(offer.free[:, None], cls)[0]) >= count for cls, count in machine.contents
-    )
+def _could_replace(offer: Offer, machine: Machine) -> bool:
+    is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
+    return is_alike and offer.could_hold_all(machine.contents)

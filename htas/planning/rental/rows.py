@@ -78,4 +78,4 @@ def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bo
 
 def _serves(pods: Iterable[Pod]) -> bool:
     """Whether a service holds a node: that has no end, and batch work beside it lengthens nothing."""
-    return any(pod.kind is WorkKind.SERVICE and not pod.is_daemon and not pod.is_mirror for pod in pods)
+    return any(pod.kind is WorkKind.SERVICE and pod.is_work for pod in pods)

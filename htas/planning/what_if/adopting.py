@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from htas.model.claims import ClaimState, NodeClaim
-from htas.model.constraints import Constraints, Toleration
-from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, SCALE_DOWN_DISABLED, Node
+from htas.model.constraints import Constraints, Taint, Toleration
+from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
+from htas.model.volumes import Volumes
 from htas.planning.cluster.zones import asks_for_zones, zones_of
-from htas.planning.disrupt.cleaning.candidates import cannot_be_read
+from htas.planning.disrupt.cleaning.candidates import cannot_be_read, kept_by
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
-from htas.planning.what_if.likeness import as_seen, offered_by, with_driver_labels
+from htas.planning.what_if.likeness import as_seen, offered_by, taints_of_devices, with_driver_labels
 
 ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
@@ -42,19 +43,23 @@ class Present:
     snapshot: ClusterSnapshot
     fixed: Mapping[str, Stays]
     """Nodes that stay in any case, and why."""
+    calm: Mapping[str, Stays]
+    """Nodes that stay for as long as they are annotated so."""
     unpriced: Mapping[str, int]
     """Instance types that the price file does not have ("": a node without one), and how many nodes are of them."""
     waiting: int
-    opted_in: int
-    """Services that were taken to be movable although nobody opted them in."""
+    opted_in: frozenset[str]
+    """Pods of services that were taken to be movable although nobody opted them in."""
     foreign: frozenset[str]
     """Nodes that could go and that HTAS has not bought: it gives back its own alone."""
     prices: Mapping[str, int | None]
     """By node, billionths an hour; None: not known."""
-    zoneless: tuple[str, ...] = ()
+    zoneless: tuple[str, ...]
     """Flavours that name no zones, where some work goes by them: they are taken to be sold in each of `zones`."""
-    zones: tuple[str, ...] = ()
-    agents: tuple[Agents, ...] = ()
+    zones: tuple[str, ...]
+    tainted: Mapping[str, tuple[Taint, ...]]
+    """Flavours that no node shows, with the taints taken for theirs, which all nodes with their devices bear."""
+    agents: tuple[Agents, ...]
     """Pods that operators made one for each node: they count as a DaemonSet's."""
 
     @property
@@ -85,12 +90,14 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     have opted in to being moved unless `as_annotated`.
     """
     prices = {node.name: policy.price_of(node) for node in view.nodes}
-    no_masters = [node for node in view.nodes if not _is_control_plane(node)]
+    no_masters = [node for node in view.nodes if not is_control_plane(node)]
     pods, agents = as_daemons(_static_as_daemons(_running(view), no_masters), no_masters)
     fixed = _fixed(view, pods, policy)
-    workers = [node for node in view.nodes if prices[node.name] is not None and not _is_control_plane(node)]
-    movable, opted_in = (pods, 0) if as_annotated else _opted_in(pods)
-    adopted = tuple(_adopted(node, policy) if node.name not in fixed else _aside(node, policy) for node in view.nodes)
+    calm = {node.name: _calm(node.held_by) for node in view.nodes if node.held_by and node.name not in fixed}
+    workers = [node for node in view.nodes if prices[node.name] is not None and not is_control_plane(node)]
+    movable, opted_in = (pods, frozenset[str]()) if as_annotated else _opted_in(pods)
+    aside = fixed.keys() | calm.keys()
+    adopted = tuple(_aside(node, policy) if node.name in aside else _adopted(node, policy) for node in view.nodes)
     present = tuple(node for node in adopted if node.group == ADOPTED)
     since = {node.name: now - LONG_AGO_S for node in view.nodes}
     snapshot = ClusterSnapshot(
@@ -114,21 +121,52 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         _adopting(policy, workers),
         snapshot,
         fixed,
+        calm,
         dict(sorted(unpriced.items())),
         waiting,
         opted_in,
         foreign,
         prices,
-        *_zoneless(policy, pods, zones_of(workers)),
+        *_zoneless(policy, pods, zones_of(workers), view.volumes),
+        _tainted(policy, workers),
         agents,
     )
 
 
-def _zoneless(policy: Policy, pods: Iterable[Pod], zones: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The daemon buys no machine of such a flavour for work that goes by zones."""
-    if not zones or not any(asks_for_zones(pod.constraints) for pod in pods if not pod.is_daemon):
+def _tainted(policy: Policy, workers: Sequence[Node]) -> dict[str, tuple[Taint, ...]]:
+    shown = {node.flavour for node in workers}
+    found = {}
+    for flavour in policy.catalogue.flavours:
+        stated = {taint.key for taint in flavour.taints}
+        if flavour.name not in shown:
+            found[flavour.name] = tuple(t for t in taints_of_devices(flavour, workers) if t.key not in stated)
+    return {name: taints for name, taints in found.items() if taints}
+
+
+def _zoneless(
+    policy: Policy, pods: Iterable[Pod], zones: tuple[str, ...], volumes: Volumes
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The daemon buys no machine of such a flavour for work that goes by zones, by itself or by its volumes."""
+    zonal = _zonal_claims(volumes, zones)
+    work = [pod for pod in pods if not pod.is_daemon]
+    if not any(
+        asks_for_zones(pod.constraints) or any(f"{pod.namespace}/{claim}" in zonal for claim in pod.constraints.claims)
+        for pod in work
+        if zones
+    ):
         return (), ()
     return tuple(flavour.name for flavour in policy.catalogue.flavours if not flavour.zones), zones
+
+
+def _zonal_claims(volumes: Volumes, zones: Collection[str]) -> set[str]:
+    """Claims whose volume can be reached from some zones alone, whatever its driver calls them."""
+    zonal = {
+        volume.name
+        for volume in volumes.persistent
+        for term in volume.node_affinity or ()
+        if any(not set(part.values).isdisjoint(zones) for part in term.expressions)
+    }
+    return {claim.key for claim in volumes.claims if claim.volume in zonal}
 
 
 def _is_owned(node: Node, policy: Policy) -> bool:
@@ -160,14 +198,14 @@ def _running(view: ClusterView) -> list[Pod]:
     return [pod for pod in view.pods if not pod.is_terminating and (pod.node in names or pod.is_daemon)]
 
 
-def _opted_in(pods: Iterable[Pod]) -> tuple[list[Pod], int]:
-    result, count = [], 0
+def _opted_in(pods: Iterable[Pod]) -> tuple[list[Pod], frozenset[str]]:
+    result, opted_in = [], set[str]()
     for pod in pods:
         if pod.kind is WorkKind.SERVICE and MAY_MIGRATE not in pod.disruption and not pod.is_daemon | pod.is_mirror:
             pod = msgspec.structs.replace(pod, disruption={**pod.disruption, MAY_MIGRATE: "true"})
-            count += 1
+            opted_in.add(pod.key)
         result.append(pod)
-    return result, count
+    return result, frozenset(opted_in)
 
 
 def _static_as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> list[Pod]:
@@ -210,7 +248,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
         return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
-    if _is_control_plane(node):
+    if is_control_plane(node):
         return Stays("ControlPlane", "it is of the control plane")
     if policy.is_given(node):
         return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
@@ -220,13 +258,44 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
         return Stays(Kept.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
     if static:
         return Stays("StaticPod", f"static pod {min(static)} is defined on this machine alone")
-    if node.held_by is not None:
-        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
-        return Stays(reason, f"annotated {node.held_by}=true")
     return None
 
 
-def _is_control_plane(node: Node) -> bool:
+def _calm(key: str) -> Stays:
+    return Stays(kept_by(key), f"annotated {key}=true")
+
+
+def uncalmed(present: Present, rules: Collection[str]) -> Present:
+    """Without the annotations by which nodes stay by these rules; one that has no other may go like all that may."""
+    view, policy = present.snapshot.cluster, present.policy
+    nodes, freed = [], []
+    for node in view.nodes:
+        held_by = set(annotations_that_hold(node, rules))
+        if held_by:
+            left = {key: value for key, value in node.annotations.items() if key not in held_by}
+            node = msgspec.structs.replace(node, annotations=left)
+            if node.name in present.calm and node.held_by is None:
+                node = _adopted(node, policy)
+                freed.append(node)
+        nodes.append(node)
+    if nodes == list(view.nodes):
+        return present
+    snapshot = msgspec.structs.replace(
+        present.snapshot,
+        cluster=msgspec.structs.replace(view, nodes=tuple(nodes)),
+        claims=(*present.snapshot.claims, *(_claim(node, policy) for node in freed)),
+    )
+    names = {node.name for node in freed}
+    calm = {name: stays for name, stays in present.calm.items() if name not in names}
+    return replace(present, snapshot=snapshot, calm=calm)
+
+
+def annotations_that_hold(node: Node, rules: Collection[str]) -> list[str]:
+    """Those that hold a node by some of these rules."""
+    return [key for key in HOLDING if node.annotations.get(key) == "true" and _calm(key).rule in rules]
+
+
+def is_control_plane(node: Node) -> bool:
     return any(key in node.labels for key in CONTROL_PLANE) or any(taint.key in CONTROL_PLANE for taint in node.taints)
 
 

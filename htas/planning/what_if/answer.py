@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
-import numpy as np
 
-from htas.model.constraints import Toleration
-from htas.model.flavours import Flavour
+from htas.model.constraints import Taint
 from htas.model.nodes import Node
-from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.cluster.classes import Ints, ResourceAxis
-from htas.planning.cluster.feasibility.taints import untolerated
-from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
-from htas.planning.what_if.lifting import Held, all_lifted, holding, lifts, pinned, pins_of
+from htas.planning.what_if.lifting import (
+    THRESHOLD,
+    Held,
+    all_lifted,
+    holding,
+    lifts,
+    pinned,
+    pins_of,
+    raised_threshold,
+)
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
 
@@ -40,7 +44,8 @@ class HeldNode(msgspec.Struct, frozen=True):
 
 
 class RuleCost(msgspec.Struct, frozen=True):
-    """A rule that holds pods, and what would be saved an hour if it alone did not: after packing, and bought anew.
+    """A rule that holds pods, and what would be saved an hour if it alone did not: after packing, and bought anew, each
+    against the same way with the rules as they are.
 
     `after_nanos` is what the cluster would cost then, in the cheaper of both ways.
     """
@@ -54,9 +59,19 @@ class RuleCost(msgspec.Struct, frozen=True):
     anew_nanos: int
     after_nanos: int
 
-    @property
-    def most_nanos(self) -> int:
-        return max(self.packing_nanos, self.anew_nanos)
+
+class Told(msgspec.Struct, frozen=True):
+    """What the saving that is told first takes: with the rules as they are, else with the best of them lifted."""
+
+    is_bought_anew: bool
+    annotated: tuple[str, ...]
+    """Pods of services that it moves and nobody has opted in."""
+    emptied: int
+    """Nodes that go by it with their work moved, and that HTAS has not bought."""
+    empty: int
+    """Nodes of that kind that are empty today."""
+    zoneless: tuple[str, ...]
+    """Flavours that it buys and that name no zones, where some work goes by them."""
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -90,8 +105,10 @@ class Answer(msgspec.Struct, frozen=True):
     pods: int
     waiting: int
     opted_in: int
-    foreign: int
-    """Nodes that go by the best that was found, and that HTAS has not bought."""
+    """Pods of services that were taken to be movable."""
+    told: Told
+    annotated_when_lifted: int
+    """Pods of services that are moved, and nobody has opted in, with the best of the rules lifted."""
     consolidates: bool
     """Whether the configuration has consolidation switched on, which buying anew takes."""
     unpriced: Mapping[str, int]
@@ -101,6 +118,8 @@ class Answer(msgspec.Struct, frozen=True):
     budgets: tuple[Budget, ...]
     worths: tuple[FlavourWorth, ...]
     choices: tuple[Choice, ...]
+    best_lift: RuleCost | RuleSet | None = None
+    """The rules whose end brings the bill down most, the fewest of them; None: none would."""
     few: tuple[str, ...] = ()
     """The flavours alone of which `anew` was bought; empty: nothing cheaper was found than with all of them."""
     free_bound_nanos: int = 0
@@ -109,9 +128,10 @@ class Answer(msgspec.Struct, frozen=True):
     """Flavours in some mix of which neither the price file nor a node says what is left for pods: all of it, then."""
     gangs: Mapping[str, int] = {}
     """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
-    zoneless: tuple[str, ...] = ()
-    """Flavours that name no zones, and were taken to be sold in all of `zones`, by which some of the work goes."""
     zones: tuple[str, ...] = ()
+    """Where flavours without any were taken to be sold, if some of the work goes by zones."""
+    tainted: Mapping[str, tuple[Taint, ...]] = {}
+    """Flavours that no node shows, with the taints taken for theirs, which all nodes with their devices bear."""
     agents: tuple[Agents, ...] = ()
     """Pods of custom controllers, one on each node, that count as what comes with a node."""
 
@@ -123,13 +143,6 @@ class Answer(msgspec.Struct, frozen=True):
     def saved_nanos(self) -> int:
         """What is saved with all rules as they are; never below 0, since the nodes can stay as they are."""
         return self.now.nanos_per_hour - self.consolidated.nanos_per_hour
-
-    @property
-    def best_lift(self) -> RuleCost | RuleSet | None:
-        """The rules whose end brings the bill down most, the fewest of them; None: none would."""
-        lifts: list[RuleCost | RuleSet] = [*self.rules, *self.sets]
-        best = min(lifts, key=lambda each: each.after_nanos, default=None)
-        return best if best is not None and best.after_nanos < self.consolidated.nanos_per_hour else None
 
 
 class NothingPricedError(ValueError):
@@ -162,9 +175,12 @@ def what_if(
     tell("buying anew")
     shelves = offering.shelves()
     bought = [bought_anew(present, pins, shelf) for shelf in shelves]
-    anew = cheapest(*bought)
+    alone = offering.alone(present, pins)[:1]
+    anew = cheapest(*bought, *(mix for mix, _ in alone))
     if anew is bought[0]:
         shelves = (None,)
+    elif anew not in bought:
+        shelves = (None, *(shelf for _, shelf in alone))
     lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves)
     tell("the price of each rule")
     rules = _rules(lifting)
@@ -173,7 +189,10 @@ def what_if(
     free_packed = cheapest(packed(freed), after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
     stays = {**pinned(freed, holding(freed)), **offering.best().kept}
-    answer = Answer(
+    best = _best_lift((*rules, *sets), lifting)
+    lifted = lifting.known[frozenset(_rules_of(best))] if best is not None else lifting.as_is
+    as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
+    return Answer(
         taken_at=now,
         currency=policy.catalogue.currency,
         now=start,
@@ -183,12 +202,13 @@ def what_if(
         free_packed=free_packed,
         offered=offering.best(),
         offered_stuck=offering.stuck(),
-        bound_nanos=min(_bound(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
+        bound_nanos=min(bound_nanos(present, {**pins, **bought[0].kept}), cheapest(after_packing, anew).nanos_per_hour),
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
-        opted_in=present.opted_in,
-        foreign=0,
-        free_bound_nanos=min(_bound(freed, stays), free.nanos_per_hour),
+        opted_in=len(present.opted_in),
+        told=_told(present, as_is),
+        annotated_when_lifted=len(lifted.best.moved & present.opted_in),
+        free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
         whole=_whole(present, anew, free),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
@@ -200,21 +220,36 @@ def what_if(
         choices=choices,
         few=tuple(sorted(shelves[-1] or ())),
         gangs=_gangs(present),
-        zoneless=present.zoneless,
+        best_lift=best,
         zones=present.zones,
+        tainted=present.tainted,
         agents=present.agents,
     )
-    return msgspec.structs.replace(answer, foreign=len(present.foreign - _best(answer, lifting).kept.keys()))
 
 
-def _best(answer: Answer, lifting: Lifting) -> Arrangement:
-    """The arrangement that the first lines tell of: as the rules are, else with the best of them lifted."""
-    lift = answer.best_lift
-    if answer.saved_nanos or lift is None:
-        return answer.consolidated
-    rules = lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
-    found = lifting.known[frozenset(rules)]
-    return cheapest(found.packed, found.anew)
+def _best_lift(lifts: Iterable[RuleCost | RuleSet], lifting: Lifting) -> RuleCost | RuleSet | None:
+    best = min(lifts, key=lambda each: each.after_nanos, default=None)
+    return best if best is not None and best.after_nanos < lifting.as_is.nanos_per_hour else None
+
+
+def _rules_of(lift: RuleCost | RuleSet) -> tuple[str, ...]:
+    return lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
+
+
+def _told(present: Present, found: Outcome) -> Told:
+    """Moved are the pods of nodes that go, so what else would have to be so concerns these alone."""
+    best = found.best
+    gone = present.foreign - best.kept.keys()
+    busy = {pod.node for pod in present.snapshot.cluster.pods if not pod.is_daemon and not pod.is_mirror}
+    stay = Counter(node.flavour for node in present.snapshot.cluster.nodes if node.name in best.kept)
+    bought = {name for name, count in best.flavours.items() if count > stay[name]}
+    return Told(
+        best is found.anew,
+        tuple(sorted(best.moved & present.opted_in)),
+        len(gone & busy),
+        len(gone - busy),
+        tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
+    )
 
 
 def _whole(present: Present, *mixes: Arrangement) -> tuple[str, ...]:
@@ -265,10 +300,11 @@ def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
             as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
         )
         if mine or any(saved):
-            example = mine[0].pod if mine else ""
-            nodes = len({each.node for each in mine})
-            costs.append(RuleCost(lift.rule, lift.remedy, len(mine), nodes, example, *saved, found.nanos_per_hour))
-    return tuple(sorted(costs, key=lambda cost: (-cost.most_nanos, cost.rule)))
+            example = (mine[0].pod or mine[0].node) if mine else ""
+            counts = sum(bool(each.pod) for each in mine), len({each.node for each in mine})
+            remedy = raised_threshold(lifting.present, found.packed) if lift.rule == THRESHOLD else lift.remedy
+            costs.append(RuleCost(lift.rule, remedy, *counts, example, *saved, found.nanos_per_hour))
+    return tuple(sorted(costs, key=lambda cost: (cost.after_nanos, cost.rule)))
 
 
 def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tuple[HeldNode, ...]:
@@ -293,7 +329,7 @@ def _held_node(
     present: Present, node: Node, held: Iterable[Held], stuck: str, naming_nodes: Mapping[str, str]
 ) -> HeldNode:
     held = list(held)
-    pods, first = tuple(dict.fromkeys(each.pod for each in held)), next(iter(held), None)
+    pods, first = tuple(dict.fromkeys(each.pod for each in held if each.pod)), next(iter(held), None)
     flavour, price = node.flavour or "", present.price(node)
     if first is not None:
         rules = " ".join(dict.fromkeys(each.rule for each in held))
@@ -327,51 +363,3 @@ def _budgets(present: Present) -> tuple[Budget, ...]:
         for i, count in counts.items()
     ]
     return tuple(sorted(found, key=lambda budget: (budget.allows, budget.name)))
-
-
-def _bound(present: Present, stay: Mapping[str, str]) -> int:
-    """The price of the nodes that stay, and the least that any mix costs which holds the rest beside their free room.
-
-    DaemonSet and mirror pods are left out of the demand, and a flavour counts with the most that any of its nodes
-    offers: both only lower the bound.
-    """
-    nodes = {node.name: node for node in present.snapshot.cluster.nodes}
-    pods = present.snapshot.cluster.pods
-    flavours = present.policy.catalogue.flavours
-    offered = [node.allocatable for node in nodes.values()] + [flavour.allocatable for flavour in flavours]
-    amounts = (*offered, *(pod.requests for pod in pods))
-    axis = ResourceAxis(name for each in amounts for name, _ in each.extended)
-    demand = np.zeros(len(axis), dtype=np.int64)
-    tolerations: set[tuple[Toleration, ...]] = set()
-    for pod in pods:
-        if pod.node in nodes and pod.node not in stay and not pod.is_daemon and not pod.is_mirror:
-            demand += axis.vector(pod.requests)
-            tolerations.add(pod.constraints.tolerations)
-    takers = {name for name in stay if _takes_any(nodes[name], tolerations)}
-    demand -= _free_on(takers, nodes, pods, axis)
-    prices = [flavour.nanos_per_hour for flavour in flavours]
-    paid = sum(present.price(nodes[name]) for name in stay)
-    capacities = [_most_offered(flavour, nodes.values(), axis) for flavour in flavours]
-    return paid + lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, prices)
-
-
-def _takes_any(node: Node, tolerations: Iterable[tuple[Toleration, ...]]) -> bool:
-    """Whether some of the pods that would move tolerate a node's taints."""
-    return not node.is_unschedulable and any(untolerated(node.taints, each) is None for each in tolerations)
-
-
-def _free_on(names: Collection[str], nodes: Mapping[str, Node], pods: Iterable[Pod], axis: ResourceAxis) -> Ints:
-    """The room that nodes have left, all together."""
-    free = {name: axis.vector(nodes[name].allocatable) for name in names}
-    for pod in pods:
-        if pod.node in free:
-            free[pod.node] -= axis.vector(pod.requests)
-    return sum((np.maximum(room, 0) for room in free.values()), start=np.zeros(len(axis), dtype=np.int64))
-
-
-def _most_offered(flavour: Flavour, nodes: Iterable[Node], axis: ResourceAxis) -> list[int]:
-    most = axis.vector(flavour.allocatable)
-    for node in nodes:
-        if node.flavour == flavour.name:
-            most = np.maximum(most, axis.vector(node.allocatable))
-    return [int(amount) for amount in most]

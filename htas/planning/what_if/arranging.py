@@ -21,19 +21,24 @@ Shelves = tuple[frozenset[str] | None, ...]
 
 
 class Arrangement(msgspec.Struct, frozen=True):
-    """Machines that hold the work: how many of each priced flavour, their price an hour, and how many pods moved.
+    """Machines that hold the work: how many of each priced flavour, their price an hour, and which pods moved.
 
-    `kept` are nodes of today that stay, with the reason where there is one.
+    `kept` are nodes of today that stay, with the reason where there is one. `bought` are machines besides.
     """
 
     flavours: Mapping[str, int]
     nanos_per_hour: int
-    moves: int = 0
+    moved: frozenset[str] = frozenset()
     kept: Mapping[str, str] = {}
+    bought: int = 0
 
     @property
     def nodes(self) -> int:
         return sum(self.flavours.values())
+
+    @property
+    def moves(self) -> int:
+        return len(self.moved)
 
 
 def cheapest(first: Arrangement, *others: Arrangement) -> Arrangement:
@@ -42,7 +47,7 @@ def cheapest(first: Arrangement, *others: Arrangement) -> Arrangement:
 
 
 def as_it_is(present: Present) -> Arrangement:
-    return _arranged(present, present.snapshot.cluster.nodes, {}, 0, {})
+    return _arranged(present, present.snapshot.cluster.nodes, {}, frozenset(), {})
 
 
 def packed(present: Present) -> Arrangement:
@@ -59,7 +64,7 @@ def packed(present: Present) -> Arrangement:
         snapshot = _carried_out(snapshot, made)
     kept = {item.node: _why(item) for item in made.kept}
     kept |= {name: stays.message for name, stays in present.fixed.items()}
-    return _arranged(present, snapshot.cluster.nodes, {}, len(moved), kept)
+    return _arranged(present, snapshot.cluster.nodes, {}, moved, kept)
 
 
 def _why(kept: KeptNode) -> str:
@@ -100,9 +105,10 @@ def bought_anew(present: Present, pinned: Collection[str], sold: Collection[str]
         kept |= stuck
     bought = Counter(item.flavour for item in made.launches)
     price = sum(item.nanos_per_hour for item in made.launches)
-    moves = sum(len(item.pods) for item in made.launches) + len(made.bind) + len(made.nominate)
+    moved = {item.pod for item in made.bind} | {item.pod for item in made.nominate}
+    moved.update(pod for item in made.launches for pod in item.pods)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
-    return _arranged(present, nodes, bought, moves, kept, price)
+    return _arranged(present, nodes, bought, moved, kept, price)
 
 
 def cheapest_anew(present: Present, pinned: Collection[str], shelves: Shelves) -> Arrangement:
@@ -137,11 +143,12 @@ def _arranged(
     present: Present,
     nodes: Iterable[Node],
     bought: Mapping[str, int],
-    moves: int,
+    moved: Collection[str],
     kept: Mapping[str, str],
     bought_nanos: int = 0,
 ) -> Arrangement:
     priced = [node for node in nodes if present.is_priced(node)]
     counts = Counter(node.flavour or "" for node in priced) + Counter(bought)
     price = sum(present.price(node) for node in priced) + bought_nanos
-    return Arrangement(dict(sorted(counts.items())), price, moves, dict(sorted(kept.items())))
+    kept = dict(sorted(kept.items()))
+    return Arrangement(dict(sorted(counts.items())), price, frozenset(moved), kept, sum(bought.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,7 +20,8 @@ TOLD = 2
 
 
 class RuleSet(msgspec.Struct, frozen=True):
-    """Rules, and what would be saved an hour if all of them were lifted: after packing, and bought anew.
+    """Rules, and what would be saved an hour if all of them were lifted: after packing, and bought anew, each against
+    the same way with the rules as they are.
 
     `nodes` are those that nothing but these rules holds, `pods` those that some of them holds there.
     """
@@ -42,9 +43,13 @@ class Outcome:
     anew: Arrangement
 
     @property
+    def best(self) -> Arrangement:
+        return cheapest(self.packed, self.anew)
+
+    @property
     def nanos_per_hour(self) -> int:
         """In the cheaper of both ways."""
-        return cheapest(self.packed, self.anew).nanos_per_hour
+        return self.best.nanos_per_hour
 
 
 @dataclass(slots=True)
@@ -86,9 +91,10 @@ def rule_sets(lifting: Lifting, alone: Iterable[RuleSet]) -> tuple[RuleSet, ...]
     these come to together, since the pods of one node alone may find no room elsewhere. `alone` is what single rules
     were found to save.
     """
-    alone = list(alone)
     search = _Search(lifting, {frozenset(each.rules): each for each in alone})
-    return _telling([*alone, *search.smallest(), *search.larger()])
+    search.smallest()
+    search.larger()
+    return search.least()
 
 
 @dataclass(slots=True)
@@ -96,16 +102,17 @@ class _Search:
     lifting: Lifting
     known: dict[frozenset[str], RuleSet] = field(default_factory=dict)
 
-    def smallest(self) -> list[RuleSet]:
+    def smallest(self) -> None:
         """What each node would take; smaller sets first."""
         families = [rules for rules in self._families() if len(rules) > 1]
-        return [self._lifted(rules) for rules in families[:TRIED_FIRST]]
+        for rules in families[:TRIED_FIRST]:
+            self._lifted(rules)
 
-    def larger(self) -> Iterator[RuleSet]:
+    def larger(self) -> None:
         """From the best set on, each time with what frees the dearest nodes for the fewest rules more."""
         if not self.known:
             return
-        best = max(self.known.values(), key=lambda each: (_most(each), -len(each.rules)))
+        best = min(self.known.values(), key=lambda each: (each.after_nanos, len(each.rules)))
         lifted, families = frozenset(best.rules), self._families()
         for _ in range(STEPS):
             more = [(rules - lifted, price) for rules, price in families.items() if not rules <= lifted]
@@ -113,7 +120,18 @@ class _Search:
                 return
             added, _price = min(more, key=lambda item: (len(item[0]), -item[1], sorted(item[0])))
             lifted |= added
-            yield self._lifted(lifted)
+            self._lifted(lifted)
+
+    def least(self) -> tuple[RuleSet, ...]:
+        """Those to tell, once each of them was asked without each of its rules, and so on: none has a rule too many."""
+        while True:
+            told = _telling(self.known.values(), self.lifting.as_is.nanos_per_hour)
+            less = {frozenset(each.rules) - {rule} for each in told for rule in each.rules}
+            unasked = sorted((rules for rules in less if rules not in self.known), key=sorted)
+            if not unasked:
+                return told
+            for rules in unasked:
+                self._lifted(rules)
 
     def _families(self) -> Mapping[frozenset[str], int]:
         """The rules that hold a node, and the price of all nodes held by just these; the fewest rules first."""
@@ -131,7 +149,7 @@ class _Search:
             found, as_is, freed = self.lifting.without(rules), self.lifting.as_is, self._freed(rules)
             self.known[rules] = RuleSet(
                 tuple(sorted(rules)),
-                len({each.pod for each in self.lifting.held if each.node in freed}),
+                len({each.pod for each in self.lifting.held if each.node in freed and each.pod}),
                 len(freed),
                 as_is.packed.nanos_per_hour - found.packed.nanos_per_hour,
                 as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
@@ -145,16 +163,12 @@ class _Search:
         return mine - {each.node for each in self.lifting.held if each.rule not in rules}
 
 
-def _most(each: RuleSet) -> int:
-    return max(each.packing_nanos, each.anew_nanos)
-
-
-def _telling(tried: Iterable[RuleSet]) -> tuple[RuleSet, ...]:
+def _telling(tried: Iterable[RuleSet], as_is_nanos: int) -> tuple[RuleSet, ...]:
     """Of the sets tried those of several rules that save more than every smaller one within them."""
     told: list[RuleSet] = []
-    for each in sorted(tried, key=lambda each: (len(each.rules), -_most(each), each.rules)):
-        inside = [other for other in told if set(other.rules) <= set(each.rules)]
-        if _most(each) > max((_most(other) for other in inside), default=0):
+    for each in sorted(tried, key=lambda each: (len(each.rules), each.after_nanos, each.rules)):
+        inside = [other.after_nanos for other in told if set(other.rules) <= set(each.rules)]
+        if each.after_nanos < min(inside, default=as_is_nanos):
             told.append(each)
     by_size: dict[int, list[RuleSet]] = {}
     for each in told:

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import msgspec
 
 from htas.model.budgets import DisruptionBudget
 from htas.model.moves import MigrationMethod
-from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT
+from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED, Node
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
 from htas.model.reasons import Blocking, Kept
-from htas.planning.disrupt.cleaning.candidates import percent
+from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
-from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.adopting import Present, annotations_that_hold, uncalmed
+from htas.planning.what_if.arranging import Arrangement, packed
 from htas.planning.what_if.pinning import PINNED, Pins, told
 
 FREE = {MAY_MIGRATE: "true", SAFE_TO_EVICT: "true"}
 """What a pod says that may be moved by every rule that listens to pods."""
 _ANY_NUMBER = 10**9
+CALMING = (Kept.SCALE_DOWN_DISABLED, Kept.DO_NOT_DISRUPT)
+"""Rules of a node's own annotations; the latter is also one of pods."""
 THRESHOLD = "UtilizationThreshold"
 """Not a pod's: nodes above the threshold are not emptied, though their pods may move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A pod that holds its node, and by which rule."""
+    """A pod that holds its node, and by which rule; no pod: an annotation of the node itself."""
 
     pod: str
     node: str
@@ -42,14 +46,15 @@ class Held:
 
 
 def holding(present: Present) -> list[Held]:
-    """Every rule that holds a pod on a node that could go, in order of the pods' names and then of the rules."""
+    """Every rule that holds a node that could go: its annotations, then its pods by name, each by all its rules."""
     policy = present.policy
     volumes = VolumeBook.of(present.snapshot.cluster.volumes)
     ledger = BudgetLedger(present.snapshot.cluster.budgets)
     context = Context(present.rules, ledger, present.now, policy.migration, volumes)
     pins = pins_of(present)
     owners = {pod.key: pod.owner for pod in present.snapshot.cluster.pods if pod.owner is not None}
-    held = []
+    nodes = sorted(present.snapshot.cluster.nodes, key=lambda node: node.name)
+    held = [each for node in nodes if node.name in present.calm for each in _calm(node)]
     for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
         if pod.node is None or pod.node in present.fixed:
             continue
@@ -63,6 +68,12 @@ def holding(present: Present) -> list[Held]:
         if pin is not None and pin.nodes <= {pod.node}:
             held.append(Held(pod.key, pod.node, PINNED, told(pod, pin), owner))
     return held
+
+
+def _calm(node: Node) -> list[Held]:
+    """By the annotations that keep a node whatever runs on it."""
+    keys = [(rule, key) for rule in CALMING for key in annotations_that_hold(node, (rule,))]
+    return [Held("", node.name, str(rule), f"annotated {key}=true", "") for rule, key in keys]
 
 
 SHORT_S = 86_400.0
@@ -118,14 +129,33 @@ def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     found = [Lift(rule, _remedy(rule, held), without(present, (rule,), held)) for rule in rules]
     threshold = present.rules.utilization_threshold
     if threshold < 1:
-        what = f"raise cleaning.utilizationThreshold above {percent(threshold)}"
+        what = f"raise cleaning.utilizationThreshold above {threshold:g}"
         found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
+
+
+def raised_threshold(present: Present, without_any: Arrangement) -> str:
+    """How far the threshold has to be raised for what was packed without any, in words.
+
+    The fullest node that went is the least that it could be, if it is enough: each packing is a search of its own.
+    """
+    nodes = [node for node in present.snapshot.cluster.nodes if node.name not in without_any.kept]
+    names = {node.name: node for node in nodes}
+    pods: dict[str, list[Pod]] = {name: [] for name in names}
+    for pod in present.snapshot.cluster.pods:
+        if pod.node in pods:
+            pods[pod.node].append(pod)
+    used = (utilization(node, pods[name], present.rules, present.now) for name, node in names.items())
+    share = ceil(100 * max(used, default=1.0) - 1e-9) / 100  # 2.2 cores of 4 are 55.00000000000001 %
+    tried = packed(_with_rules(present, utilization_threshold=share))
+    enough = share if tried.nanos_per_hour <= without_any.nanos_per_hour else 1.0
+    return f"raise cleaning.utilizationThreshold from {present.rules.utilization_threshold:g} to {enough:g}"
 
 
 _REMEDIES: Mapping[str, str] = {
     Blocking.SERVICE_NOT_OPTED_IN: f'annotate them {MAY_MIGRATE}: "true"',
     Blocking.DO_NOT_DISRUPT: "remove the annotations, or wait for their end",
+    Kept.SCALE_DOWN_DISABLED: f"kubectl annotate node NODE {SCALE_DOWN_DISABLED}-",
     Blocking.NOT_SAFE_TO_EVICT: f'remove {SAFE_TO_EVICT}: "false"',
     Blocking.LOCAL_STORAGE_REQUESTED: f'where that may be lost, annotate them {SAFE_TO_EVICT}: "true", or '
     "cleaning.skipLocalStorage: false",
@@ -141,12 +171,22 @@ _REMEDIES: Mapping[str, str] = {
 
 def _remedy(rule: str, held: Iterable[Held]) -> str:
     mine = [each for each in held if each.rule == rule]
+    if rule == Kept.DO_NOT_DISRUPT:
+        return _disturbed(mine)
     if rule == Blocking.NOT_REPLICATED:
         return _ending(mine, "run them under a controller, such as a Deployment or a Job, or delete them")
     if rule != Blocking.UNKNOWN_CONTROLLER:
         return _REMEDIES.get(rule, "")
     others = [each for each in mine if not each.is_ending]
     return _ending(mine, _of_controllers(others))
+
+
+def _disturbed(held: Sequence[Held]) -> str:
+    """Pods are annotated so, and nodes: only those that there are are spoken of."""
+    of_nodes = {each.message for each in held if not each.pod}
+    keys = [key for key in (DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT) if any(key in message for message in of_nodes)]
+    told = [_REMEDIES[Blocking.DO_NOT_DISRUPT]] if any(each.pod for each in held) else []
+    return "; ".join([*told, *(f"kubectl annotate node NODE {key}-" for key in keys)])
 
 
 def _ending(held: Sequence[Held], otherwise: str) -> str:
@@ -176,7 +216,7 @@ def all_lifted(present: Present) -> Present:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
     pins = pins_of(present)
     free = _with_pods(
-        _without_budgets(present),
+        uncalmed(_without_budgets(present), CALMING),
         lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pins.unpinned(pod)),
     )
     return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
@@ -198,6 +238,7 @@ def _without(present: Present, rule: str, pods: Collection[str]) -> Present:
         return _with_budgets(present, _generous(present))
     if rule in _SETTINGS:
         return _with_rules(present, **_SETTINGS[rule])
+    present = uncalmed(present, (rule,))
     change = pins_of(present).unpinned if rule == PINNED else _CHANGES[rule]
     return _with_pods(present, lambda pod: change(pod) if pod.key in pods else pod)
 
@@ -235,6 +276,7 @@ _CHANGES: Mapping[str, Callable[[Pod], Pod]] = {
         pod, disruption={**pod.disruption, MAY_MIGRATE: "true"}
     ),
     Blocking.DO_NOT_DISRUPT: _undisturbed_no_more,
+    Kept.SCALE_DOWN_DISABLED: lambda pod: pod,
     Blocking.NOT_SAFE_TO_EVICT: _evictable,
     Kept.BLOCKED_BY_ON_COMPLETION_POD: _evictable,
     Blocking.LOCAL_STORAGE_REQUESTED: lambda pod: msgspec.structs.replace(pod, has_local_storage=False),

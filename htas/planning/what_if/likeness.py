@@ -49,24 +49,32 @@ def as_seen(catalogue: Catalogue, workers: Sequence[Node]) -> Catalogue:
     """The catalogue with what the price file leaves open filled in from the nodes that are there.
 
     Zones: where no zone is stated, those of the cluster. Labels: what two or more nodes of a flavour (or of the whole
-    cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears.
+    cluster) all share, such as a pool's name or the GPU's model. Taints: those that every node of the flavour bears; of
+    a flavour that no node shows, those that every node with one of its devices bears.
     """
     zones = zones_of(workers)
     everywhere = shared_labels(workers)
     flavours = tuple(
-        _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name])
+        _as_seen(flavour, zones, everywhere, [node for node in workers if node.flavour == flavour.name], workers)
         for flavour in catalogue.flavours
     )
     return msgspec.structs.replace(catalogue, flavours=flavours)
 
 
-def _as_seen(flavour: Flavour, zones: tuple[str, ...], everywhere: Mapping[str, str], nodes: list[Node]) -> Flavour:
+def _as_seen(
+    flavour: Flavour,
+    zones: tuple[str, ...],
+    everywhere: Mapping[str, str],
+    nodes: list[Node],
+    workers: Sequence[Node],
+) -> Flavour:
     known = {taint.key for taint in flavour.taints}
+    taints = _shared_taints(nodes) if nodes else taints_of_devices(flavour, workers)
     return msgspec.structs.replace(
         flavour,
         zones=flavour.zones or zones,
         labels={**everywhere, **shared_labels(nodes), **flavour.labels},
-        taints=flavour.taints + tuple(taint for taint in _shared_taints(nodes) if taint.key not in known),
+        taints=flavour.taints + tuple(taint for taint in taints if taint.key not in known),
     )
 
 
@@ -79,6 +87,13 @@ def shared_labels(nodes: Sequence[Node]) -> dict[str, str]:
         shared &= node.labels.items()
     told = sorted((key, value) for key, value in shared if key not in _ITS_OWN)
     return {key: value for key, value in told if len(nodes) > 1 or key in GIVEN_TO_ALL}
+
+
+def taints_of_devices(flavour: Flavour, workers: Iterable[Node]) -> list[Taint]:
+    """The taints that every node bears which has some device that the flavour has, such as a GPU."""
+    devices = {name for name, amount in flavour.capacity.extended if amount}
+    having = [node for node in workers if any(name in devices and n for name, n in node.allocatable.extended)]
+    return _shared_taints(having)
 
 
 def _shared_taints(nodes: Sequence[Node]) -> list[Taint]:

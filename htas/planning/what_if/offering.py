@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from htas.model.flavours import dominating
+from htas.model.flavours import Flavour, dominating
+from htas.model.policy import NodeGroup, Policy, Workload
 from htas.planning.what_if.adopting import Present
 from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest
 
@@ -26,6 +27,8 @@ class FlavourWorth(msgspec.Struct, frozen=True):
     without_nanos: int
     worth_nanos: int
     dominated_by: str | None = None
+    error_nanos: int = 0
+    """By so much the search is known to err: a smaller difference counts as none."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -43,7 +46,48 @@ def _beyond(nanos: int, error: int) -> int:
 
     What is smaller says nothing of a flavour, but which way the search happened to go.
     """
-    return nanos if nanos > max(0, error) else 0
+    return nanos if nanos > error else 0
+
+
+def _on_sale(policy: Policy) -> list[tuple[NodeGroup, Flavour]]:
+    """What each group would buy, with the labels and taints that its nodes are given."""
+    return [
+        (
+            group,
+            msgspec.structs.replace(
+                flavour,
+                labels={**flavour.labels, **group.labels},
+                taints=tuple(dict.fromkeys((*flavour.taints, *group.taints))),
+            ),
+        )
+        for group in policy.groups
+        if group.is_elastic
+        for flavour in policy.flavours_of(group)
+    ]
+
+
+def dominated(policy: Policy) -> dict[str, str | None]:
+    """By flavour the cheapest other that would do instead in every group that buys it; None: there is none.
+
+    A spot machine of the same size does not do instead of another where its group taints it.
+    """
+    sales = _on_sale(policy)
+    found: dict[str, str | None] = {}
+    for flavour in policy.catalogue.flavours:
+        instead = [
+            {each.name for its, each in sales if _takes_as_much(its, group) and dominating(sold, [each]) is not None}
+            for group, sold in sales
+            if sold.name == flavour.name
+        ]
+        names = set[str].intersection(*instead) if instead else set[str]()
+        better = [each for each in policy.catalogue.flavours if each.name in names]
+        cheapest_one = min(better, key=lambda each: (each.nanos_per_hour, each.name), default=None)
+        found[flavour.name] = cheapest_one.name if cheapest_one is not None else None
+    return found
+
+
+def _takes_as_much(group: NodeGroup, other: NodeGroup) -> bool:
+    return group.workload in (Workload.ANY, other.workload)
 
 
 class Offering:
@@ -54,6 +98,10 @@ class Offering:
         self._pinned = frozenset(pinned)
         self._known: dict[frozenset[str], Arrangement] = {}
         self.names = tuple(flavour.name for flavour in present.policy.catalogue.flavours)
+        self._dominated = dominated(present.policy)
+        sold = {flavour.name for _, flavour in _on_sale(present.policy)}
+        self.sensible = tuple(name for name in self.names if name in sold and self._dominated[name] is None)
+        """Those that some group buys and no other makes superfluous."""
 
     def best(self) -> Arrangement:
         """The cheapest mix found with any of the flavours; equal ones: of the most."""
@@ -67,6 +115,11 @@ class Offering:
         mix = self._with(few)
         is_better = mix.nanos_per_hour < of_all.nanos_per_hour and mix.kept.keys() <= of_all.kept.keys()
         return (None, few) if is_better else (None,)
+
+    def alone(self, present: Present, pinned: Collection[str]) -> list[tuple[Arrangement, frozenset[str]]]:
+        """What is bought for some work of each flavour alone, the cheapest first."""
+        mixes = [(bought_anew(present, pinned, (name,)), frozenset((name,))) for name in self.sensible]
+        return sorted(mixes, key=lambda item: (item[0].nanos_per_hour, sorted(item[1])))
 
     def _of_today(self, nodes: Collection[str]) -> frozenset[str]:
         """The flavours on offer that some of the present nodes are of."""
@@ -89,14 +142,13 @@ class Offering:
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
         best = self._settled()
-        error = self._with(self.names).nanos_per_hour - best.nanos_per_hour
+        error = max(0, self._with(self.names).nanos_per_hour - best.nanos_per_hour)
         bought = self._bought(best)
         flavours = self._present.policy.catalogue.flavours
         worths = []
         for flavour in flavours:
             count = bought.get(flavour.name, 0)
             without = self._best_without(flavour.name) if count and len(flavours) > 1 else best
-            better = dominating(flavour, flavours)
             worths.append(
                 FlavourWorth(
                     flavour.name,
@@ -104,7 +156,8 @@ class Offering:
                     count,
                     without.nanos_per_hour,
                     _beyond(without.nanos_per_hour - best.nanos_per_hour, error),
-                    better.name if better is not None else None,
+                    self._dominated[flavour.name],
+                    error,
                 )
             )
         return tuple(sorted(worths, key=lambda worth: (-worth.worth_nanos, -worth.in_mix, worth.name)))
@@ -138,20 +191,21 @@ class Offering:
         return len(mix.kept.keys() - self._pinned)
 
     def choices(self, most: int = MOST) -> tuple[Choice, ...]:
-        """The best flavour alone, the best beside it, and so on; ends where another one saves nothing.
+        """The best flavour alone, the best beside it, and so on; ends where another one is not bought or saves nothing.
 
         Greedy: the best pair need not contain the best single flavour, but to try all pairs of 40 flavours is to buy
         780 times.
         """
-        flavours = self._present.policy.catalogue.flavours
-        open_names = [flavour.name for flavour in flavours if dominating(flavour, flavours) is None]
+        open_names = list(self.sensible)
         chosen: tuple[str, ...] = ()
         choices: list[Choice] = []
         while open_names and len(choices) < most:
             mixes = [(self._best_of((*chosen, name)), name) for name in open_names]
-            mix, name = min(mixes, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]))
-            if choices and mix.nanos_per_hour >= choices[-1].nanos_per_hour:
+            bought = [(mix, name) for mix, name in mixes if self._bought(mix).get(name)]
+            best = min(bought, key=lambda item: (item[0].nanos_per_hour, item[0].nodes, item[1]), default=None)
+            if best is None or (choices and best[0].nanos_per_hour >= choices[-1].nanos_per_hour):
                 break
+            mix, name = best
             chosen = (*chosen, name)
             open_names.remove(name)
             choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, self._stuck(mix)))

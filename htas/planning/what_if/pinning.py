@@ -40,7 +40,7 @@ class Pins:
 
     def of(self, pod: Pod) -> Pin | None:
         """None: it may run on nodes that it does not name, or belongs to its node."""
-        if pod.is_daemon or pod.is_mirror:
+        if not pod.is_work:
             return None
         wanted = pod.constraints
         for key, value in wanted.node_selector:

@@ -8,12 +8,12 @@ import msgspec
 
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.nodes import NodeLine, node_line
+from htas.documents.refusals import Refusal, refusals
 from htas.documents.remedies import Meaning, meaning
 from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
 from htas.ports import GivenError, NotFoundError
 from htas.web.reports.cluster import Judged, judged
-from htas.web.reports.refusals import Refusal, refusals
 from htas.web.seat import Picture
 
 
@@ -209,7 +209,7 @@ def pod_detail(picture: Picture, name: str) -> PodDetail:
         picture.plan.cost.currency,
         price_text(_share_nanos(pod, picture)),
         meaning(item.reason),
-        refusals(pod, picture) if pod.node is None else (),
+        refusals(pod, picture.snapshot, picture.policy) if pod.node is None else (),
     )
 
 

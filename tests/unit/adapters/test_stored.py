@@ -1,5 +1,6 @@
 """Bodies of an earlier form are understood as what they said."""
 
+import json
 import shutil
 import sqlite3
 import zlib
@@ -15,6 +16,7 @@ from htas.adapters.stored import decoded
 from htas.adapters.write_behind.entries import Entry, Kind
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.disruptions import ANY_DISRUPTION, Drain, drains_of, rearrangement_of
+from htas.model.holds import Hold, HoldReason
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.outcomes import Action
 from htas.model.rearrangement import OpenRearrangement
@@ -88,6 +90,21 @@ def test_a_cycle_of_old_tells_every_move_and_outcome(form: str) -> None:
         Action.EVICT,
         Action.PREEMPT,
     ]
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("the machine is on its way", HoldReason.MACHINE_COMING),
+        ("bound by default-scheduler", HoldReason.OTHER_SCHEDULER),
+        ("its slot in the rearrangement under way is not free yet: makes room", HoldReason.SLOT),
+        ("moves a from b to c to make room instead of buying m2: saves 0.1 USD an hour", HoldReason.ROOM_MADE),
+    ],
+)
+def test_a_plan_of_old_says_in_words_what_room_is_kept_for(why: str, reason: HoldReason) -> None:
+    cycle = json.loads(earlier.body("3_moves", "cycle"))
+    cycle["plan"]["nominate"] = [{"pod": "default/p", "node": "n", "why": why}]
+    assert decoded(json.dumps(cycle), CycleRecord).plan.nominate == (Hold("default/p", "n", reason, why),)
 
 
 @forms

@@ -71,7 +71,8 @@ def test_a_dump_of_every_kind_is_planned_for(files: tuple[Path, Path]) -> None:
     bound = {item["pod"]: item["node"] for item in made["bind"]}
     assert bound["default/volume-user"] == "fixed-1"
     assert bound["default/near-web"] == "fixed-1"
-    assert {item["pod"]: item["node"] for item in made["nominate"]} == {"default/foreign": "fixed-2"}
+    told = {"node": "fixed-2", "reason": "BoundByOtherScheduler", "why": "bound by default-scheduler"}
+    assert made["nominate"] == [{"pod": "default/foreign", **told}]
     assert {item["pod"]: item["reason"] for item in made["unplaced"]} == {
         "default/dra": "NotSupported",
         "default/gated": "SchedulingGated",

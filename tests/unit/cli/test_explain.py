@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from htas.documents.explain import explain_node, explain_pod
+from htas.model.constraints import Effect, Taint
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
@@ -14,6 +15,8 @@ from htas.planning.planner import plan
 from htas.ports import GivenError
 from tests.builders import (
     NOW,
+    amounts,
+    make_flavour,
     make_job,
     make_node,
     make_pod,
@@ -216,3 +219,50 @@ def test_names_that_are_near_are_told(name: str, near: str) -> None:
     assert str(refused.value) == f"pod {name}: there is none (it may have ended){near}"
     with pytest.raises(GivenError, match="node worker1: there is none; did you mean worker-1"):
         explain_node("worker1", snapshot, made, POLICY)
+
+
+GPU = "nvidia.com/gpu"
+TAINT = Taint(GPU, Effect.NO_SCHEDULE, "present")
+GPU_FLAVOURS = [
+    make_flavour("b8", "8", "16Gi", "0.40"),
+    make_flavour("g1", "8", "16Gi", "1.50", extended={GPU: 1}, taints=(TAINT,)),
+    make_flavour("g4", "32", "64Gi", "5.50", extended={GPU: 4}, taints=(TAINT,)),
+]
+
+
+def test_the_flavours_that_refuse_a_gpu_pod_are_told_by_their_taint_and_not_the_largest_other() -> None:
+    """It was said that b8 has not enough nvidia.com/gpu, of which it has none: the pod lacks a toleration."""
+    policy = make_policy(flavours=GPU_FLAVOURS)
+    snapshot = make_snapshot((), (make_pod("train", requests=amounts("100m", "128Mi", 1, **{GPU: 1})),))
+    lines = explain_pod("train", snapshot, plan(snapshot, policy, NOW), policy)
+    waits = next(line for line in lines if line.startswith("waits: "))
+    taint = "node(s) had untolerated taint(s)"
+    assert f"no flavour on offer would hold it: g1 and 1 more, large enough, refuse it: {taint}" in waits
+    assert lines[-2:] == [
+        f"refused by a new b8: Insufficient {GPU}",
+        f"refused by a new g1, g4: {taint} {{{GPU}=present:NoSchedule}}",
+    ]
+
+
+def test_flavours_that_would_take_a_pod_are_told_where_a_limit_forbids_them() -> None:
+    groups = [NodeGroup("any", limits=Limits(max_nodes=0))]
+    policy = make_policy(groups, GPU_FLAVOURS)
+    snapshot = make_snapshot((), (make_pod("web"),))
+    lines = explain_pod("web", snapshot, plan(snapshot, policy, NOW), policy)
+    assert "would be taken by a new b8" in lines
+    assert f"refused by a new g1, g4: node(s) had untolerated taint(s) {{{GPU}=present:NoSchedule}}" in lines
+
+
+@pytest.mark.parametrize("gated", [True, False], ids=["gated", "that runs"])
+def test_flavours_are_not_told_of_a_pod_that_none_would_help(gated: bool) -> None:
+    pod = make_pod("web", gates=("wait",)) if gated else running(make_pod("web"), "n1")
+    snapshot = make_snapshot([owned_node("n1")], [pod])
+    lines = explain_pod("web", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert not [line for line in lines if "by a new" in line]
+
+
+def test_an_annotation_that_would_keep_a_node_is_told_before_it_is_of_a_group() -> None:
+    node = make_node("n1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    snapshot = make_snapshot([node], [])
+    lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert lines[-1] == "held by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.cli.dump import node, pod, running
+from tests.unit.cli.dump import named, node, pod, running
 from tests.unit.cli.test_commands import PRICES, htas_says
 
 
@@ -143,6 +143,57 @@ def test_where_everybody_may_move_nothing_of_that_is_said(config: Path, figure_1
     assert "not free to move" not in htas_says("optimize", "--config", config, "--from", figure_1).stdout
 
 
+@pytest.mark.parametrize("engine", ["cp-sat", "decomposition", "portfolio"])
+@pytest.mark.parametrize(
+    ("running_fields", "scheduler"),
+    [
+        pytest.param({"meta": {"annotations": {}}}, "htas", id="services that have not opted in"),
+        pytest.param(
+            {"meta": {"annotations": {"htas.io/do-not-disrupt": "true"}}}, "htas", id="pods that ask to be left alone"
+        ),
+        pytest.param(
+            {"meta": {"annotations": {}}, "spec": {"schedulerName": "default-scheduler"}},
+            "default-scheduler",
+            id="all of them kube-scheduler's",
+        ),
+    ],
+)
+def test_with_all_considered_figure_1_is_one_move_whoever_its_pods_are(
+    config: Path, tmp_path: Path, running_fields: dict[str, Any], scheduler: str, engine: str
+) -> None:
+    waiting = pod("three", "3", meta={"uid": "three"})
+    waiting["spec"]["schedulerName"] = scheduler
+    path = in_a_dump(tmp_path, waiting, **running_fields)
+    arguments = ("optimize", "--config", config, "--from", path, "--engine", engine, "--consider", "all")
+    said = " ".join(htas_says(*arguments).stdout.split())
+    assert "ProvenOptimal" in said and "1 waiting pod placed by moving 1 and evicting 0" in said
+    assert "as if every pod that a controller makes anew might move: a what-if" in said
+    told = json.loads(htas_says(*arguments, "-o", "json").stdout)
+    assert (told["considered"], told["untouched"]) == ("all", {"stay": 0, "giveWay": 0, "foreign": 0})
+
+
+@pytest.mark.parametrize(
+    ("fields", "budget", "kept"),
+    [
+        pytest.param({"meta": {"annotations": {}, "ownerReferences": []}}, None, (0, 2), id="nobody makes it anew"),
+        pytest.param({}, 0, (2, 0), id="a budget that allows nothing"),
+        pytest.param({"spec": ANTI_AFFINE}, None, (2, 0), id="constraints among pods"),
+    ],
+)
+def test_who_stays_even_then(
+    config: Path, tmp_path: Path, fields: dict[str, Any], budget: int | None, kept: tuple[int, int]
+) -> None:
+    objects = [pod("three", "3", meta={"uid": "three"})]
+    if budget is not None:
+        objects.append(named("PodDisruptionBudget", "b", spec={"selector": {}}, status={"disruptionsAllowed": budget}))
+    path = in_a_dump(tmp_path, *objects, **fields)
+    told = json.loads(
+        htas_says("optimize", "--config", config, "--from", path, "--consider", "all", "-o", "json").stdout
+    )
+    assert told["status"] == "AlreadyOptimal"
+    assert (told["untouched"]["stay"], told["untouched"]["giveWay"]) == kept
+
+
 def test_the_time_of_a_search_begins_once_its_solver_is_loaded(
     config: Path, figure_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +230,7 @@ def test_scripts_have_it_as_data(config: Path, figure_1: Path, form: str) -> Non
         ("--budget", "0", "--budget: '0' has no unit; write it with ms, s, m, h or d, such as 0s"),
         ("--budget", "soon", "--budget: 'soon' is not a duration"),
         ("--budget", "2h", "--budget: 2h is not above 0s and at most 60m"),
+        ("--consider", "some", "--consider: 'some' is neither; write movable or all"),
         ("--engine", "luck", "--engine: 'luck' is none; write cp-sat, decomposition, portfolio"),
         ("--workers", "0", "--workers: 0 is not from 1 to 64; write one for each core it may use"),
         ("--workers", "65", "--workers: 65 is not from 1 to 64"),

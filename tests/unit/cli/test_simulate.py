@@ -293,6 +293,17 @@ def test_the_table_fits_its_window_and_has_every_figure(prices: Path, width: int
         assert word in shown
 
 
+def test_batch_work_is_bought_for_at_once_and_not_gathered(prices: Path) -> None:
+    """It waited up to 40 s for more to be bought with it (gatherFor), and was taken for work that fits nowhere."""
+    jobs = three_large_nodes()
+    for job in jobs[3:]:
+        job["metadata"]["ownerReferences"][0]["kind"] = "Job"
+        job["metadata"]["annotations"] = {"htas.io/runtime": "3h"}
+    answer = answer_for(prices, jobs)
+    assert costs(answer) == ("1.20", "0.40", "0.30", "0.225")
+    assert answer["nodesHeld"] == []
+
+
 def test_the_order_of_a_dump_does_not_matter(prices: Path) -> None:
     prices.write_text(PRICES.read_text())
     objects = a_shop()

@@ -187,7 +187,7 @@ def test_flavours_without_zones_are_a_proviso_where_work_goes_by_them(prices: Pa
     objects = three_large_nodes()
     for pod in objects[3:]:
         pod["spec"]["nodeSelector"] = {"topology.kubernetes.io/zone": "z1"} if goes_by_zones else {}
-    told = "flavours without zones (small, large) are sold in every zone there is: give them `zones: [z1]`"
+    told = "flavours without zones (small) are sold in every zone there is: give them `zones: [z1]`"
     assert (told in answer_for(prices, objects)["presumes"]) is goes_by_zones
 
 

@@ -16,11 +16,12 @@ from htas.cli.top import screen, upcoming_of
 from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.documents.forms import Sorted
-from htas.documents.instants import absolute, ago, length
+from htas.documents.instants import ago, length
 from htas.documents.nodes import Present, present_of
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
+from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
 from htas.model.snapshot import ClusterView
 from tests.builders import NOW, make_pod, make_policy, make_snapshot, owned_node, running
@@ -70,7 +71,7 @@ def test_nodes_are_sorted(sort: Sorted, names: list[str]) -> None:
 def test_a_node_is_told_by_cpu_and_memory_age_and_price() -> None:
     (line,) = [line for line in present(Sorted.NAME).lines if line.node == "a"]
     assert (line.cpu, line.memory, line.pods, line.age_s, line.price_per_hour) == (0.75, 0.125, 1, 60, "0.2746")
-    assert line.created == absolute(NOW - 60)
+    assert line.created == instant_text(NOW - 60)
 
 
 def printed(width: int, *, is_terminal: bool = True) -> list[str]:
@@ -136,7 +137,7 @@ def test_lengths_of_time(seconds: float, text: str) -> None:
 
 
 def test_instants() -> None:
-    assert absolute(0.0) == "1970-01-01T00:00:00Z"
+    assert instant_text(0.0) == "1970-01-01T00:00:00Z"
     assert ago(100.0, 300.0) == "3m20s ago"
     assert ago(300.0, 100.0) == "1970-01-01T00:05:00Z"
 
@@ -184,7 +185,7 @@ def test_history_tells_decisions_and_binds_on_request(
 
 def test_off_a_terminal_an_entry_is_one_line_with_its_instant(config: Path) -> None:
     (row,) = [row for row in history(config) if " launch " in row]
-    assert re.search(rf"\b{re.escape(absolute(NOW))}\b.*{'many ' * 60}words$", row)
+    assert re.search(rf"\b{re.escape(instant_text(NOW))}\b.*{'many ' * 60}words$", row)
 
 
 def test_an_export_has_every_bind(config: Path) -> None:

@@ -54,12 +54,12 @@ MISTAKES = [
     ),
     pytest.param(
         GOOD + "edge: {period: 0s}\n",
-        "htas.yaml:6 edge.period: '0s' is too small; write at least 1",
+        "htas.yaml:6 edge.period: '0s' is too small; write at least 1s",
         id="looks without a pause",
     ),
     pytest.param(
         GOOD + "edge: {period: 999ms}\n",
-        "htas.yaml:6 edge.period: '999ms' is too small; write at least 1",
+        "htas.yaml:6 edge.period: '999ms' is too small; write at least 1s",
         id="looks every moment",
     ),
     pytest.param(

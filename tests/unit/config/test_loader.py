@@ -11,6 +11,7 @@ from htas.config.names import checked_label_value, checked_qualified_name
 from htas.config.values import Nanos, Seconds
 from htas.model.constraints import Effect, Taint
 from htas.model.flavours import Billing
+from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy
 from htas.model.policy import (
     AutoscalingAlgorithm,
     CleaningRules,
@@ -19,12 +20,8 @@ from htas.model.policy import (
     Limits,
     NamespaceLimit,
     NodeGroup,
-    Packing,
-    PackingAlgorithm,
     Policy,
     RunLengths,
-    Scoring,
-    ScoringStrategy,
     Timeouts,
     Value,
     Workload,

@@ -86,7 +86,7 @@ MISTAKES = [
     ),
     pytest.param(
         "leaderElection: {leaseDuration: 0s}",
-        "leaderElection.leaseDuration: '0s' is too small; write at least 1",
+        "leaderElection.leaseDuration: '0s' is too small; write at least 1s",
         id="a lease of no length",
     ),
     pytest.param(

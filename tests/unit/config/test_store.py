@@ -87,7 +87,7 @@ PROBLEMS = [
     ),
     pytest.param(
         CASSANDRA % ", retention: {runs: 1h}",
-        f"{OF_CASSANDRA}.retention.runs: '1h' is too small; write at least 86400",
+        f"{OF_CASSANDRA}.retention.runs: '1h' is too small; write at least 24h",
         id="runs that are forgotten at once",
     ),
     pytest.param(

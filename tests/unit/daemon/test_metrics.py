@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from htas.daemon.metrics import Metrics
 from htas.daemon.status import StatusBoard
 from htas.model.edge import Tier
+from htas.model.holds import HoldReason
 from htas.model.migrations import Failure, Refusal
 from htas.model.nodes import GROUP_LABEL
 from htas.model.policy import Cycles, NodeGroup
@@ -149,6 +150,21 @@ def test_the_runbook_knows_the_reasons() -> None:
         if reason not in silent and f"`{reason.value}`" not in text
     ]
     assert missing == []
+
+
+def test_the_runbook_knows_what_a_plan_keeps_room_for() -> None:
+    text = (DOCS / "runbook.md").read_text()
+    elsewhere = {HoldReason.NOMINATED, HoldReason.MOVE}  # told as what waits without room, and as a move
+    assert [each.value for each in HoldReason if each not in elsewhere and f"| `{each.value}`" not in text] == []
+
+
+def test_room_that_is_kept_is_counted_by_what_for(played: Played) -> None:
+    import yaml
+
+    played.story.play(30)
+    assert played.of("htas_room_kept", reason="MachineComing") == played["htas_nominated_pods"] > 0
+    status = yaml.safe_load(played.story.world.announcer.status)
+    assert status["pods"]["roomKept"] == {"MachineComing": played["htas_room_kept"]}
 
 
 def test_the_guide_to_moves_knows_why_they_are_refused_or_taken_back() -> None:

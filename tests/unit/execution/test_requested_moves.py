@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from htas.execution.requested_moves import MoveRequest, judged
+from htas.execution.requested_moves import MoveRequest, proposed
+from htas.execution.validation import Refused, Validator
 from htas.model.budgets import DisruptionBudget
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod, MoveReason
 from htas.model.nodes import DO_NOT_DISRUPT
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
 from htas.model.snapshot import ClusterSnapshot, ClusterView
-from htas.ports import MoveRefusedError
 from tests.builders import NOW, budget, make_node, make_pod, make_policy
 
 SERVICE = {"disruption": {MAY_MIGRATE: "true"}}
@@ -25,12 +25,12 @@ def refused(fields: dict[str, Any], is_forced: bool, *budgets: DisruptionBudget)
     pod = make_pod("x", **{"node": "a", "phase": Phase.RUNNING, **fields})
     view = ClusterView((make_node("a"), make_node("b")), (pod,), budgets)
     request = MoveRequest("1", pod.key, "b", MigrationMethod.CHECKPOINT, is_forced=is_forced)
-    try:
-        found, move = judged(request, ClusterSnapshot(NOW, view), make_policy())
-        assert (found, move.method, move.reason) == (pod, MigrationMethod.CHECKPOINT, MoveReason.REQUESTED)
-    except MoveRefusedError as error:
-        return error.reason, str(error)
-    return None
+    proposal = proposed(request, view, make_policy())
+    [move] = proposal.moves
+    assert (move.uid, move.method, move.reason) == (pod.uid, MigrationMethod.CHECKPOINT, MoveReason.REQUESTED)
+    why = Validator(view, make_policy(), NOW, (), snapshot=ClusterSnapshot(NOW, view)).why_not(proposal)
+    assert why is None or isinstance(why, Refused)
+    return (why.refusal, why.message) if why is not None else None
 
 
 @pytest.mark.parametrize(

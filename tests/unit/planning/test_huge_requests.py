@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from htas.adapters.sqlite.store import SqliteStore
 from htas.model.pods import Pod
 from htas.model.quantity import MAX_AMOUNT
 from htas.model.resources import Resources
+from htas.planning.cluster.classes import MOST, ResourceAxis
 from htas.planning.planner import plan
 from htas.profiler.rows import profile_rows
-from tests.builders import NOW, make_node, make_pod, make_policy, make_snapshot, running
+from tests.builders import NOW, make_flavour, make_node, make_pod, make_policy, make_snapshot, running
 
 GPU = "nvidia.com/gpu"
 
@@ -51,3 +54,41 @@ def test_the_profile_can_be_written() -> None:
     assert list(store.profile()) == rows
     assert min(row.ramavailable for row in rows) == -MAX_AMOUNT
     store.close()
+
+
+MOST_MEMORY = ("200Ti", "16Ei", str(2**47), str(2**47 - 1))
+
+
+@pytest.mark.parametrize("offered", MOST_MEMORY)
+@pytest.mark.parametrize("asked", ["5Ei", "16Ei", "201Ti"])
+def test_who_asks_for_more_than_columns_hold_is_not_bound(offered: str, asked: str) -> None:
+    """5 Ei and 200 Ti once were the same amount, the most that a column counts, so that the pod was bound."""
+    snapshot = make_snapshot([make_node("large", memory=offered)], [make_pod("larger", "1", asked)])
+    policy = make_policy(flavours=[make_flavour("large", "8", offered, "1")])
+    made = plan(snapshot, policy, NOW)
+    assert made.bind == () and made.launch == ()
+
+
+@pytest.mark.parametrize("offered", MOST_MEMORY)
+@pytest.mark.parametrize("asked", ["1Gi", "127Ti"])
+def test_a_node_of_more_than_columns_hold_takes_what_they_count(offered: str, asked: str) -> None:
+    snapshot = make_snapshot([make_node("large", memory=offered)], [make_pod("small", "1", asked)])
+    assert [item.node for item in plan(snapshot, make_policy(), NOW).bind] == ["large"]
+
+
+AMOUNTS = st.integers(0, 40) | st.integers(2**47 - 3, 2**47 + 3) | st.integers(0, MAX_AMOUNT)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=5, max_size=5))
+def test_law_what_fits_in_columns_fits(amounts: list[tuple[int, int]]) -> None:
+    """Whatever is asked for and offered; and what a column counts in full fits if it does, too."""
+    asked, offered = (
+        Resources(cpu, memory, ephemeral, pods, ((GPU, gpus),))
+        for cpu, memory, ephemeral, pods, gpus in zip(*amounts, strict=True)
+    )
+    axis = ResourceAxis([GPU])
+    in_columns = bool((axis.vector(asked) <= axis.room(offered)).all())
+    assert not in_columns or asked.fits_in(offered)
+    if all(amount < MOST for amount, _ in amounts):
+        assert in_columns == asked.fits_in(offered)

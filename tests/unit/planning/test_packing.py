@@ -7,17 +7,8 @@ import numpy as np
 import pytest
 
 from htas.model.constraints import Constraints, SpreadConstraint
-from htas.model.policy import (
-    Cycles,
-    NodeGroup,
-    Packing,
-    PackingAlgorithm,
-    Policy,
-    Scoring,
-    ScoringStrategy,
-    ShapePoint,
-    Workload,
-)
+from htas.model.packing import Packing, PackingAlgorithm, Scoring, ScoringStrategy, ShapePoint
+from htas.model.policy import Cycles, NodeGroup, Policy, Workload
 from htas.model.resources import Resources
 from htas.planning.place.bundling import bundle
 from htas.planning.place.scoring import node_scores, ratio_score

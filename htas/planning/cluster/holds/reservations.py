@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from htas.model.plan import Bind, Nomination
+from htas.model.holds import Hold, HoldReason, hold
+from htas.model.plan import Bind
 from htas.model.pods import Pod
 from htas.model.policy import NewPods, Policy
 from htas.model.snapshot import ClusterSnapshot
@@ -15,9 +14,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.holds.slots import BoundSlot
 from htas.planning.cluster.order import Transfer
-from htas.planning.cluster.simulation import Simulation
-
-_NO_SLOT = "its slot in the rearrangement under way is not free yet"
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +32,16 @@ class Reservation:
         return self.held.slot.pod.key
 
     def keep(self, sim: Simulation) -> None:
-        """Keep the room; it may have to be made first, so that a row's free room may be below zero."""
-        if self.row is not None and not self.is_moving:
-            sim.place_many(self.cls, np.array([self.row]), np.array([1]), is_work=False)
+        sim.keep_room(*self._room())
 
     def lift(self, sim: Simulation) -> None:
-        if self.row is not None and not self.is_moving:
-            sim.unplace(self.cls, self.row)
+        sim.drop_room(*self._room())
+
+    def _room(self) -> tuple[KeptRoom, ...]:
+        """Nothing where its node is gone, or the move of its pod keeps it."""
+        if self.row is None or self.is_moving:
+            return ()
+        return (KeptRoom(self.held.example, self.cls, self.row, HoldReason.SLOT),)
 
     def fits(self, sim: Simulation) -> bool:
         """Whether its room is free, by every rule of feasibility."""
@@ -79,37 +79,28 @@ def withheld_from(waiting: Sequence[Pod], snapshot: ClusterSnapshot, policy: Pol
 
 def seat(
     sim: Simulation, reservations: Sequence[Reservation], snapshot: ClusterSnapshot, policy: Policy
-) -> tuple[list[Bind], list[Nomination]]:
+) -> tuple[list[Bind], list[Hold]]:
     """Bind pods whose slots are free, the most important first; the others wait for theirs.
 
     The reservations have been lifted; those of pods that wait, or will, are kept again.
     """
-    bind: list[Bind] = []
-    nominate: list[Nomination] = []
+    given: list[Bind | Hold] = []
     away = [each for each in reservations if each.held.slot.is_away]
-    no_slot = _no_slot(snapshot)
+    current = snapshot.rearrangement
+    what_for = f": {current.why}" if current is not None and current.why else ""
     blocked = []
     for each in sorted(away, key=importance):
         pod = each.held.pod
         if pod is None or not each.fits(sim):
             blocked.append(each)
             if pod is not None:
-                nominate.append(Nomination(pod.key, each.held.slot.node, no_slot))
+                given.append(hold(pod.key, each.held.slot.node, HoldReason.SLOT, what_for))
             continue
         each.keep(sim)
-        why = _not_bound(pod, snapshot, policy)
-        if why is None:
-            bind.append(Bind(pod.key, each.held.slot.node))
-        else:
-            nominate.append(Nomination(pod.key, each.held.slot.node, why))
+        given.append(bind_or_hold(pod, each.held.slot.node, snapshot, policy))
     for each in blocked:
         each.keep(sim)
-    return bind, nominate
-
-
-def _no_slot(snapshot: ClusterSnapshot) -> str:
-    why = snapshot.rearrangement.why if snapshot.rearrangement is not None else ""
-    return f"{_NO_SLOT}: {why}" if why else _NO_SLOT
+    return parted(given)
 
 
 def importance(each: Reservation) -> tuple[int, float, str]:
@@ -118,7 +109,17 @@ def importance(each: Reservation) -> tuple[int, float, str]:
     return -pod.priority, pod.created_at, pod.key
 
 
-def _not_bound(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> str | None:
+def parted(given: Iterable[Bind | Hold]) -> tuple[list[Bind], list[Hold]]:
+    """Who is bound, and whose room is kept."""
+    given = list(given)
+    return [each for each in given if isinstance(each, Bind)], [each for each in given if isinstance(each, Hold)]
+
+
+def bind_or_hold(pod: Pod, node: str, snapshot: ClusterSnapshot, policy: Policy) -> Bind | Hold:
+    """What becomes of a pod that may have its node now: it is bound, unless that failed a moment ago or is another's
+    to do."""
     if snapshot.held_back.get(pod.key, 0.0) > snapshot.taken_at:
-        return "its last bind failed; it is tried again in a moment"
-    return None if pod.scheduler == policy.scheduler_name else f"bound by {pod.scheduler}"
+        return hold(pod.key, node, HoldReason.BIND_FAILED)
+    if pod.scheduler != policy.scheduler_name:
+        return hold(pod.key, node, HoldReason.OTHER_SCHEDULER, f" {pod.scheduler}")
+    return Bind(pod.key, node)

@@ -40,6 +40,10 @@ class Candidate:
         """Empty nodes first, since they would else be filled; then retired ones; then the least used, dearest first."""
         return not self.is_empty, not self.is_retired, self.utilization, -self.price, self.node.name
 
+    @property
+    def work(self) -> list[Pod]:
+        return [pod for pod in self.pods if pod.is_work]
+
     def bill(self, policy: Policy) -> Bill:
         """What it costs until it is given back."""
         return Bill(self.price, self.claim.rented_since, policy.catalogue.billing)
@@ -126,6 +130,11 @@ def cannot_be_read(pod: str) -> str:
     return f"{pod} on it cannot be understood, and may be at work"
 
 
+def kept_by(annotation: str) -> Kept:
+    """The reason of a node that one of HOLDING keeps."""
+    return Kept.SCALE_DOWN_DISABLED if annotation == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
+
+
 def _not_ours(node: Node, policy: Policy) -> str:
     if node.cluster != policy.cluster:
         return f"it has no label {CLUSTER_LABEL}={policy.cluster}: HTAS did not buy it"
@@ -142,8 +151,7 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
     if claim.state in (ClaimState.FAILED, ClaimState.RELEASED):
         yield KeptNode(node.name, Kept.CURRENTLY_BEING_DELETED, f"its claim is {claim.state}")
     if node.held_by is not None:
-        reason = Kept.SCALE_DOWN_DISABLED if node.held_by == SCALE_DOWN_DISABLED else Kept.DO_NOT_DISRUPT
-        yield KeptNode(node.name, reason, f"annotated {node.held_by}=true")
+        yield KeptNode(node.name, kept_by(node.held_by), f"annotated {node.held_by}=true")
     if not candidate.group.is_elastic:
         yield KeptNode(node.name, Kept.NOT_ELASTIC, f"group {candidate.group.name} of the edge is not elastic")
     if not rules.enabled:
@@ -260,14 +268,13 @@ def _drain_s(candidate: Candidate, question: Question) -> float:
     A pod's move as measured of the group's method, else as configured; no longer in all than a drain may take.
     """
     rules, policy = candidate.group.cleaning, question.policy
-    work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
     times = question.move_times.get(rules.migration.value)
     is_known = times is not None and times.are_known and rules.migration.makes_twin
     moves = (
         times.expected_s(pod.requests.memory_bytes) if times is not None and is_known else rules.migration_seconds
-        for pod in work
+        for pod in candidate.work
     )
-    grace = max((min(pod.grace_s, rules.max_grace_s) for pod in work), default=0.0)
+    grace = max((min(pod.grace_s, rules.max_grace_s) for pod in candidate.work), default=0.0)
     return min(policy.timeouts.drain_s, grace + sum(moves)) + DRAIN_MARGIN_S
 
 

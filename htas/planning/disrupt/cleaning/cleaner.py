@@ -32,6 +32,7 @@ from htas.planning.disrupt.cleaning.consolidation import (
     MAY_BE_REPLACED,
     Consolidator,
     Replacements,
+    Replacing,
     emptied,
     has_cooled_down,
     may_look_at,
@@ -251,30 +252,28 @@ class _Round:
         """
         policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
         consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
-        for group, candidates in ripe:
-            retired = min((each for each in candidates if each.is_retired), key=lambda each: each.rank, default=None)
-            if retired is not None and has_cooled_down(group, looked_at.get(group.name), now):
-                looked_at[group.name] = now
-                replacing = consolidator.instead_of(group, retired) if self._at_once(group) > 0 else None
-                if replacing is not None:
-                    self.proposals += proposals_of([replacing], snapshot, policy)
-                    return _looked(question.memory, looked_at)
-        for group, candidates in ripe:
-            if candidates and may_look_at(group, looked_at.get(group.name), now):
-                looked_at[group.name] = now
-                replacing = consolidator.best(group, candidates, self._at_once(group))
-                if replacing is not None:
-                    self.proposals += proposals_of([replacing], snapshot, policy)
-                    return _looked(question.memory, looked_at)
-        memory = _looked(question.memory, looked_at)
-        shrinker = Shrinker(rescheduler, consolidator, snapshot, memory)
-        for group, candidates in ripe:
-            if group.cleaning.consolidation.shrinks:
-                found = shrinker.best(group, candidates, self._at_once(group))
+        shrinker = Shrinker(rescheduler, consolidator, snapshot, question.memory)
+
+        def retired(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
+            node = min((each for each in candidates if each.is_retired), key=lambda each: each.rank, default=None)
+            if node is None or not has_cooled_down(group, looked_at.get(group.name), now):
+                return []
+            looked_at[group.name] = now
+            return consolidator.instead_of(group, node) if at_once > 0 else []
+
+        def cheaper(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
+            if not candidates or not may_look_at(group, looked_at.get(group.name), now):
+                return []
+            looked_at[group.name] = now
+            return consolidator.best(group, candidates, at_once)
+
+        for look in (retired, cheaper, shrinker.best):
+            for group, candidates in ripe:
+                found = look(group, candidates, self._at_once(group))
                 if found:
                     self.proposals += proposals_of(found, snapshot, policy)
-                    break
-        return memory
+                    return _looked(question.memory, looked_at)
+        return _looked(question.memory, looked_at)
 
     def _ripe(
         self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
@@ -375,7 +374,10 @@ def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     others = Counter(
         pod.scheduler for pod in candidate.pods if pod.key in moving and pod.scheduler != policy.scheduler_name
     )
-    return "".join(f"; {scheduler} decides where {count} of them go" for scheduler, count in sorted(others.items()))
+    return "".join(
+        f"; {scheduler} decides where {count} of them {'goes' if count == 1 else 'go'}"
+        for scheduler, count in sorted(others.items())
+    )
 
 
 def _nodes(count: int) -> str:

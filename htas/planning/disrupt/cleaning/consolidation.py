@@ -154,7 +154,7 @@ class Consolidator:
         self._snapshot = snapshot
         self._pods_on = pods_on
 
-    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> Replacing | None:
+    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
         """The set of at most `at_once` nodes whose replacement saves most, if it is worth the disruption."""
         rules, now = group.cleaning.consolidation, self._rescheduler.now
         ripe = [c for c in candidates if now - c.claim.since >= rules.after_s and not self._ends_soon(c)]
@@ -164,13 +164,12 @@ class Consolidator:
             replacing = self._tried(group, ripe[:size])
             if replacing is not None:
                 found.append(replacing)
-        return max(found, key=lambda replacing: (replacing.saving, -len(replacing.candidates)), default=None)
+        return sorted(found, key=lambda replacing: (-replacing.saving, len(replacing.candidates)))[:1]
 
     def _ends_soon(self, candidate: Candidate) -> bool:
         policy, now = self._rescheduler.policy, self._rescheduler.now
-        work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
-        is_batch = all(pod.kind is WorkKind.BATCH for pod in work)
-        return is_batch and max((remaining_s(pod, policy, now) for pod in work), default=0.0) < SOON_S
+        is_batch = all(pod.kind is WorkKind.BATCH for pod in candidate.work)
+        return is_batch and max((remaining_s(pod, policy, now) for pod in candidate.work), default=0.0) < SOON_S
 
     def _tried(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Replacing | None:
         """The cheapest replacement of a set, if it holds all pods in a what-if and is worth it; nothing is changed."""
@@ -187,12 +186,12 @@ class Consolidator:
             return None
         return Replacing(group, tuple(nodes), offers, saving)
 
-    def instead_of(self, group: NodeGroup, node: Candidate) -> Replacing | None:
-        """What takes over from a node that is to go whatever that costs; None: nothing would."""
+    def instead_of(self, group: NodeGroup, node: Candidate) -> list[Replacing]:
+        """What takes over from a node that is to go whatever that costs, if anything would."""
         offers = () if self._ends_soon(node) else self._offers_for(group, [node])
         if not offers or self.rehearsed([node], offers) is None:
-            return None
-        return Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))
+            return []
+        return [Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))]
 
     def _offers_for(self, group: NodeGroup, nodes: Sequence[Candidate]) -> tuple[Offer, ...]:
         """The machines to buy instead of nodes; none, where nothing would take all their pods, or all have room."""
@@ -207,9 +206,8 @@ class Consolidator:
         open_rows = [row for row in np.flatnonzero(sim.table.is_open[: len(sim.table)]).tolist() if row not in gone]
         demand = -np.maximum(sim.table.free[:, open_rows], 0).sum(axis=1)
         for candidate in nodes:
-            for pod in candidate.pods:
-                if not pod.is_daemon and not pod.is_mirror:
-                    demand += rescheduler.book.vector(pod.requests)
+            for pod in candidate.work:
+                demand += rescheduler.book.vector(pod.requests)
         learned = learned_allocatable(self._snapshot, rescheduler.policy.catalogue)
         capacities = [
             np.maximum(axis.vector(f.allocatable), axis.vector(learned.get(f.name, f.allocatable))).tolist()
@@ -271,7 +269,7 @@ class Consolidator:
             flavour = policy.catalogue.named(node.flavour)
             if node.cluster == policy.cluster and node.group == group.name and flavour is not None:
                 price += flavour.nanos_per_hour
-                pods += sum(not pod.is_daemon and not pod.is_mirror for pod in self._pods_on.get(node.name, ()))
+                pods += sum(pod.is_work for pod in self._pods_on.get(node.name, ()))
         return saving * pods >= group.cleaning.consolidation.ratio * moved * price
 
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from htas.model.plan import KeptNode
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import NodeGroup
 from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot, Memory
-from htas.planning.cluster.classes import Ints, PodClass
-from htas.planning.cluster.feasibility.resources import how_many
+from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.candidates import Candidate
 from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.provision.limits import Allowance
-from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.provision.offers import Contents, Offer, offers_of
 from htas.planning.rental.replacing import pays
-
-Contents = Sequence[tuple[PodClass, int]]
 
 
 class Shrinker:
@@ -44,6 +39,8 @@ class Shrinker:
 
     def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
         """The nodes to replace, with their machines, the least used first; one look is at so many nodes at most."""
+        if not group.cleaning.consolidation.shrinks:
+            return []
         policy, sim = self._rescheduler.policy, self._rescheduler.sim
         ripe = sorted((each for each in candidates if self._could_pay(group, each)), key=lambda each: each.rank)
         leaving = [(each, contents) for each in ripe if (contents := self._leaving(group, each))][: max(at_once, 0)]
@@ -61,7 +58,7 @@ class Shrinker:
 
     def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
         """Whether the cheapest flavour that is large enough would pay: told without judging any."""
-        asked = sum((pod.requests for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror), NOTHING)
+        asked = sum((pod.requests for pod in candidate.work), NOTHING)
         prices = [
             flavour.nanos_per_hour
             for flavour in self._rescheduler.policy.flavours_of(group)
@@ -91,7 +88,11 @@ class Shrinker:
     ) -> Offer | None:
         """The cheapest machine that holds all that has to move, if it pays and they can be moved to it."""
         for offer in offers:  # cheapest first
-            if offer.group.name != group.name or not _holds(offer, contents) or allowance.bound(offer).count <= 0:
+            if (
+                offer.group.name != group.name
+                or not offer.could_hold_all(contents)
+                or allowance.bound(offer).count <= 0
+            ):
                 continue
             if self._pays(candidate, offer.price) and self._consolidator.rehearsed([candidate], [offer]) is not None:
                 return offer
@@ -107,26 +108,15 @@ class Shrinker:
 
     def _pays(self, candidate: Candidate, price: int) -> bool:
         """Whether a machine of a price an hour should take over: never from a service, which has no end."""
-        work = [pod for pod in candidate.pods if not pod.is_daemon and not pod.is_mirror]
-        if price >= candidate.price or not work or any(pod.kind is not WorkKind.BATCH for pod in work):
+        if price >= candidate.price or {pod.kind for pod in candidate.work} != {WorkKind.BATCH}:
             return False
         policy, now, rules = self._rescheduler.policy, self._rescheduler.now, candidate.group.cleaning
-        change_s = self._start_s + self._rescheduler.moves_s(rules, work)
+        change_s = self._start_s + self._rescheduler.moves_s(rules, candidate.work)
         return pays(
             candidate.bill(policy),
             price,
             now,
-            left_s=max(remaining_s(pod, policy, now) for pod in work),
+            left_s=max(remaining_s(pod, policy, now) for pod in candidate.work),
             change_s=change_s,
             wasted_s=now - self._memory.underutilized_since.get(candidate.node.name, now),
         )
-
-
-def _holds(offer: Offer, contents: Contents) -> bool:
-    """Whether a new machine holds all of it, other pods' wishes aside."""
-    used: Ints = np.zeros(len(offer.free), dtype=np.int64)
-    for cls, count in contents:
-        used += cls.requests * count
-    return bool((used <= offer.free).all()) and all(
-        offer.could_hold(cls) and int(how_many(offer.free[:, None], cls)[0]) >= count for cls, count in contents
-    )

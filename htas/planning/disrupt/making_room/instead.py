@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from htas.model.holds import Hold
 from htas.model.money import price_text
-from htas.model.plan import Nomination
 from htas.model.pods import Pod
 from htas.model.proposals import Proposal
 from htas.model.reasons import ProposalReason
@@ -138,9 +138,9 @@ def in_words(made: MadeRoom, context: PlanContext) -> str:
     return f"moves {_listed(moved)} {instead}: saves {price} {currency} an hour"
 
 
-def nominations(made: MadeRoom, context: PlanContext) -> list[Nomination]:
+def holds(made: MadeRoom, context: PlanContext) -> list[Hold]:
     names, why = context.simulated.sim.table.nodes, in_words(made, context)
-    return [Nomination(each.pod.key, names[each.row].name, why) for each in made.way.seatings]
+    return [Hold(each.pod.key, names[each.row].name, each.reason, why) for each in made.way.seatings]
 
 
 def proposal(made: MadeRoom, context: PlanContext) -> Proposal:

@@ -15,12 +15,14 @@ import msgspec
 import numpy as np
 
 from htas.model.edge import Tier
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod
 from htas.model.pods import Pod, RunLength, RunLengthSource, WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.cluster.whereabouts import moves_under_way
-from htas.planning.disrupt.making_room.way import Seating, Shift, Way
+from htas.planning.cluster.simulation import KeptRoom
+from htas.planning.cluster.whereabouts import on_their_way
+from htas.planning.disrupt.making_room.way import Shift, Way
 from htas.planning.disrupt.making_room.worth import Charges
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
@@ -49,7 +51,7 @@ class RoomSearch:
         self._looks_left = MOST_LOOKS
         self._targets = self._rows_there()
         self._spared = {(each.node, each.pod) for each in snapshot.failed_moves if context.now < each.until}
-        self._on_their_way = {move.pod for move in moves_under_way(snapshot)} | set(snapshot.expected_binds)
+        self._on_their_way = on_their_way(snapshot)
         self._movable: dict[int, list[Pod]] = {}
         self._left: dict[str, Pod] = {}
         self._moved: set[str] = set()
@@ -151,20 +153,20 @@ class RoomSearch:
         return self.ledger.refusal(pod) is None
 
     def _tried(self, pod: Pod, cls: PodClass, row: int, movers: Sequence[Pod]) -> Way | None:
-        sim, shifts = self._sim, []
+        sim, shifts, seating = self._sim, [], KeptRoom(pod, cls, row, HoldReason.ROOM_MADE)
         with sim.fork():
             for mover in movers:
                 sim.unplace(self._book.class_of(mover), row)
             if not sim.fits(cls, row):
                 return None
-            sim.place_many(cls, np.array([row]), np.array([1]), is_work=False)
+            sim.keep_room(seating)
             for mover in reversed(movers):  # the largest first
                 shift = self._shift(mover, row)
                 if shift is None:
                     return None
-                sim.place_many(shift.cls, np.array([shift.target]), np.array([1]), is_work=False)
+                sim.keep_room(shift.room)
                 shifts.append(shift)
-        return Way((Seating(pod, cls, row),), tuple(shifts))
+        return Way((seating,), tuple(shifts))
 
     def _shift(self, mover: Pod, source: int) -> Shift | None:
         """Where a pod goes: to the row it lengthens least, of equals the fullest."""
@@ -198,4 +200,4 @@ class RoomSearch:
         for shift in way.shifts:
             self._sim.unplace(self._book.class_of(shift.pod), shift.source)
             self._moved.add(shift.pod.uid)
-        way.keep_room(self._sim)
+        self._sim.keep_room(*way.arrivals())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.proposals import Seat
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.simulation import Simulation
+from htas.planning.cluster.simulation import KeptRoom, Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,38 +22,27 @@ class Shift:
     target: int
     method: MigrationMethod
 
-
-@dataclass(frozen=True, slots=True)
-class Seating:
-    """A waiting pod and the row it gets."""
-
-    pod: Pod
-    cls: PodClass
-    row: int
+    @property
+    def room(self) -> KeptRoom:
+        return KeptRoom(self.pod, self.cls, self.target, HoldReason.MOVE)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """All that it takes to seat some waiting pods."""
 
-    seatings: tuple[Seating, ...] = ()
+    seatings: tuple[KeptRoom, ...] = ()
     shifts: tuple[Shift, ...] = ()
 
     def __add__(self, other: Way) -> Way:
         return Way(self.seatings + other.seatings, self.shifts + other.shifts)
 
-    def arrivals(self) -> Iterator[tuple[PodClass, int]]:
+    def arrivals(self) -> tuple[KeptRoom, ...]:
         """What comes to which row."""
-        yield from ((seating.cls, seating.row) for seating in self.seatings)
-        yield from ((shift.cls, shift.target) for shift in self.shifts)
+        return (*self.seatings, *(shift.room for shift in self.shifts))
 
     def rows(self) -> set[int]:
-        return {row for _, row in self.arrivals()} | {shift.source for shift in self.shifts}
-
-    def keep_room(self, sim: Simulation) -> None:
-        """Have its room taken. What moves is still where it was, so that a row may have less than nothing left."""
-        for cls, row in self.arrivals():
-            sim.place_many(cls, np.array([row]), np.array([1]), is_work=False)
+        return {room.row for room in self.arrivals()} | {shift.source for shift in self.shifts}
 
     def moves(self, sim: Simulation) -> tuple[Move, ...]:
         names = sim.table.nodes

@@ -23,6 +23,7 @@ from htas.model.policy import CleaningRules, grace_of
 from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.machines import nanos_paid
+from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.disrupt.making_room.way import Shift, Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
@@ -82,12 +83,12 @@ class Charges:
         added: Floats = self._rentals.price[rows] * self._rentals.longer_s(rows, until, longer)
         return added
 
-    def _longer(self, arrivals: Iterable[tuple[PodClass, int]]) -> int:
+    def _longer(self, arrivals: Iterable[KeptRoom]) -> int:
         before, rows = self._sim.table.run_until, set[int]()
         after = before.copy()
-        for cls, row in arrivals:
-            after[row] = max(float(after[row]), self._now + hold_s(cls))
-            rows.add(row)
+        for room in arrivals:
+            after[room.row] = max(float(after[room.row]), self._now + hold_s(room.cls))
+            rows.add(room.row)
         return self._rentals.added(sorted(rows), before, after, self._now)
 
     def _disturbed(self, shift: Shift) -> int:

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from htas.model.holds import HoldReason
 from htas.model.moves import MigrationMethod, Move, MoveReason
 from htas.model.pods import Pod
 from htas.model.policy import Policy, Promises
@@ -19,7 +20,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
 from htas.planning.cluster.simulated import SimulatedCluster
-from htas.planning.cluster.simulation import Nominee
+from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
 from htas.planning.disrupt.preemption.residents import Resident, Residents
 from htas.planning.eligibility.budgets import ledger_of
@@ -94,7 +95,7 @@ class Preemptor:
         self._gone: list[tuple[Resident, int]] = []
         self._may_look = 0
         """Looks left of the share of the class at hand."""
-        self.displaced: list[Nominee] = []
+        self.displaced: list[KeptRoom] = []
         """Nominated pods whose room went to work of higher priority."""
 
     @property
@@ -220,11 +221,11 @@ class Preemptor:
                     victims.append(resident)
         return victims
 
-    def _take_off_nominees(self, row: int, priority: int) -> list[Nominee]:
+    def _take_off_nominees(self, row: int, priority: int) -> list[KeptRoom]:
         """Promise a row no more to pods below a priority; returns them."""
         sim = self._sim
         lesser = [each for each in sim.nominees if each.row == row and each.pod.priority < priority]
-        sim.drop_room(lesser)
+        sim.drop_room(*lesser)
         return lesser
 
     # Budgets.
@@ -263,13 +264,13 @@ class Preemptor:
             sim.unplace(resident.cls, row)
             self._gone.append((resident, row))
         self._residents.leave((*victims, *ending))
-        self._keep_room(Nominee(pod, cls, row))
+        self._keep_room(KeptRoom(pod, cls, row, HoldReason.NOMINATED))
         touched = self._spend(chosen.victims)
         for known in self._shortlists.values():
             known.is_used = True
             self._look_again(known, row, touched)
 
-    def _keep_room(self, nominee: Nominee) -> None:
+    def _keep_room(self, nominee: KeptRoom) -> None:
         """Promise a row's room to a pod; of what was promised there to lesser ones, what fits no more is not."""
         sim, row, priority = self._sim, nominee.row, nominee.pod.priority
         lesser = self._take_off_nominees(row, priority)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from htas.model.holds import Hold
 from htas.model.moves import MigrationMethod, Move, MoveReason
-from htas.model.plan import Bind, Carrying, Nomination, Plan
+from htas.model.plan import Bind, Carrying, Plan
 from htas.model.pods import Pod, WorkKind
 from htas.model.policy import Policy
 from htas.model.proposals import Proposal
@@ -44,7 +45,7 @@ class RearrangementSteps:
     """What a plan does about the rearrangement under way: pods that have slots, and who leaves now."""
 
     bind: Sequence[Bind] = ()
-    nominate: Sequence[Nomination] = ()
+    nominate: Sequence[Hold] = ()
     carrying: Carrying = _STANDS_STILL
 
 

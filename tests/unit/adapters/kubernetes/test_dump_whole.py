@@ -65,6 +65,7 @@ def owned(kind: str) -> dict[str, Any]:
 
 BUDGET = manifest("PodDisruptionBudget", "b", spec={"selector": {}})
 CLAIM = manifest("PersistentVolumeClaim", "c", spec={"volumeName": "v"})
+CSI_NODE = manifest("CSINode", "n", spec={"drivers": []})
 OPEN_CLAIM = manifest("PersistentVolumeClaim", "c", spec={"storageClassName": "fast"})
 VOLUME = manifest("PersistentVolume", "v", spec={"csi": {"driver": "cinder.csi.openstack.org"}})
 
@@ -76,7 +77,14 @@ VOLUME = manifest("PersistentVolume", "v", spec={"csi": {"driver": "cinder.csi.o
         pytest.param([node("n"), BUDGET], ["no pods"], id="nodes alone"),
         pytest.param([pod("p"), BUDGET], ["no nodes"], id="pods alone"),
         pytest.param([node("n"), pod("p")], ["no disruption budgets, or the cluster has none"], id="budgets"),
-        pytest.param([node("n"), using("c"), BUDGET], ["no volume claims of 1 pod with volumes"], id="claims"),
+        pytest.param([node("n"), using("c", nodeName="n"), BUDGET], ["no volume claims of 1 pod with volumes"], id="claims"),
+        pytest.param([node("n"), using("c"), BUDGET], ["no volume claims of 1 pod that waits"], id="claims of what waits"),
+        pytest.param([node("n"), using("lost"), BUDGET, CLAIM, VOLUME, CSI_NODE], [], id="a claim that a waiting pod lacks"),
+        pytest.param(
+            [node("n"), using("lost", nodeName="n"), BUDGET, CLAIM, VOLUME, CSI_NODE],
+            ["no volume claims of 1 pod with volumes"],
+            id="a claim that a running pod must have",
+        ),
         pytest.param([node("n"), using("c"), BUDGET, CLAIM], ["no volumes for the claims of 1 pod"], id="volumes"),
         pytest.param([node("n"), using("c"), BUDGET, OPEN_CLAIM], ["no storage classes for the claims of 1 pod"], id="classes"),
         pytest.param([node("n"), using("c"), BUDGET, CLAIM, VOLUME], ["no CSINodes, though volumes are attached"], id="what nodes attach"),
@@ -97,10 +105,19 @@ def test_an_empty_list_of_a_kind_is_all_there_is() -> None:
 
 
 def test_a_list_without_items_answers_what_the_cluster_may_have_none_of() -> None:
-    """kubectl prints it for no budgets, without saying of what; what is used for certain is missing all the same."""
-    documents = [{"kind": "List", "items": [node("n"), using("c")]}, {"kind": "List", "items": []}]
-    found = read_whole("\n".join(map(json.dumps, documents)).encode(), "d").gaps
-    assert [gap.lacks for gap in found] == ["no volume claims of 1 pod with volumes"]
+    """kubectl prints it for no budgets, without saying of what. A pod may wait since it has no claim; what runs has one,
+    and the same command is not told again.
+    """
+
+    def gaps_of(using_pod: dict[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
+        documents = [{"kind": "List", "items": [node("n"), using_pod]}, {"kind": "List", "items": []}]
+        found = read_whole("\n".join(map(json.dumps, documents)).encode(), "d").gaps
+        return [(gap.lacks, gap.resources) for gap in found]
+
+    assert gaps_of(using("c")) == []
+    assert gaps_of(using("c", nodeName="n")) == [
+        ("no volume claims of 1 pod with volumes, and a List without items", ())
+    ]
 
 
 TEXT = json.dumps({"kind": "List", "items": [node("n")]}).encode()

@@ -260,7 +260,7 @@ class TestPodsThatHoldTheirNode:
         nodes = [owned_node("n1"), owned_node("room", **STAYS)]
         pods = [job_on("n1", "a"), job_on("n1", "b", "500m", scheduler="default-scheduler")]
         (removing,) = cleaned(quiet_snapshot(nodes, pods)).remove
-        assert removing.message == "utilisation 37.5%, 2 pods move; default-scheduler decides where 1 of them go"
+        assert removing.message == "utilisation 37.5%, 2 pods move; default-scheduler decides where 1 of them goes"
 
 
 class TestBudgets:

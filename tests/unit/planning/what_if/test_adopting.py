@@ -23,7 +23,7 @@ from htas.model.nodes import (
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup
 from htas.model.snapshot import ClusterView
-from htas.planning.what_if.adopting import ADOPTED, Present, adopt
+from htas.planning.what_if.adopting import ADOPTED, Present, adopt, uncalmed
 from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, running
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -59,21 +59,37 @@ def adopted(nodes: Iterable[Node], pods: Iterable[Pod] = (), as_annotated: bool 
             id="on the edge",
         ),
         pytest.param(machine("n", is_ready=False), "NotReady", "it is not Ready", id="not Ready"),
-        pytest.param(
-            machine("n", annotations={DO_NOT_DISRUPT: "true"}), "DoNotDisrupt", f"annotated {DO_NOT_DISRUPT}=true", id="calm"
-        ),
-        pytest.param(
-            machine("n", annotations={SCALE_DOWN_DISABLED: "true"}),
-            "ScaleDownDisabledAnnotation",
-            f"annotated {SCALE_DOWN_DISABLED}=true",
-            id="as Cluster Autoscaler has it",
-        ),
     ],
 )  # fmt: skip
 def test_which_nodes_stay_and_why(node: Node, rule: str, words: str) -> None:
     stays = adopted([node, machine("other")]).fixed
     assert list(stays) == ["n"]
     assert (str(stays["n"].rule), stays["n"].message) == (rule, words)
+
+
+@pytest.mark.parametrize(
+    ("key", "rule"), [(DO_NOT_DISRUPT, "DoNotDisrupt"), (SCALE_DOWN_DISABLED, "ScaleDownDisabledAnnotation")]
+)
+def test_an_annotated_node_stays_for_as_long_as_it_is_annotated(key: str, rule: str) -> None:
+    present = adopted([machine("n", annotations={key: "true", "other": "true"}), machine("other")])
+    assert not present.fixed
+    assert {name: (str(stays.rule), stays.message) for name, stays in present.calm.items()} == {
+        "n": (rule, f"annotated {key}=true")
+    }
+    lifted = uncalmed(present, (rule,))
+    assert not lifted.calm
+    assert {node.name: (node.group, node.held_by) for node in lifted.snapshot.cluster.nodes} == {
+        "n": (ADOPTED, None),
+        "other": (ADOPTED, None),
+    }
+    assert {claim.node for claim in lifted.snapshot.claims} == {"n", "other"}
+
+
+def test_a_node_with_two_annotations_stays_by_the_other() -> None:
+    present = adopted([machine("n", annotations={DO_NOT_DISRUPT: "true", SCALE_DOWN_DISABLED: "true"})])
+    lifted = uncalmed(present, ("ScaleDownDisabledAnnotation",))
+    [node] = lifted.snapshot.cluster.nodes
+    assert (list(lifted.calm), node.held_by, node.group) == (["n"], DO_NOT_DISRUPT, None)
 
 
 def test_a_node_with_a_pod_that_is_not_understood_stays() -> None:
@@ -161,8 +177,8 @@ def test_services_are_taken_to_have_opted_in_unless_asked_as_annotated(pod: Pod,
     assert found.scheduler == POLICY.scheduler_name
     annotated = adopted([machine("n")], [pod], as_annotated=True)
     assert annotated.snapshot.cluster.pods[0].disruption == pod.disruption
-    assert annotated.opted_in == 0
-    assert adopted([machine("n")], [pod]).opted_in == (may == "true")
+    assert not annotated.opted_in
+    assert adopted([machine("n")], [pod]).opted_in == ({pod.key} if may == "true" else set())
 
 
 def static(node: str, base: str = "proxy") -> Pod:

@@ -7,13 +7,13 @@ import statistics
 import msgspec
 import pytest
 
-from htas.experiments.run_lengths import Always, Errors, Guess, Learned, SoFar, errors, walk
 from htas.experiments.workloads.openb import SAMPLE, openb
 from htas.model.pods import WorkKind
 from htas.model.policy import RunLengths
 from htas.model.resources import Resources
 from htas.sandbox.workload import Arrival, Task, Workload
 from tests.builders import batch_group, make_policy
+from tools.bench.estimating import Always, Errors, Guess, Learned, SoFar, errors, walk
 from tools.bench.playing import play
 
 GIB = 2**30

@@ -1,0 +1,71 @@
+"""Which flavours would not take a waiting pod, and why: each as the node it would become, judged by the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from htas.documents.words import some, taint_text
+from htas.model.money import price_text
+from htas.model.pods import Pod
+from htas.model.policy import Policy
+from htas.model.snapshot import ClusterSnapshot
+from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
+from htas.planning.cluster.simulated import open_simulation
+from htas.planning.cluster.simulation import Simulation
+from htas.planning.provision.offers import Offer, offers_of
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A flavour of a node group. `why` is in kube-scheduler's words; empty: it would take the pod."""
+
+    group: str
+    flavour: str
+    price_per_hour: str
+    why: str
+
+
+def refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Sequence[Refusal]:
+    """Every flavour that some group may buy; those that would take the pod first, then by price."""
+    return sorted(
+        _judged(pod, snapshot, policy), key=lambda each: (bool(each.why), float(each.price_per_hour), each.flavour)
+    )
+
+
+def told_by_reason(found: Sequence[Refusal]) -> Iterator[str]:
+    """The same in lines, flavours with the same reason in one; nothing where there is no flavour."""
+    takers = [each.flavour for each in found if not each.why]
+    if takers:
+        yield f"would be taken by a new {some(list(dict.fromkeys(takers)))}"
+    for why in dict.fromkeys(each.why for each in found if each.why):
+        yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
+
+
+def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Refusal]:
+    opening = open_simulation(snapshot, policy, snapshot.taken_at)
+    cls = opening.book.class_of(pod)
+    offers = offers_of(opening.sim, policy, snapshot, [cls])
+    for group in policy.groups:
+        for flavour in policy.flavours_of(group):
+            mine = [each for each in offers if (each.group.name, each.flavour.name) == (group.name, flavour.name)]
+            if not group.is_elastic:
+                why = f"group {group.name} buys no machines"
+            elif not (cls.is_ours or group.workload.takes(pod.kind)):
+                why = f"its group takes {group.workload.value} work alone"
+            elif not mine:
+                why = "the cloud does not have it"
+            else:
+                why = _why(opening.sim, policy, mine, cls)
+                taint = untolerated(mine[0].node(policy, "").taints, pod.constraints.tolerations)
+                why = why.replace(UNTOLERATED, f"{UNTOLERATED} {{{taint_text(taint)}}}") if taint is not None else why
+            yield Refusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)
+
+
+def _why(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
+    """Why none of a flavour's machines, one in each of its zones, would take a pod; empty: one would."""
+    with sim.fork():
+        added = sim.add_nodes([offer.node(policy, f"offer-{i}") for i, offer in enumerate(offers)])
+        rows = slice(added.start, added.stop)
+        return "" if sim.feasible(cls, rows).any() else ", ".join(sorted(sim.diagnose(cls, rows)))

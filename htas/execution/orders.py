@@ -1,0 +1,121 @@
+"""Orders: what the cloud is asked for, a call a machine, beside the cycles; and the bills they open and close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from htas.execution.backoff import Backoffs
+from htas.execution.claim_life import Step, in_state
+from htas.execution.crash_points import reached
+from htas.execution.ports import Ports
+from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
+from htas.model.outcomes import Action, Outcome, OutcomeStatus
+from htas.model.policy import Policy
+from htas.model.record import Bill
+from htas.planning.cluster.machines import machine_node
+from htas.ports import (
+    CapacityError,
+    ConflictError,
+    HTASError,
+    NotFoundError,
+    PermanentError,
+    RefusedError,
+    TransientError,
+)
+
+SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: ClaimState.ACTIVE}
+"""A claim's state by that of its machine."""
+
+
+@dataclass(slots=True)
+class Orders:
+    """Each returns what became of it, whatever went wrong."""
+
+    ports: Ports
+    policy: Policy
+    backoffs: Backoffs
+
+    def delete(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
+        try:
+            return self._deleted(claim, ids)
+        except HTASError as error:
+            return Outcome(Action.RELEASE, claim.id, OutcomeStatus.FAILED, f"tried again soon: {error}")
+
+    def _deleted(self, claim: NodeClaim, ids: Sequence[str]) -> Outcome:
+        for instance_id in ids:
+            with suppress(NotFoundError):
+                self.ports.provider.delete(instance_id)
+        reached("release.asked")
+        if claim.version:  # else the journal does not know it
+            self.ports.store.put_claim(msgspec.structs.replace(claim, leaving_since=self.ports.clock.now()))
+        self.close_bill(claim)
+        reached("release.recorded")
+        return Outcome(Action.RELEASE, claim.id, OutcomeStatus.DONE, claim.message)
+
+    def order(self, claim: NodeClaim) -> Outcome:
+        try:
+            return self._ordered(claim)
+        except ConflictError as error:
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, str(error))
+        except HTASError as error:
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"taken up again soon: {error}")
+
+    def _ordered(self, claim: NodeClaim) -> Outcome:
+        group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
+        if group is None or flavour is None:
+            self._fail(claim, "its group or flavour is no longer configured")
+            return Outcome(
+                Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured"
+            )
+        node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
+        try:
+            instance = self.ports.provider.create(claim, flavour, node)
+        except TransientError as error:
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, f"asked again soon: {error}")
+        except (CapacityError, PermanentError) as error:
+            now = self.ports.clock.now()
+            if isinstance(error, RefusedError):  # another flavour would fare no better
+                self.backoffs.failed(None, None, str(error), now)
+            else:
+                self.backoffs.failed(claim.flavour, claim.zone, str(error), now)
+            self._fail(claim, str(error))
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.FAILED, str(error))
+        reached("launch.created")
+        self.own(claim, instance)
+        reached("launch.recorded")
+        return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DONE, f"{claim.flavour} for group {claim.group}")
+
+    def own(self, claim: NodeClaim, instance: Instance) -> NodeClaim:
+        """Write down which machine is the claim's, and open its bill."""
+        self.open_bill(claim, instance)
+        state = SHOWN.get(instance.state, ClaimState.REQUESTED)
+        known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
+        return self.ports.store.put_claim(
+            in_state(known, Step(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known
+        )
+
+    def delete_double(self, instance: Instance) -> Outcome:
+        try:
+            self.ports.provider.delete(instance.id)
+        except HTASError as error:
+            return Outcome(Action.RELEASE, instance.id, OutcomeStatus.FAILED, str(error))
+        return Outcome(Action.RELEASE, instance.id, OutcomeStatus.DONE, f"a second machine of claim {instance.claim}")
+
+    def open_bill(self, claim: NodeClaim, instance: Instance) -> None:
+        self.ports.store.put_bill(
+            Bill(claim.id, claim.group, claim.flavour, claim.nanos_per_hour, started_at=instance.created_at)
+        )
+
+    def close_bill(self, claim: NodeClaim, ended_at: float | None = None) -> None:
+        """End its bill, now unless the machine's end is known."""
+        at = ended_at if ended_at is not None else self.ports.clock.now()
+        for bill in self.ports.store.bills(claim.created_at):
+            if bill.claim == claim.id and bill.ended_at is None:
+                self.ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
+
+    def _fail(self, claim: NodeClaim, message: str) -> None:
+        self.ports.store.put_claim(in_state(claim, Step(ClaimState.FAILED, message=message), self.ports.clock.now()))
