@@ -11,8 +11,9 @@ from htas.execution.validation import Refused, Validator
 from htas.model.budgets import DisruptionBudget
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod, MoveReason
-from htas.model.nodes import DO_NOT_DISRUPT
+from htas.model.nodes import DO_NOT_DISRUPT, GROUP_LABEL
 from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Phase, WorkKind
+from htas.model.policy import CleaningRules, NodeGroup
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from tests.builders import NOW, budget, make_node, make_pod, make_policy
 
@@ -84,3 +85,25 @@ def test_who_opted_out_altogether_is_not_moved_by_force() -> None:
     found = refused({**BATCH, "disruption": {MAY_MIGRATE: "false"}}, True)
     assert found is not None
     assert found[0] is Refusal.OPTED_OUT
+
+
+@pytest.mark.parametrize(
+    ("group", "is_moved"),
+    [
+        pytest.param("relaxed", True, id="of a group that moves the system's pods"),
+        pytest.param("strict", False, id="of one that does not"),
+        pytest.param(None, False, id="of no group: as where nothing is said"),
+    ],
+)
+def test_the_rules_of_its_nodes_group_say_what_is_promised(group: str | None, is_moved: bool) -> None:
+    rules = CleaningRules(skip_system_pods=False, migration=MigrationMethod.CHECKPOINT)
+    policy = make_policy([NodeGroup("strict"), NodeGroup("relaxed", cleaning=rules)])
+    pod = make_pod("x", **{**BATCH, "namespace": "kube-system", "node": "a", "phase": Phase.RUNNING})
+    source = make_node("a", labels={GROUP_LABEL: group} if group is not None else {})
+    snapshot = ClusterSnapshot(NOW, ClusterView((source, make_node("b")), (pod,)))
+    request = MoveRequest("1", pod.key, "b", MigrationMethod.CHECKPOINT)
+    if is_moved:
+        assert judged(request, snapshot, policy)[0] == pod
+    else:
+        with pytest.raises(MoveRefusedError, match="UnmovableKubeSystemPod"):
+            judged(request, snapshot, policy)
