@@ -100,10 +100,11 @@ def test_the_rules_of_its_nodes_group_say_what_is_promised(group: str | None, is
     policy = make_policy([NodeGroup("strict"), NodeGroup("relaxed", cleaning=rules)])
     pod = make_pod("x", **{**BATCH, "namespace": "kube-system", "node": "a", "phase": Phase.RUNNING})
     source = make_node("a", labels={GROUP_LABEL: group} if group is not None else {})
-    snapshot = ClusterSnapshot(NOW, ClusterView((source, make_node("b")), (pod,)))
-    request = MoveRequest("1", pod.key, "b", MigrationMethod.CHECKPOINT)
+    view = ClusterView((source, make_node("b")), (pod,))
+    proposal = proposed(MoveRequest("1", pod.key, "b", MigrationMethod.CHECKPOINT), view, policy)
+    why = Validator(view, policy, NOW, (), snapshot=ClusterSnapshot(NOW, view)).why_not(proposal)
     if is_moved:
-        assert judged(request, snapshot, policy)[0] == pod
+        assert why is None
     else:
-        with pytest.raises(MoveRefusedError, match="UnmovableKubeSystemPod"):
-            judged(request, snapshot, policy)
+        assert isinstance(why, Refused)
+        assert "UnmovableKubeSystemPod" in why.message
