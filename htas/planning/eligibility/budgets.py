@@ -33,7 +33,8 @@ class BudgetLedger:
         self._by_namespace: dict[str, list[int]] = {}
         for i, budget in enumerate(self._budgets):
             self._index(i, budget)
-        self._spent: dict[str, list[int]] = {}
+        self._spent: dict[str, list[list[int]]] = {}
+        """What each spending for a pod was charged to: a what-if within another may spend for the same pod again."""
         for pod in leaving:
             self.spend(pod)
 
@@ -72,14 +73,15 @@ class BudgetLedger:
     def spend(self, pod: Pod) -> None:
         """Count one more disruption, whether or not it is allowed."""
         charged = self.charged(pod)
-        if charged:
-            self._spent[pod.key] = charged
-            self._count(charged, -1, is_ready=pod.ready_since is not None)
+        self._spent.setdefault(pod.key, []).append(charged)
+        self._count(charged, -1, is_ready=pod.ready_since is not None)
 
     def refund(self, pods: Iterable[Pod]) -> None:
-        """Take back what was spent for pods that stay after all."""
+        """Take back what was last spent for pods that stay after all."""
         for pod in pods:
-            self._count(self._spent.pop(pod.key, ()), 1, is_ready=pod.ready_since is not None)
+            spent = self._spent.get(pod.key)
+            if spent:
+                self._count(spent.pop(), 1, is_ready=pod.ready_since is not None)
 
     def _count(self, charged: Iterable[int], sign: int, *, is_ready: bool) -> None:
         for i in charged:

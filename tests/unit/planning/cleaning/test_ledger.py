@@ -69,3 +69,14 @@ def test_a_refund_gives_back_what_was_spent_and_no_more() -> None:
     ledger.spend(serving("a"))
     ledger.refund([unready("u1"), serving("a")])
     assert ledger.budgets == (budget(3, 2),)
+
+
+def test_what_a_what_if_within_another_spends_for_the_same_pod_is_given_back_as_often() -> None:
+    ledger = BudgetLedger([budget(3, 2)])
+    ledger.spend(serving("a"))
+    ledger.spend(serving("a"))
+    ledger.refund([serving("a")])
+    assert ledger.left(0) == budget(3, 2).disruptions_allowed - 1
+    ledger.refund([serving("a")])
+    ledger.refund([serving("a")])
+    assert ledger.budgets == (budget(3, 2),)
