@@ -11,7 +11,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.model.approvals import ApprovalState, Asked, Question, QuestionKind, questions_of, without
+from htas.model.approvals import ApprovalState, Asked, Question, questions_of, without
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -103,7 +103,9 @@ class Approvals:
                 message = f"waits for a word: {question.told(currency)}"
                 outcomes.append(Outcome(Action.PROPOSE, key, OutcomeStatus.DONE, message))
             else:
-                self._asked[key] = msgspec.structs.replace(before, question=question, proposed_last=now)
+                # What was said was said of the pods that were told then.
+                asked_of = question if before.state is ApprovalState.WAITING else before.question
+                self._asked[key] = msgspec.structs.replace(before, question=asked_of, proposed_last=now)
         return outcomes
 
     def _use(self, keys: Iterable[str]) -> None:
@@ -113,8 +115,8 @@ class Approvals:
                 self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=True)
 
     def _is_used_up(self, before: Asked, question: Question) -> bool:
-        """A yes that has been acted on, or that was said when fewer pods would have been preempted."""
-        is_more = question.kind is QuestionKind.PREEMPT and not set(question.pods) <= set(before.question.pods)
+        """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
+        is_more = not set(question.pods) <= set(before.question.pods)
         return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
 
     def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:

@@ -69,6 +69,36 @@ def test_a_yes_is_not_for_more_pods_than_were_told(approved: Approvals) -> None:
     assert begun(approved, preempting("default/a", "default/b")) == 0
 
 
+def emptying(*leaving: str) -> Plan:
+    """Pods leave a node that is returned then."""
+    moves = tuple(Move(pod, pod, "n", "m", MigrationMethod.EVICT, MoveReason.NODE_DRAINED) for pod in leaving)
+    return Plan(NOW, proposals=(Proposal(ProposalReason.UNDERUTILIZED, moves, releases=(Release("n", "n"),)),))
+
+
+@pytest.mark.parametrize(
+    ("leaving", "is_begun"),
+    [
+        pytest.param(("default/a", "default/b"), 1, id="those that were told"),
+        pytest.param(("default/a",), 1, id="one of them, since the other has ended"),
+        pytest.param(("default/a", "default/c"), 0, id="one that came since"),
+        pytest.param(("default/c", "default/d"), 0, id="others altogether, an hour later"),
+    ],
+)
+def test_a_yes_to_emptying_a_node_is_for_the_pods_that_were_told(leaving: tuple[str, ...], is_begun: int) -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    assert begun(approvals, emptying("default/a", "default/b")) == 0
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    assert begun(approvals, emptying(*leaving)) == is_begun
+
+
+def test_what_was_said_is_told_as_it_was_said() -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    assert begun(approvals, emptying("default/a", "default/b")) == 0
+    approvals.say((), "alice", is_approved=False, currency="USD")
+    assert begun(approvals, emptying("default/c")) == 0
+    assert [each.question.pods for each in approvals.asked()] == [("default/a", "default/b")]
+
+
 def test_an_id_cannot_be_met_by_chance() -> None:
     snapshot = make_snapshot((), (IMPORTANT,))
     (question,) = questions_of(preempting("default/a"), snapshot)
