@@ -16,13 +16,16 @@ from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
 from htas.daemon.recommend.kubernetes import present_cluster
 from htas.daemon.stores import has_store, reading_store
 from htas.daemon.wiring import sandbox_daemon
+from htas.documents.words import counted
 from htas.execution.claims_seen import claims_seen
+from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
+from htas.planning.what_if.adopting import is_control_plane
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
@@ -86,8 +89,24 @@ def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
     for line in told_gaps(dump, path):
         warn(line)
     view = dump.view
+    _warn_of_unpriced(view.nodes, loaded.policy)
     claims = claims_seen(view.nodes, (), loaded.policy)
     return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
+
+
+def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:
+    """A plan guesses no flavours, and would tell the bill of unlabelled nodes as nothing."""
+    unpriced = [
+        node
+        for node in nodes
+        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
+    ]
+    if unpriced:
+        count, such_as = counted(len(unpriced), "node"), unpriced[0].name
+        warn(
+            f"{count} without a known price, such as {such_as}, counted as free: the label {INSTANCE_TYPE_LABEL}"
+            " names no flavour of the configuration (htas simulate guesses flavours, or takes --type)"
+        )
 
 
 def policy_for(loaded: Loaded, snapshot: ClusterSnapshot) -> Policy:

@@ -53,6 +53,24 @@ def test_version() -> None:
     assert htas_says("--version").stdout.strip() == f"htas {htas.__version__}"
 
 
+@pytest.mark.parametrize(
+    ("labels", "is_told"),
+    [
+        pytest.param({}, True, id="no flavour"),
+        pytest.param({"node.kubernetes.io/instance-type": "k3s"}, True, id="one that is not on sale"),
+        pytest.param({"node.kubernetes.io/instance-type": "m3.small"}, False, id="one that is"),
+        pytest.param({"node-role.kubernetes.io/control-plane": ""}, False, id="a control plane, which nobody prices"),
+    ],
+)
+def test_nodes_without_a_known_price_are_told(files: tuple[Path, Path], labels: dict[str, str], is_told: bool) -> None:
+    config, dump = files
+    made = node("plain", "4", "16Gi", "z")
+    made["metadata"]["labels"] = labels
+    dump.write_text(json.dumps({"kind": "List", "items": [made]}))
+    said = htas_says("plan", "--config", config, "--from", dump)
+    assert ("1 node without a known price, such as plain, counted as free" in said.stderr) is is_told
+
+
 def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
     made = plan_json(*files)
     assert list(made) == [
