@@ -19,7 +19,7 @@ from htas.planning.solvers.edge.search import edge_ratios
 def explain_tier(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -> Iterator[str]:
     """Nothing where no node is of tier edge."""
     near = {node.name for node in edge_nodes(snapshot.cluster.nodes, policy)}
-    if not near or pod.is_daemon or pod.is_mirror:
+    if not near or not pod.is_work:
         return
     if is_served(pod):
         yield _share(pod, snapshot, policy)

@@ -11,11 +11,10 @@ from htas.model.money import price_text
 from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.cluster.simulation import Simulation
-from htas.planning.provision.offers import Offer, offers_of
+from htas.planning.provision.offers import offers_of
+from htas.planning.provision.refusing import refused_by_all
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -57,15 +56,7 @@ def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Ref
             elif not mine:
                 why = "the cloud does not have it"
             else:
-                why = _why(opening.sim, policy, mine, cls)
+                why = refused_by_all(opening.sim, policy, mine, cls)
                 taint = untolerated(mine[0].node(policy, "").taints, pod.constraints.tolerations)
                 why = why.replace(UNTOLERATED, f"{UNTOLERATED} {{{taint_text(taint)}}}") if taint is not None else why
             yield Refusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)
-
-
-def _why(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """Why none of a flavour's machines, one in each of its zones, would take a pod; empty: one would."""
-    with sim.fork():
-        added = sim.add_nodes([offer.node(policy, f"offer-{i}") for i, offer in enumerate(offers)])
-        rows = slice(added.start, added.stop)
-        return "" if sim.feasible(cls, rows).any() else ", ".join(sorted(sim.diagnose(cls, rows)))

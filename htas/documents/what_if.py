@@ -164,7 +164,7 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
             raise GivenError(f"lift: no rule {rule!r} holds a node{did_you_mean(rule, known)}")
     shelves = _shelves(policy, change)
     start, found = as_it_is(present), _relaxed(present, held, change.lift, shelves)
-    best = cheapest(found.packed, found.anew)
+    best = found.best
     if _only_lowers(today, change):
         best = cheapest(best, _at_the_prices_of(today, after, policy, now, change))
     return Simulated(
@@ -207,7 +207,7 @@ def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: flo
     present = adopt(view, _priced(today, msgspec.structs.replace(change, prices={})), now, as_annotated=True)
     held = holding(present)
     found = _relaxed(present, held, change.lift, _shelves(policy, change))
-    best = cheapest(found.packed, found.anew)
+    best = found.best
     own = Counter(node.flavour for node in view.nodes if today.has_own_price(node))
     less = 0
     for name in change.prices:

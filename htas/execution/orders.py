@@ -67,10 +67,9 @@ class Orders:
     def _ordered(self, claim: NodeClaim) -> Outcome:
         group, flavour = self.policy.group(claim.group), self.policy.catalogue.named(claim.flavour)
         if group is None or flavour is None:
-            self._fail(claim, "its group or flavour is no longer configured")
-            return Outcome(
-                Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, "its group or flavour is no longer configured"
-            )
+            why = "its group or flavour is no longer configured"
+            self._fail(claim, why)
+            return Outcome(Action.LAUNCH, claim.id, OutcomeStatus.DROPPED, why)
         node = machine_node(self.policy, group, flavour, claim.zone, claim.id)
         try:
             instance = self.ports.provider.create(claim, flavour, node)

@@ -137,7 +137,7 @@ def _on(proposal: Proposal, snapshot: ClusterSnapshot) -> list[str]:
     """The pods that would leave with the nodes: where they go is planned once the machines are there."""
     nodes = {release.node for release in proposal.releases}
     pods = snapshot.cluster.pods
-    return [pod.key for pod in pods if pod.node in nodes and not (pod.is_daemon or pod.is_mirror)]
+    return [pod.key for pod in pods if pod.node in nodes and pod.is_work]
 
 
 def _is_bought_for(proposal: Proposal, snapshot: ClusterSnapshot) -> bool:

@@ -81,7 +81,7 @@ class DisruptionPolicy:
         A pod that two budgets cover is never disturbed: the Eviction API refuses it. `as-kube-scheduler` lets
         preemption alone past the promises; the optimiser asks for moves and evictions under `keep`.
         """
-        if pod.is_daemon or pod.is_mirror or pod.is_terminating:
+        if not pod.is_work or pod.is_terminating:
             what = "ends already" if pod.is_terminating else "belongs to its node"
             return DisruptionTerms(AllowedFor.NOBODY, f"{pod.key} {what}")
         if pod.twin_of:
@@ -104,7 +104,7 @@ class DisruptionPolicy:
 
     def terms_of_victim(self, pod: Pod) -> DisruptionTerms:
         """The terms under which a pod may be preempted, by the policy's `promises`."""
-        if self._promises is Promises.AS_KUBE_SCHEDULER and not (pod.is_daemon or pod.is_mirror or pod.is_terminating):
+        if self._promises is Promises.AS_KUBE_SCHEDULER and pod.is_work and not pod.is_terminating:
             return DisruptionTerms(AllowedFor.HIGHER_PRIORITY)
         return self.terms(pod, DisruptionKind.EVICT)
 

@@ -69,7 +69,7 @@ class _Builder:
         found: dict[tuple[object, ...], _Kind] = {}
         for row, pods in sorted(self._opening.running.items()):
             for pod in pods:
-                if pod.is_daemon or pod.is_mirror or pod.is_terminating or pod.node is None:
+                if not pod.is_work or pod.is_terminating or pod.node is None:
                     continue
                 terms = self._terms(pod, row)
                 if terms is None:

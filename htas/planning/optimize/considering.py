@@ -19,7 +19,7 @@ def as_if_all_may_move(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnap
     """
 
     def considered(pod: Pod) -> Pod:
-        if pod.is_daemon or pod.is_mirror:
+        if not pod.is_work:
             return pod
         consent = pod.disruption if pod.owner is None else _CONSENT
         return msgspec.structs.replace(pod, scheduler=policy.scheduler_name, disruption=consent)

@@ -59,7 +59,7 @@ def as_daemons(pods: Iterable[Pod], workers: Sequence[Node]) -> tuple[list[Pod],
 
 def _may_be_one(pod: Pod, node: Node) -> bool:
     assert pod.owner is not None
-    is_custom = pod.owner.kind not in COUNTED and not (pod.is_daemon or pod.is_mirror)
+    is_custom = pod.owner.kind not in COUNTED and pod.is_work
     runs_on = pod.kind is WorkKind.SERVICE and pod.phase is Phase.RUNNING
     names = {node.name, node.labels.get(HOSTNAME_LABEL, node.name)}
     selected = (value for key, value in pod.constraints.node_selector if key == HOSTNAME_LABEL)

@@ -240,7 +240,7 @@ def _told(present: Present, found: Outcome) -> Told:
     """Moved are the pods of nodes that go, so what else would have to be so concerns these alone."""
     best = found.best
     gone = present.foreign - best.kept.keys()
-    busy = {pod.node for pod in present.snapshot.cluster.pods if not pod.is_daemon and not pod.is_mirror}
+    busy = {pod.node for pod in present.snapshot.cluster.pods if pod.is_work}
     stay = Counter(node.flavour for node in present.snapshot.cluster.nodes if node.name in best.kept)
     bought = {name for name, count in best.flavours.items() if count > stay[name]}
     return Told(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from htas.model.flavours import Flavour
 from htas.model.nodes import Node
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
@@ -87,12 +88,9 @@ class _Work:
         self._stay = stay
         self._place = {flavour.name: i for i, flavour in enumerate(policy.catalogue.flavours)}
         pods = [pod for pod in snapshot.cluster.pods if pod.node is not None]
-        moving = [pod for pod in pods if pod.node not in stay and not pod.is_daemon and not pod.is_mirror]
+        moving = [pod for pod in pods if pod.node not in stay and pod.is_work]
         axis = self._opening.sim.table.axis
-        self.capacities = [
-            _most_offered(flavour.name, axis.vector(flavour.allocatable), self._nodes, axis).tolist()
-            for flavour in policy.catalogue.flavours
-        ]
+        self.capacities = _most_offered(policy.catalogue.flavours, self._nodes, axis)
         self.rooms = self._free_rooms(pods, axis)
         classes = {id(pod): self._opening.book.class_of(pod) for pod in moving}
         offers = offers_of(self._opening.sim, policy, snapshot, {id(c): c for c in classes.values()}.values())
@@ -152,8 +150,9 @@ def _at_most(found: Mapping[Admitting, Ints]) -> dict[Admitting, Ints]:
     return kinds
 
 
-def _most_offered(name: str, offered: Ints, nodes: Iterable[Node], axis: ResourceAxis) -> Ints:
+def _most_offered(flavours: Iterable[Flavour], nodes: Iterable[Node], axis: ResourceAxis) -> list[list[int]]:
+    most = {flavour.name: axis.vector(flavour.allocatable) for flavour in flavours}
     for node in nodes:
-        if node.flavour == name:
-            offered = np.maximum(offered, axis.vector(node.allocatable))
-    return offered
+        if node.flavour in most:
+            most[node.flavour] = np.maximum(most[node.flavour], axis.vector(node.allocatable))
+    return [offered.tolist() for offered in most.values()]

@@ -217,7 +217,7 @@ def all_lifted(present: Present) -> Present:
     pins = pins_of(present)
     free = _with_pods(
         uncalmed(_without_budgets(present), CALMING),
-        lambda pod: pod if pod.is_daemon or pod.is_mirror else _freed(pins.unpinned(pod)),
+        lambda pod: _freed(pins.unpinned(pod)) if pod.is_work else pod,
     )
     return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
 

@@ -116,7 +116,7 @@ def _item(each: Judged, picture: Picture) -> NodeItem:
     blocks = [
         Block(
             pod.key,
-            "daemon" if pod.is_daemon or pod.is_mirror else pod.kind.value,
+            pod.kind.value if pod.is_work else "daemon",
             owner_of(pod),
             round(pod.requests.cpu_m / offered.cpu_m, 4) if offered.cpu_m else 0.0,
             round(pod.requests.memory_bytes / offered.memory_bytes, 4) if offered.memory_bytes else 0.0,
@@ -180,7 +180,7 @@ def _pods(pods: Iterable[Pod], picture: Picture) -> list[PodItem]:
     return [
         PodItem(
             pod.key,
-            "daemon" if pod.is_daemon or pod.is_mirror else pod.kind.value,
+            pod.kind.value if pod.is_work else "daemon",
             owner_of(pod),
             pod.node or "",
             pod.priority,

@@ -37,7 +37,7 @@ def of_pods(pods: Iterable[Pod], node: Node, snapshot: ClusterSnapshot, policy: 
     refused = source_refusal(node, rules.migration)
     if refused is not None:  # nothing is restored that its runtime does not checkpoint
         words = f"{refused[1]}; its group moves pods by {rules.migration}"
-        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in pods if not (pod.is_daemon or pod.is_mirror)]
+        found += [(pod, str(Kept.CANNOT_CHECKPOINT), words) for pod in pods if pod.is_work]
     return found
 
 

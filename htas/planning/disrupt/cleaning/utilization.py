@@ -73,4 +73,4 @@ def _share(asked: int, offered: int) -> float:
 
 def is_empty(pods: Iterable[Pod], now: float) -> bool:
     """Whether nothing runs that would have to go elsewhere."""
-    return all(pod.is_daemon or pod.is_mirror or is_overdue(pod, now) for pod in pods)
+    return all(not pod.is_work or is_overdue(pod, now) for pod in pods)

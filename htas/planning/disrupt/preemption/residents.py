@@ -60,7 +60,7 @@ class Residents:
         found: list[tuple[int, Resident]] = []
         for row, pods in simulated.running.items():
             for pod in pods:
-                if pod.node is None or pod.is_daemon or pod.is_mirror or pod.key in moving:
+                if pod.node is None or not pod.is_work or pod.key in moving:
                     continue
                 is_ending = ends_soon(pod, now)
                 if is_ending or not pod.is_terminating:
