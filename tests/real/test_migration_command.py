@@ -10,6 +10,7 @@ import pytest
 from htas.adapters.migration.methods.command import CommandMethod
 from htas.model.migrations import Commands, Failure, MigrationState
 from htas.model.moves import MigrationMethod
+from tests.programs import write_program
 from tests.real.counting import container, counts, goes_on, job, job_status, last, pods_of
 from tests.real.harness import ROOT, eventually
 from tests.real.moving import World, impatient, over
@@ -21,8 +22,7 @@ pytestmark = pytest.mark.timeout(180)
 def commands(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """One executable for every step."""
     program = tmp_path / "move"
-    program.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} {ROOT}/tests/real/own_commands.py\n")
-    program.chmod(0o755)
+    write_program(program, f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} {ROOT}/tests/real/own_commands.py\n")
     known = world.nodes.known_hosts_file
     monkeypatch.setenv("KUBECTL", str(world.cluster.binaries / "kubectl"))
     monkeypatch.setenv("KUBECONFIG", str(world.cluster.kubeconfig))

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from htas.cli.forms import Shell
 from htas.cli.main import app
+from tests.programs import write_program
 
 ASKED = {
     Shell.BASH: lambda words: {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)},
@@ -52,8 +53,7 @@ def test_what_is_offered(shell: Shell, typed: str, offered: list[str], not_offer
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_by_the_script_it_is_given(tmp_path: Path) -> None:
-    (tmp_path / "htas").write_text(f"#!{sys.executable}\nfrom htas.cli.main import main\nmain()\n")
-    (tmp_path / "htas").chmod(0o755)
+    write_program(tmp_path / "htas", f"#!{sys.executable}\nfrom htas.cli.main import main\nmain()\n")
     (tmp_path / "script").write_text(script_of(Shell.BASH))
     typing = f"source {tmp_path}/script; COMP_WORDS=(htas cost --by own); COMP_CWORD=3; _htas_completion htas"
     environment = {

@@ -15,6 +15,7 @@ from htas.adapters.migration.methods.command import CommandMethod
 from htas.model.migrations import Commands, Failure, MigrationRecord, MigrationState
 from htas.model.moves import MigrationMethod
 from htas.ports import NotFoundError
+from tests.programs import write_program
 from tests.waiting import until
 
 SOURCE: dict[str, Any] = {
@@ -52,8 +53,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def method(folder: Path, script: str) -> CommandMethod:
     """One executable for all steps."""
     path = folder / "move"
-    path.write_text(f"#!/bin/bash\n{script}\n")
-    path.chmod(0o755)
+    write_program(path, f"#!/bin/bash\n{script}\n")
     return CommandMethod(Commands(*[str(path)] * 4), address_of, lambda: 123.0)
 
 

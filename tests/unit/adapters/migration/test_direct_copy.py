@@ -20,6 +20,7 @@ from htas.adapters.migration.copying.shell import Shell
 from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent
 from htas.model.migrations import Failure, SecureCopy
+from tests.programs import write_program
 from tests.unit.adapters.migration.pods import a_record
 from tests.waiting import until
 
@@ -68,8 +69,7 @@ class Nodes:
         for path in (self.place, self.keys.parent):
             path.mkdir()
         for name, text in (("ssh", SSH), ("ctr", CTR)):
-            (directory / name).write_text(text)
-            (directory / name).chmod(0o755)
+            write_program(directory / name, text)
         self.keys.write_text(KEYS)
         self.keys.chmod(0o640)
         self.archive.write_bytes(ARCHIVE)
@@ -181,8 +181,7 @@ def test_a_server_that_is_busy_for_a_moment_is_asked_directly_the_next_time(node
 )
 def test_what_a_source_says_instead_of_a_key_is_let_in_nowhere(said: str, nodes: Nodes) -> None:
     forged = f"#!/bin/sh\ncase $* in *-F*) exec /usr/bin/ssh-keygen \"$@\" ;; esac\nfor f; do :; done; printf '%s\\n' '{said}' >$f.pub; : >$f\n"
-    (nodes.directory / "ssh-keygen").write_text(forged)
-    (nodes.directory / "ssh-keygen").chmod(0o755)
+    write_program(nodes.directory / "ssh-keygen", forged)
     assert nodes.deliver().detour
     assert not nodes.read("let-in")
     assert nodes.is_clean()

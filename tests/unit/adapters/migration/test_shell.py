@@ -17,6 +17,7 @@ from htas.adapters.migration.copying.shell import CommandFailedError, Shell
 from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.methods.kubelet_checkpoint import Sent
 from htas.model.migrations import Failure, Route, SecureCopy
+from tests.programs import write_program
 from tests.unit.adapters.migration.pods import a_record
 
 SSH = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\nfor last; do :; done\nexec sh -c "$last"\n'
@@ -36,8 +37,7 @@ SETTING = SecureCopy("mover", 2222, "/keys/id", "/keys/known", Route.THROUGH_DAE
 def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with an ssh and a ctr, first on PATH."""
     for name, text in (("ssh", SSH), ("ctr", CTR)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
+        write_program(tmp_path / name, text)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
