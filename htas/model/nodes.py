@@ -47,6 +47,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True):
     ready_since: float | None = None
     """Since when its condition Ready has stood at True; None: nobody says, or it does not."""
     topology_keys: tuple[str, ...] = ()
+    is_of_any_zone: bool = False
+    """A machine that is not there yet and was asked for in no zone: it may come up in any."""
 
     @property
     def cluster(self) -> str | None:

@@ -54,6 +54,7 @@ def machine_node(
         labels=labels,
         taints=flavour.taints + group.taints,
         attach_limits=attach_limits,
+        is_of_any_zone=zone is None,
     )
 
 

@@ -48,6 +48,8 @@ class NodeTable:
         """Rows that are being emptied, or would be: whether or not the node bears the taint for it yet."""
         self.is_domain: Bools = np.zeros(0, dtype=np.bool_)
         """Rows that count as places to spread over: all but machines that will not be bought after all."""
+        self.is_of_any_zone: Bools = np.zeros(0, dtype=np.bool_)
+        """Rows of machines that may come up in any zone: of which one nobody knows yet."""
         self._labels: dict[str, LabelColumn] = {}
         self._keys: set[str] = set()
         """Labels that some node has, or one that was forgotten had. Pods may ask for thousands that none has."""
@@ -70,6 +72,7 @@ class NodeTable:
             self.allocatable[:, row] = vector
             self.row_of[node.name] = row
             self._keys.update(node.labels)
+            self.is_of_any_zone[row] = node.is_of_any_zone
         self.nodes.extend(nodes)
         end = len(self.nodes)
         self.free[:, start:end] = self.allocatable[:, start:end]
@@ -101,6 +104,7 @@ class NodeTable:
         self.is_open = np.concatenate([self.is_open, np.zeros(more, dtype=np.bool_)])
         self.is_leaving = np.concatenate([self.is_leaving, np.zeros(more, dtype=np.bool_)])
         self.is_domain = np.concatenate([self.is_domain, np.zeros(more, dtype=np.bool_)])
+        self.is_of_any_zone = np.concatenate([self.is_of_any_zone, np.zeros(more, dtype=np.bool_)])
 
     def label(self, key: str) -> LabelColumn:
         """A label's column over all rows, filled as far as rows exist."""

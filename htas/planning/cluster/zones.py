@@ -1,6 +1,6 @@
 """Zones: who asks for some, and which flavours say in which they are sold.
 
-A machine that is bought without a zone may come up in any: a pod that spreads over zones is not planned onto it.
+A machine that is bought without a zone may come up in any: a pod that spreads over zones, or keeps apart by them, is not planned onto it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from htas.model.nodes import ZONE_LABEL, Node
 
 
 def asks_for_zones(wanted: Constraints) -> bool:
-    """Whether a selector, an affinity or a hard spread goes by zones."""
+    """Whether a selector, an affinity, an anti-affinity or a hard spread goes by zones."""
     terms = wanted.node_affinity or ()
     return (
         any(key == ZONE_LABEL for key, _ in wanted.node_selector)
         or any(part.key == ZONE_LABEL for term in terms for part in term.expressions)
         or any(spread.topology_key == ZONE_LABEL for spread in wanted.spread)
-        or any(term.topology_key == ZONE_LABEL for term in wanted.affinity)
+        or any(term.topology_key == ZONE_LABEL for term in (*wanted.affinity, *wanted.anti_affinity))
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from htas.adapters.kubernetes import wire
 from htas.adapters.kubernetes.selectors import spread
-from htas.model.constraints import Constraints, SpreadConstraint
+from htas.model.constraints import Constraints, PodAffinityTerm, SpreadConstraint
 from htas.model.flavours import Flavour
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.model.plan import Plan
@@ -194,3 +194,41 @@ def test_a_flavour_without_zones_is_told_what_to_be_given(
     [waits] = made.unplaced
     advice = "; flavour four has no zones: give it `zones: [a, b, c]` (price file: flavours[1].zones); "
     assert (advice in waits.message) is told
+
+
+def kept_apart(name: str, **fields: Any) -> Pod:
+    """One of a service whose pods want a zone each."""
+    term = PodAffinityTerm(topology_key=ZONE_LABEL, selector=labels_are(app="db"), namespaces=("default",))
+    return make_pod(name, "1", labels={"app": "db"}, constraints=Constraints(anti_affinity=(term,)), **fields)
+
+
+@pytest.mark.parametrize(
+    ("there", "waiting", "zones", "machines"),
+    [
+        pytest.param(ZONES, 1, (), 0, id="one in each zone: whichever a machine came up in, it would not be let in"),
+        pytest.param(("a",), 1, (), 0, id="one in zone a, where a machine may come up"),
+        pytest.param((), 1, (), 1, id="the first one: any zone will do"),
+        pytest.param((), 2, (), 1, id="two: their machines may come up in the same zone"),
+        pytest.param(("a",), 2, ZONES, 2, id="sold by zones: in the two that are free"),
+    ],
+)
+def test_no_machine_of_any_zone_is_bought_for_what_keeps_apart_by_zones(
+    there: tuple[str, ...], waiting: int, zones: tuple[str, ...], machines: int
+) -> None:
+    nodes = [make_node(f"n-{zone}", "1", labels={ZONE_LABEL: zone}) for zone in ZONES]
+    others = [running(make_pod(f"o-{zone}", "1"), f"n-{zone}") for zone in ZONES if zone not in there]
+    pods = [running(kept_apart(f"db-{zone}"), f"n-{zone}") for zone in there]
+    pods += [kept_apart(f"late-{i}") for i in range(waiting)]
+    policy = make_policy(flavours=[make_flavour("four", "4", "16Gi", "0.2", zones=zones)])
+    made = plan(make_snapshot(nodes, [*others, *pods]), policy, NOW)
+    assert len(made.launch) == machines
+    assert len(made.unplaced) == waiting - machines
+    for waits in made.unplaced:
+        assert "; flavour four has no zones: give it `zones: [a, b, c]`" in waits.message
+
+
+def test_without_zones_anywhere_nothing_is_kept_apart_by_them() -> None:
+    """kube-scheduler lets all of them on nodes without the label, and so does a plan."""
+    policy = make_policy(flavours=[make_flavour("four", "4", "16Gi", "0.2")])
+    made = plan(make_snapshot([], [kept_apart(f"db-{i}") for i in range(2)]), policy, NOW)
+    assert [len(item.pods) for item in made.launch] == [2]

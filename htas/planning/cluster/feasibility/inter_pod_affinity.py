@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from htas.model.nodes import ZONE_LABEL
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
 from htas.planning.cluster.table import NO_VALUE
@@ -86,7 +87,22 @@ def _shares_domain(context: FilterContext, key: str, counts: Ints, rows: slice) 
     beside: Bools = (counts[rows] > 0) & (codes != NO_VALUE)
     if beside.all():
         return beside  # as mostly on the machine bought last: who is on the node itself is in its domain
-    return np.asarray(_by_domain(context, key, counts)[codes] > 0)
+    shared: Bools = _by_domain(context, key, counts)[codes] > 0
+    return shared if key != ZONE_LABEL else shared | _may_share_zone(context, counts, rows)
+
+
+def _may_share_zone(context: FilterContext, counts: Ints, rows: slice) -> Bools:
+    """Machines that may come up in any zone, where some zone has a pod counted, or another such machine.
+
+    kube-scheduler sees such a machine once it has its zone: three replicas kept apart by zones, one in each of three,
+    had a fourth bought for that no zone would take. Where no node has a zone, machines will have none either.
+    """
+    of_any = context.table.is_of_any_zone
+    if not of_any[rows].any():
+        return of_any[rows]
+    column = context.table.label(ZONE_LABEL)
+    placed = (column.codes[: len(counts)] != NO_VALUE) | of_any[: len(counts)]
+    return of_any[rows] & bool(column.values and counts[placed].any())
 
 
 def _by_domain(context: FilterContext, key: str, counts: Ints) -> Ints:
