@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,7 +22,7 @@ from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
 from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import NodeGroup, Policy
-from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, RuleCost, what_if
+from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, RuleCost, Told, what_if
 from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
@@ -176,6 +176,8 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "podsWaiting": answer.waiting,
         "servicesTakenToBeMovable": answer.opted_in,
         "servicesToAnnotate": list(answer.told.annotated),
+        "nodesEmptied": list(answer.told.emptied),
+        "nodesEmptyToday": list(answer.told.empty),
         "nodesWithoutPrice": dict(answer.unpriced),
         "nodesUnlikeTheirFlavour": [
             {"node": each.node, "flavour": each.flavour, "has": each.has, "flavourHas": each.flavour_has}
@@ -269,13 +271,27 @@ def presumed(answer: Answer) -> Sequence[str]:
     if found.zoneless:
         names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
-    if found.emptied:
-        nodes = "1 node is" if found.emptied == 1 else f"{found.emptied:,} nodes are"
-        told.append(f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others")
-    if found.empty:
-        nodes = "1 node that is empty is" if found.empty == 1 else f"{found.empty:,} nodes that are empty are"
-        told.append(f"{nodes} given back by hand: HTAS gives back only what it has bought")
+    told += _given_back(found)
     return told
+
+
+def _given_back(found: Told) -> Iterator[str]:
+    """Which nodes go that HTAS has not bought, and who takes them away."""
+    if found.emptied:
+        nodes = "1 node is" if len(found.emptied) == 1 else f"{len(found.emptied):,} nodes are"
+        names = some(list(found.emptied), NAMED)
+        if found.is_buying:
+            yield f"{nodes} replaced, in time, by machines that HTAS buys: it gives back no others ({names})"
+        else:
+            yield f"{nodes} drained and given back by hand: HTAS gives back only what it has bought ({names})"
+    if found.empty:
+        count, names = len(found.empty), some(list(found.empty), NAMED)
+        nodes = "1 node that is empty is" if count == 1 else f"{count:,} nodes that are empty are"
+        yield f"{nodes} given back by hand: HTAS gives back only what it has bought ({names})"
+
+
+NAMED = 6
+"""Nodes that are named in a line of text; documents name all."""
 
 
 def _held(held: HeldNode) -> dict[str, Any]:

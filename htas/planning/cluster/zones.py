@@ -1,6 +1,7 @@
 """Zones: who asks for some, and which flavours say in which they are sold.
 
-A machine that is bought without a zone may come up in any: a pod that spreads over zones, or keeps apart by them, is not planned onto it.
+A machine that is bought without a zone may come up in any: a pod that spreads over zones, or keeps apart by them, is
+not planned onto it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.what_if.adopting import Present, adopt
 from htas.planning.what_if.agents import Agents
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed, reusing
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
@@ -66,9 +66,11 @@ class Told(msgspec.Struct, frozen=True):
     is_bought_anew: bool
     annotated: tuple[str, ...]
     """Pods of services that it moves and nobody has opted in."""
-    emptied: int
+    is_buying: bool
+    """Whether machines are bought for it, and not only nodes of today given back."""
+    emptied: tuple[str, ...]
     """Nodes that go by it with their work moved, and that HTAS has not bought."""
-    empty: int
+    empty: tuple[str, ...]
     """Nodes of that kind that are empty today."""
     zoneless: tuple[str, ...]
     """Flavours that it buys and that name no zones, where some work goes by them."""
@@ -181,14 +183,15 @@ def what_if(
         shelves = (None,)
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
+    anew = reusing(present, pins, anew, shelves)
     lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves)
     tell("the price of each rule")
     rules = _rules(lifting)
     tell("sets of rules")
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
-    free_packed = cheapest(packed(freed), after_packing, *(each.packed for each in lifting.known.values()))
+    free_packed = cheapest(offering.packed, after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
-    stays = {**pinned(freed, holding(freed)), **offering.best().kept}
+    stays = {**pinned(freed, holding(freed)), **offering.stays()}
     best = _best_lift((*rules, *sets), lifting)
     lifted = lifting.known[frozenset(_rules_of(best))] if best is not None else lifting.as_is
     as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
@@ -214,7 +217,7 @@ def what_if(
         unpriced=present.unpriced,
         rules=rules,
         sets=sets,
-        held=_held_nodes(present, held, anew),
+        held=_held_nodes(present, held, pins, anew),
         budgets=_budgets(present),
         worths=tuple(_in_use(worth, free) for worth in worths),
         choices=choices,
@@ -246,8 +249,9 @@ def _told(present: Present, found: Outcome) -> Told:
     return Told(
         best is found.anew,
         tuple(sorted(best.moved & present.opted_in)),
-        len(gone & busy),
-        len(gone - busy),
+        bool(best.bought),
+        tuple(sorted(gone & busy)),
+        tuple(sorted(gone - busy)),
         tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
     )
 
@@ -307,14 +311,19 @@ def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
     return tuple(sorted(costs, key=lambda cost: (cost.after_nanos, cost.rule)))
 
 
-def _held_nodes(present: Present, held: Iterable[Held], anew: Arrangement) -> tuple[HeldNode, ...]:
+def _held_nodes(
+    present: Present, held: Iterable[Held], pins: Mapping[str, str], anew: Arrangement
+) -> tuple[HeldNode, ...]:
     """The nodes of today that stay when all else is bought anew, dearest first."""
     holders: dict[str, list[Held]] = {}
     for each in held:
         holders.setdefault(each.node, []).append(each)
-    nodes = [node for node in present.snapshot.cluster.nodes if node.name in anew.kept]
+    must = pins.keys() | {name for name, why in anew.kept.items() if why}  # not those that serve like a bought one
+    nodes = [node for node in present.snapshot.cluster.nodes if node.name in must]
     named = _naming_nodes(present)
-    found = [_held_node(present, node, holders.get(node.name, ()), anew.kept[node.name], named) for node in nodes]
+    found = [
+        _held_node(present, node, holders.get(node.name, ()), anew.kept.get(node.name, ""), named) for node in nodes
+    ]
     return tuple(sorted(found, key=lambda each: (-each.nanos_per_hour, each.node)))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from htas.model.flavours import Flavour, dominating
 from htas.model.policy import NodeGroup, Policy, Workload
 from htas.planning.what_if.adopting import Present
-from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest
+from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest, packed
 
 MOST = 3
 """So many flavours are chosen one after another: the first few save nearly everything."""
@@ -91,12 +91,17 @@ def _takes_as_much(group: NodeGroup, other: NodeGroup) -> bool:
 
 
 class Offering:
-    """Buys the same work anew with different sets of flavours; each set is asked once."""
+    """Buys the same work anew with different sets of flavours; each set is asked once.
+
+    `packed` is the same work on fewer of the nodes that are there, for which no flavour is needed at all: no set comes
+    to more than that, and none is missed by more.
+    """
 
     def __init__(self, present: Present, pinned: Collection[str]) -> None:
         self._present = present
         self._pinned = frozenset(pinned)
         self._known: dict[frozenset[str], Arrangement] = {}
+        self.packed = packed(present)
         self.names = tuple(flavour.name for flavour in present.policy.catalogue.flavours)
         self._dominated = dominated(present.policy)
         sold = {flavour.name for _, flavour in _on_sale(present.policy)}
@@ -104,8 +109,8 @@ class Offering:
         """Those that some group buys and no other makes superfluous."""
 
     def best(self) -> Arrangement:
-        """The cheapest mix found with any of the flavours; equal ones: of the most."""
-        return self._best_of(self.names)
+        """The cheapest found with any of the flavours, or with none bought; of equal mixes that of the most."""
+        return cheapest(self._best_of(self.names), self.packed)
 
     def shelves(self) -> Shelves:
         """All flavours, and the few with which a cheaper mix was found that holds no less."""
@@ -141,14 +146,16 @@ class Offering:
 
     def worths(self) -> tuple[FlavourWorth, ...]:
         """Every flavour, the most useful first. One that the mix does not have is missed by nobody: it is worth 0."""
-        best = self._settled()
-        error = max(0, self._with(self.names).nanos_per_hour - best.nanos_per_hour)
-        bought = self._bought(best)
+        settled = self._settled()
+        error = max(0, self._with(self.names).nanos_per_hour - settled.nanos_per_hour)
+        best = cheapest(settled, self.packed)
+        bought = self._bought(best) if best is settled else {}
         flavours = self._present.policy.catalogue.flavours
         worths = []
         for flavour in flavours:
             count = bought.get(flavour.name, 0)
-            without = self._best_without(flavour.name) if count and len(flavours) > 1 else best
+            others = self._best_without(flavour.name) if count and len(flavours) > 1 else best
+            without = cheapest(others, self.packed) if count else best
             worths.append(
                 FlavourWorth(
                     flavour.name,
@@ -163,13 +170,13 @@ class Offering:
         return tuple(sorted(worths, key=lambda worth: (-worth.worth_nanos, -worth.in_mix, worth.name)))
 
     def _settled(self) -> Arrangement:
-        """The best mix, once none is found that does better without one of its flavours."""
+        """The best mix that is bought, once none is found that does better without one of its flavours."""
         while True:
-            best = self.best()
+            best = self._best_of(self.names)
             if len(self.names) > 1:
                 for name in self._bought(best):
                     self._best_without(name)
-            if self.best() is best:
+            if self._best_of(self.names) is best:
                 return best
 
     def _best_without(self, name: str) -> Arrangement:
@@ -183,6 +190,10 @@ class Offering:
                 counts[node.flavour] -= 1
         return counts
 
+    def stays(self) -> Mapping[str, str]:
+        """Nodes of today that stay with all flavours on offer, with the reason of those whose pods none would hold."""
+        return self._with(self.names).kept
+
     def stuck(self) -> int:
         """Nodes of today with pods that no flavour at all would hold."""
         return self._stuck(self._with(self.names))
@@ -194,8 +205,10 @@ class Offering:
         """The best flavour alone, the best beside it, and so on; ends where another one is not bought or saves nothing.
 
         Greedy: the best pair need not contain the best single flavour, but to try all pairs of 40 flavours is to buy
-        780 times.
+        780 times. None are told where nothing bought is cheaper than what is there, packed; nor is one of them dearer.
         """
+        if self.best() is self.packed:
+            return ()
         open_names = list(self.sensible)
         chosen: tuple[str, ...] = ()
         choices: list[Choice] = []
@@ -209,4 +222,9 @@ class Offering:
             chosen = (*chosen, name)
             open_names.remove(name)
             choices.append(Choice(chosen, mix.nanos_per_hour, mix.nodes, self._stuck(mix)))
-        return tuple(choices)
+        return tuple(self._no_dearer_than_packed(choice) for choice in choices)
+
+    def _no_dearer_than_packed(self, choice: Choice) -> Choice:
+        if choice.nanos_per_hour <= self.packed.nanos_per_hour:
+            return choice
+        return Choice(choice.flavours, self.packed.nanos_per_hour, self.packed.nodes, 0)

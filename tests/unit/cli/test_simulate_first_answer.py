@@ -40,8 +40,9 @@ def test_three_empty_nodes_ask_nothing_of_anybody(prices: Path) -> None:
     assert (answer["packed"]["savesPerHour"], answer["servicesTakenToBeMovable"]) == ("0.45", 1)
     assert answer["servicesToAnnotate"] == []
     assert answer["presumes"] == [
-        "3 nodes that are empty are given back by hand: HTAS gives back only what it has bought"
+        "3 nodes that are empty are given back by hand: HTAS gives back only what it has bought (x, y, z)"
     ]
+    assert (answer["nodesEmptied"], answer["nodesEmptyToday"]) == ([], ["x", "y", "z"])
 
 
 def test_only_the_pods_that_the_saving_moves_are_to_be_annotated(prices: Path) -> None:

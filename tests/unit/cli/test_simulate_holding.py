@@ -247,9 +247,44 @@ def test_an_executor_is_told_with_its_driver(prices: Path) -> None:
 
 
 def test_the_proviso_counts_the_nodes_that_are_given_back(prices: Path) -> None:
-    """Of three nodes one is held: two are replaced."""
-    told = answer_for(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")))["presumes"]
-    assert "2 nodes are replaced, in time, by machines that HTAS buys: it gives back no others" in told
+    """Of three nodes one is held, which has room for the work of all: the two others go, and nothing is bought."""
+    answer = answer_for(prices, three_large_nodes(placed("bare", "c", "100m", "128Mi", "")))
+    told = "2 nodes are drained and given back by hand: HTAS gives back only what it has bought (a, b)"
+    assert told in answer["presumes"]
+    assert (answer["nodesEmptied"], answer["nodesEmptyToday"]) == (["a", "b"], [])
+
+
+def test_nodes_are_replaced_where_machines_are_bought(prices: Path) -> None:
+    answer = answer_for(prices, three_large_nodes())
+    told = "3 nodes are replaced, in time, by machines that HTAS buys: it gives back no others (a, b, c)"
+    assert told in answer["presumes"]
+    assert answer["nodesEmptied"] == ["a", "b", "c"]
+
+
+def test_a_node_of_today_serves_where_one_like_it_would_be_bought(prices: Path) -> None:
+    """The GPU pod fills its node, and only such a machine would hold it."""
+    prices.write_text(
+        TWO_FLAVOURS + '  - {name: gpu, cpu: 4, memory: 8Gi, pricePerHour: "2", extended: {nvidia.com/gpu: 1}}\n'
+    )
+    gpu = machine("g", "gpu", "4", "8Gi")
+    gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    train = placed("train", "g", "3900m", "7Gi")
+    train["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    answer = answer_for(prices, three_large_nodes(gpu, train))
+    assert answer["consolidated"]["flavours"] == {"gpu": 1, "small": 2}
+    assert (answer["nodesEmptied"], answer["nodesHeld"]) == (["a", "b", "c"], [])
+    assert "default/train" not in answer["servicesToAnnotate"]
+
+
+def test_no_flavour_is_worth_more_than_packing_what_is_there_without_it(prices: Path) -> None:
+    """Without large machines two small ones would be bought, for 0.78; but on one of the three nodes all has room."""
+    prices.write_text(TWO_FLAVOURS.replace("0.15", "0.39"))
+    answer = answer_for(prices, three_large_nodes())
+    assert answer["nothingHeldPacked"]["pricePerHour"] == "0.40"
+    assert {each["flavour"]: (each["mixWithoutItPerHour"], each["worthPerHour"]) for each in answer["flavours"]} == {
+        "large": ("0.40", "0.00"),
+        "small": ("0.40", "0.00"),
+    }
 
 
 def test_what_is_presumed_of_flavours_and_nodes_is_told(prices: Path) -> None:

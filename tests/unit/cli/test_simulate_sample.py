@@ -61,8 +61,13 @@ def test_a_whole_dump_assumes_nothing_and_the_figures_stand_in_order(whole: dict
         "consolidation is switched on (cleaning.consolidation.enabled: true)",
         '8 pods of services that move are annotated htas.io/migrate: "true"'
         " (argo/workflow-controller-f50d54-9frtl, shop/cart-3379b6-kz6sg and 6 more)",
-        "5 nodes are replaced, in time, by machines that HTAS buys: it gives back no others",
+        "5 nodes are drained and given back by hand: HTAS gives back only what it has bought"
+        " (worker-04, worker-08, worker-11, worker-12, worker-16)",
     ]
+
+
+def test_no_offer_of_few_comes_to_more_than_packing_what_is_there(whole: dict[str, Any]) -> None:
+    assert all(per_hour(each) <= per_hour(whole["nothingHeldPacked"]) for each in whole["bestFew"])
 
 
 def test_who_is_asked_for_an_annotation_is_who_moves(whole: dict[str, Any]) -> None:
