@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from htas.model.constraints import Constraints
 from htas.model.nodes import ZONE_LABEL, Node
+from htas.model.selectors import Operator
 
 
 def asks_for_zones(wanted: Constraints) -> bool:
@@ -21,6 +22,19 @@ def asks_for_zones(wanted: Constraints) -> bool:
         or any(spread.topology_key == ZONE_LABEL for spread in wanted.spread)
         or any(term.topology_key == ZONE_LABEL for term in (*wanted.affinity, *wanted.anti_affinity))
     )
+
+
+def zones_named(wanted: Constraints) -> frozenset[str]:
+    """The zones that a selector or an affinity names; empty: it leaves open which."""
+    by_selector = {value for key, value in wanted.node_selector if key == ZONE_LABEL}
+    by_affinity = {
+        value
+        for term in wanted.node_affinity or ()
+        for part in term.expressions
+        if part.key == ZONE_LABEL and part.operator is Operator.IN
+        for value in part.values
+    }
+    return frozenset(by_selector | by_affinity)
 
 
 def zones_of(nodes: Iterable[Node]) -> tuple[str, ...]:

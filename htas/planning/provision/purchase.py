@@ -210,8 +210,7 @@ def explain_shortage(
     if not holding:
         return (
             Unplaced.NO_FLAVOUR_FITS,
-            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}"
-            f"{zones_missing(sim, policy, bought.offers, cls)}; {here}",
+            f"no flavour on offer would hold it: {_obstacle(sim, policy, bought.offers, cls)}; {here}",
         )
     if cls.is_dynamic and (refused := refused_by_all(sim, policy, holding, cls)):
         return (
@@ -228,12 +227,15 @@ def explain_shortage(
 
 
 def _obstacle(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks."""
+    """What is in the way of every offer: a volume that none would reach, else what the closest of them lacks; and what
+    to do where it is that a flavour names no zones.
+    """
+    advice = zones_missing(sim, policy, offers, cls)
     if offers and cls.constraints.claims and not any(offer.takes[cls.static_key] for offer in offers):
         told = out_of_reach(sim.filter_context.volumes, cls, [offer.node(policy, "").labels for offer in offers])
         if told is not None:
-            return told
-    return _closest(sim, policy, offers, cls)
+            return told.what + (advice or told.advice)
+    return _closest(sim, policy, offers, cls) + advice
 
 
 def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from htas.model.constraints import NodeSelectorTerm
 from htas.model.nodes import HOSTNAME_LABEL
@@ -15,7 +16,14 @@ MOST_TOLD = 4
 """Values of a label: a volume of ten zones is told by its first four."""
 
 
-def out_of_reach(volumes: VolumeIndex, cls: PodClass, machines: Sequence[Mapping[str, str]]) -> str | None:
+class OutOfReach(NamedTuple):
+    """A volume and what it asks for, and what to do about it where that is known."""
+
+    what: str
+    advice: str = ""
+
+
+def out_of_reach(volumes: VolumeIndex, cls: PodClass, machines: Sequence[Mapping[str, str]]) -> OutOfReach | None:
     """The first of a class's volumes that none of the machines (by their labels) would reach; None: all are."""
     borne: dict[str, set[str]] = {}
     for labels in machines:
@@ -40,20 +48,21 @@ def _holds(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
     return bool(asked) and not term.fields and all(each.holds_for(labels.get(each.key)) for each in asked)
 
 
-def _told(reach: Reach, machines: Sequence[Mapping[str, str]]) -> str:
+def _told(reach: Reach, machines: Sequence[Mapping[str, str]]) -> OutOfReach:
     asked = [each for term in reach.terms for each in term.expressions]
     if any(term.fields for term in reach.terms) or any(each.key == HOSTNAME_LABEL for each in asked):
-        return f"{reach.what} can be reached from nodes that are there alone"
+        return OutOfReach(f"{reach.what} can be reached from nodes that are there alone")
     for each in asked:
         borne = sorted({labels[each.key] for labels in machines if each.key in labels})
         if any(each.holds_for(value) for value in (*borne, None)):
             continue
         wanted = f"{each.key} {each.operator.value} ({_listed(each.values)})"
         if borne:
-            return f"{reach.what} asks for {wanted}; machines on offer would have {_listed(borne)}"
-        advice = "write which it will be under volumes.topology, or under labels of the node group"
-        return f"{reach.what} asks for {wanted}, and no machine on offer is known to get that label; {advice}"
-    return f"{reach.what} asks for labels that no one machine on offer has all of"
+            return OutOfReach(f"{reach.what} asks for {wanted}; machines on offer would have {_listed(borne)}")
+        advice = "; write which it will be under volumes.topology, or under labels of the node group"
+        unknown = f"{reach.what} asks for {wanted}, and no machine on offer is known to get that label"
+        return OutOfReach(unknown, advice)
+    return OutOfReach(f"{reach.what} asks for labels that no one machine on offer has all of")
 
 
 def _listed(values: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from htas.model.policy import Policy
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.feasibility.resources import fits
+from htas.planning.cluster.feasibility.volumes import reaches
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.cluster.zones import asks_for_zones, zones_of
+from htas.planning.cluster.zones import asks_for_zones, zones_named, zones_of
 from htas.planning.provision.offers import Offer
 
 
@@ -24,14 +25,24 @@ def refused_by_all(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls
 
 
 def zones_missing(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
-    """What to do where a pod goes by zones, nodes have some, and a flavour names none; empty: that is not so.
+    """What to do where a pod goes by zones, by itself or by its volumes, nodes have some, and a flavour names none.
 
-    The cheapest such flavour that is large enough is named. Nodes' zones are not simply taken for the flavour's: bought
-    without one, a machine may come up anywhere.
+    Empty: that is not so. The cheapest such flavour that is large enough is named. Nodes' zones are not simply taken for
+    the flavour's: bought without one, a machine may come up anywhere. Nor do they help a pod that names another zone.
     """
     zones = zones_of(sim.table.nodes)
-    if not zones or not asks_for_zones(cls.constraints):
+    by_volumes = {
+        value
+        for reach in reaches(sim.filter_context.volumes, cls.namespace, cls.constraints.claims)
+        for term in reach.terms
+        for part in term.expressions
+        for value in part.values
+    }
+    if not zones or not (asks_for_zones(cls.constraints) or by_volumes & {*zones}):
         return ""
+    named = zones_named(cls.constraints)
+    if named and named.isdisjoint({*zones, *(offer.zone for offer in offers)}):
+        return f"; no node is in {' or '.join(sorted(named))}: machines are bought there if a flavour's `zones` name it"
     flavours = policy.catalogue.flavours
     for offer in offers:
         if offer.zone is None and fits(offer.free, cls):

@@ -220,3 +220,24 @@ def test_a_volume_that_is_being_made_for_a_node_is_used_from_there_alone() -> No
     result = planned([user()], volumes, [make_node("a", "1")])
     assert result.launch == ()
     assert "the volume that is being made for claim data on node b can be reached from" in result.unplaced[0].message
+
+
+def test_a_flavour_without_zones_is_the_cure_for_a_volume_of_a_zone() -> None:
+    """With its zones, machines get the driver's label; what `volumes.topology` could say is not what lacks."""
+    nodes = [node(f"n-{zone}", zone, zone, group="") for zone in ZONES]
+    volumes = stored(reached_from(CINDER_ZONE_LABEL, "az-2"))
+    zoneless = make_policy(flavours=[make_flavour("small", "1", "2Gi", "0.02")])
+    [waits] = planned([user()], volumes, nodes, zoneless).unplaced
+    advice = "; flavour small has no zones: give it `zones: [az-1, az-2]` (price file: flavours[0].zones); "
+    assert advice in waits.message
+    assert "volumes.topology" not in waits.message
+    [launch] = planned([user()], volumes, nodes).launch
+    assert launch.zone == "az-2"
+
+
+def test_a_zone_that_no_node_is_in_is_told_as_such() -> None:
+    nodes = [node(f"n-{zone}", zone, group="") for zone in ZONES]
+    there = make_pod("late", constraints=Constraints(node_selector=((ZONE, "az-9"),)))
+    zoneless = make_policy(flavours=[make_flavour("small", "1", "2Gi", "0.02")])
+    [waits] = planned([there], Volumes(), nodes, zoneless).unplaced
+    assert "; no node is in az-9: machines are bought there if a flavour's `zones` name it; " in waits.message

@@ -176,6 +176,9 @@ def test_a_rollout_spreads_each_revision_by_itself(
     [
         pytest.param({"spread": (BY_ZONE,)}, ZONES, True, id="a hard spread over zones"),
         pytest.param({"node_selector": ((ZONE_LABEL, "b"),)}, ZONES, True, id="a zone that is selected"),
+        pytest.param(
+            {"node_selector": ((ZONE_LABEL, "d"),)}, ZONES, False, id="a zone that no node is in: theirs would not help"
+        ),
         pytest.param({"spread": (BY_ZONE,)}, (), False, id="no node has a zone: nothing to write is known"),
         pytest.param({"node_selector": (("disk", "ssd"),)}, ZONES, False, id="another label"),
     ],
