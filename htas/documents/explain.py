@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from htas.documents.explain_edge import explain_tier, tier_line
 from htas.documents.refusals import refusals, told_by_reason
-from htas.documents.words import age, close_to, counted, did_you_mean
+from htas.documents.words import age, close_to, counted, did_you_mean, hourly
 from htas.model.money import price_text
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.plan import Plan
@@ -17,11 +17,13 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import run_length_s
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.disrupt.cleaning.candidates import kept_by
-from htas.planning.disrupt.cleaning.obstacles import of_node, of_pods
-from htas.planning.disrupt.cleaning.utilization import utilization
+from htas.planning.disrupt.cleaning.obstacles import group_for, of_node, of_pods
+from htas.planning.disrupt.cleaning.utilization import is_empty, utilization
 from htas.planning.eligibility.movability import method_for
 from htas.planning.provision.own_machine import lengthening_of
 from htas.planning.rental.lengthening import in_words
+from htas.planning.what_if.adopting import CONTROL_PLANE, OF_CONTROL_PLANE, is_control_plane
+from htas.planning.what_if.pinning import PINNED, Pins, told
 from htas.ports import GivenError
 
 
@@ -152,8 +154,8 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
         return
     if pod.passed_over:
         yield f"may be disturbed though it says otherwise: {pod.passed_over}"
-    found = of_pods([pod], node, snapshot, policy)
-    yield from (f"may not be moved: {rule}: {words}" for _, rule, words in found)
+    found = _holding([pod], node, snapshot, policy)
+    yield from (f"may not be moved: {each}" for each in found)
     if not found:
         group = policy.group(node.group)
         how = f" ({method_for(pod, group.cleaning.migration)})" if group is not None else ""
@@ -161,6 +163,16 @@ def _movable(pod: Pod, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) ->
     for kept in plan.kept:
         if kept.node == node.name:
             yield f"its node stays: {kept.reason.value}: {kept.message}"
+
+
+def _holding(pods: Sequence[Pod], node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[str]:
+    """All that holds pods on their node: the rules of draining, and that a pod names that node alone."""
+    pins = Pins(snapshot.cluster.nodes, snapshot.cluster.volumes)
+    tied = ((pod, pin) for pod in pods if (pin := pins.of(pod)) is not None and pin.nodes <= {node.name})
+    return [
+        *(f"{rule}: {words}" for _, rule, words in of_pods(pods, node, snapshot, policy)),
+        *(f"{PINNED}: {told(pod, pin)}" for pod, pin in tied),
+    ]
 
 
 def _constraints(pod: Pod) -> Iterator[str]:
@@ -175,8 +187,11 @@ def explain_node(name: str, snapshot: ClusterSnapshot, plan: Plan, policy: Polic
         raise GivenError(f"node {name}: there is none{did_you_mean(name, [n.name for n in snapshot.cluster.nodes])}")
     pods = [pod for pod in snapshot.cluster.pods if pod.node == name]
     group = policy.group(node.group)
-    flavour, pods_told = node.flavour or "unknown flavour", counted(len(pods), "pod")
-    lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}"]
+    flavour, pods_told, price = node.flavour or "unknown flavour", counted(len(pods), "pod"), policy.price_of(node)
+    cost = f"{hourly(price)} {policy.catalogue.currency} an hour" if price is not None else "no known price"
+    lines = [f"{name}: {flavour}, group {node.group or 'none'}, {pods_told}, {cost}"]
+    if is_empty(pods, snapshot.taken_at):
+        lines.append("empty: nothing runs on it that would have to go elsewhere")
     lines += tier_line(node, snapshot, policy)
     if group is not None:
         lines.append(f"utilisation {utilization(node, pods, group.cleaning, snapshot.taken_at):.0%}")
@@ -199,9 +214,12 @@ def _why_it_stays(
     told = {(item.reason, item.message) for item in kept}
     also = of_node(node, snapshot, plan, policy)
     yield from (f"also: {item.reason}: {item.message}" for item in also if (item.reason, item.message) not in told)
+    if is_control_plane(node):
+        yield f"also: {CONTROL_PLANE}: {OF_CONTROL_PLANE}"
+        return
     if policy.group(node.group) is None:
-        yield f"were it of group {policy.groups[0].name}, it would be"
-    found = [f"{rule}: {words}" for _, rule, words in of_pods(pods, node, snapshot, policy)]
+        yield f"were it of group {group_for(node, policy).name}, it would be"
+    found = _holding(pods, node, snapshot, policy)
     if policy.group(node.group) is None and node.held_by is not None:
         found.insert(0, f"{kept_by(node.held_by)}: annotated {node.held_by}=true")
     yield from (f"held by {each}" for each in dict.fromkeys(found) if all(each != item.message for item in kept))

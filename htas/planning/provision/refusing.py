@@ -27,8 +27,8 @@ def refused_by_all(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls
 def zones_missing(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:
     """What to do where a pod goes by zones, by itself or by its volumes, nodes have some, and a flavour names none.
 
-    Empty: that is not so. The cheapest such flavour that is large enough is named. Nodes' zones are not simply taken for
-    the flavour's: bought without one, a machine may come up anywhere. Nor do they help a pod that names another zone.
+    Empty: that is not so. The cheapest such flavour that is large enough is named. Nodes' zones are not simply taken
+    for the flavour's: bought without one, a machine may come up anywhere. Nor do they help a pod that names another.
     """
     zones = zones_of(sim.table.nodes)
     by_volumes = {

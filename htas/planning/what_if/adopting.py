@@ -23,7 +23,9 @@ from htas.planning.what_if.likeness import as_seen, offered_by, taints_of_device
 
 ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CONTROL_PLANE, OF_CONTROL_PLANE = "ControlPlane", "it is of the control plane"
+"""How that cause is called beside the cleaner's, and in words."""
+_CONTROL_PLANE_KEYS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 LONG_AGO_S = 10 * 365 * 86_400.0
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 
@@ -249,7 +251,7 @@ def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy)
     if policy.price_of(node) is None:
         return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
     if is_control_plane(node):
-        return Stays("ControlPlane", "it is of the control plane")
+        return Stays(CONTROL_PLANE, OF_CONTROL_PLANE)
     if policy.is_given(node):
         return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
     if not node.is_ready:
@@ -296,7 +298,9 @@ def annotations_that_hold(node: Node, rules: Collection[str]) -> list[str]:
 
 
 def is_control_plane(node: Node) -> bool:
-    return any(key in node.labels for key in CONTROL_PLANE) or any(taint.key in CONTROL_PLANE for taint in node.taints)
+    return any(key in node.labels for key in _CONTROL_PLANE_KEYS) or any(
+        taint.key in _CONTROL_PLANE_KEYS for taint in node.taints
+    )
 
 
 def _adopted(node: Node, policy: Policy) -> Node:

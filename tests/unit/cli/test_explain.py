@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from htas.documents.explain import explain_node, explain_pod
-from htas.model.constraints import Effect, Taint
+from htas.model.constraints import Constraints, Effect, Taint
 from htas.model.migrations import Refusal
 from htas.model.moves import MigrationMethod
+from htas.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, RunLength, RunLengthSource
 from htas.model.policy import CleaningRules, Fallback, FallbackMode, Limits, NodeGroup
 from htas.planning.planner import plan
@@ -266,3 +267,55 @@ def test_an_annotation_that_would_keep_a_node_is_told_before_it_is_of_a_group() 
     snapshot = make_snapshot([node], [])
     lines = explain_node("n1", snapshot, plan(snapshot, POLICY, NOW), POLICY)
     assert lines[-1] == "held by DoNotDisrupt: annotated karpenter.sh/do-not-disrupt=true"
+
+
+def test_what_a_node_costs_and_that_it_is_empty_is_told() -> None:
+    log = running(make_pod("log", owner=Owner("DaemonSet", "log")), "n")
+    snapshot = make_snapshot([make_node("n", labels={INSTANCE_TYPE_LABEL: "m1.large"}), make_node("odd")], [log])
+    made = plan(snapshot, POLICY, NOW)
+    first, second, *_ = explain_node("n", snapshot, made, POLICY)
+    assert first == "n: m1.large, group none, 1 pod, 0.2746 USD an hour"
+    assert second == "empty: nothing runs on it that would have to go elsewhere"
+    first, *_ = explain_node("odd", snapshot, made, POLICY)
+    assert first == "odd: unknown flavour, group none, 0 pods, no known price"
+
+
+def test_a_node_of_the_control_plane_is_told_as_such() -> None:
+    node = make_node("cp", labels={"node-role.kubernetes.io/control-plane": ""})
+    snapshot = make_snapshot([node], [running(make_pod("web"), "cp")])
+    lines = explain_node("cp", snapshot, plan(snapshot, POLICY, NOW), POLICY)
+    assert lines[-1] == "also: ControlPlane: it is of the control plane"
+
+
+def test_a_pod_that_names_its_node_is_told_to_be_pinned_to_it() -> None:
+    osd = make_job("osd", constraints=Constraints(node_selector=((HOSTNAME_LABEL, "n"),)))
+    snapshot = make_snapshot([make_node("n"), make_node("other")], [running(osd, "n")])
+    made, told = (
+        plan(snapshot, POLICY, NOW),
+        "PinnedToNode: default/osd is pinned to its node by hostname (nodeSelector)",
+    )
+    assert f"held by {told}" in explain_node("n", snapshot, made, POLICY)
+    assert f"may not be moved: {told}" in explain_pod("osd", snapshot, made, POLICY)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "taints", "group"),
+    [
+        pytest.param("m1.large", (), "web", id="as those that the first group buys"),
+        pytest.param("t3.xsmall", (), "small", id="a flavour that another one buys"),
+        pytest.param("m1.large", (TAINT,), "gpu", id="the taint of a third"),
+        pytest.param("unheard-of", (), "web", id="like none: the first"),
+    ],
+)
+def test_a_node_of_no_group_is_judged_by_the_group_it_is_like(
+    flavour: str, taints: tuple[Taint, ...], group: str
+) -> None:
+    groups = [
+        NodeGroup("web", flavours=("m1.large",)),
+        NodeGroup("small", flavours=("t3.xsmall",)),
+        NodeGroup("gpu", flavours=("m1.large",), taints=(TAINT,)),
+    ]
+    policy = make_policy(groups)
+    node = make_node("n", labels={INSTANCE_TYPE_LABEL: flavour}, taints=taints)
+    snapshot = make_snapshot([node], [running(make_pod("web"), "n")])
+    assert f"were it of group {group}, it would be" in explain_node("n", snapshot, plan(snapshot, policy, NOW), policy)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from htas.model.nodes import Node
 from htas.model.plan import KeptNode, Plan
 from htas.model.pods import Pod
-from htas.model.policy import CleaningRules, Policy
+from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.disrupt.cleaning.candidates import Question, candidate_of, every_reason
@@ -17,9 +17,23 @@ from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook, source_refusal
 
 
+def group_for(node: Node, policy: Policy) -> NodeGroup:
+    """Its group; of a node of none, the one whose machines are most like it: the first of those as much so.
+
+    A GPU node is judged by the group that buys its flavour with its taint, and not by the first one, of web servers.
+    """
+
+    def likeness(group: NodeGroup) -> tuple[bool, bool, int, int]:
+        taints, labels = set(group.taints), set(group.labels.items())
+        sells = any(flavour.name == node.flavour for flavour in policy.flavours_of(group))
+        return taints <= set(node.taints), sells, len(taints), len(labels & set(node.labels.items()))
+
+    return policy.group(node.group) or max(policy.groups, key=likeness)
+
+
 def rules_for(node: Node, policy: Policy) -> CleaningRules:
-    """Those of its group; of a node of none, those that it would be under in the first one."""
-    return (policy.group(node.group) or policy.groups[0]).cleaning
+    """Those of the group that it is of, or would be of."""
+    return group_for(node, policy).cleaning
 
 
 def of_pods(pods: Iterable[Pod], node: Node, snapshot: ClusterSnapshot, policy: Policy) -> list[tuple[Pod, str, str]]:
