@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.text import Text
 
 from htas.cli.simulate import Simulated
+from htas.cli.tables import Bullet
 from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import Answer
@@ -38,7 +38,7 @@ def notes(simulated: Simulated) -> RenderableType:
         f"A month is {HOURS_A_MONTH} hours. The lower bound: the least that any machines cost for this work beside the"
         " nodes of today that stay. Nodes that stay in any case, such as the control plane, are in every sum."
     )
-    return Padding(Group(*(Text(f"· {line}", style="dim") for line in lines)), (1, 0, 0, 0))
+    return Padding(Group(*(Bullet(line, style="dim") for line in lines)), (1, 0, 0, 0))
 
 
 def _perhaps_none(simulated: Simulated) -> Iterable[str]:

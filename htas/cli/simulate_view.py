@@ -11,7 +11,7 @@ from rich.text import Text
 from htas.cli.bars import bar
 from htas.cli.simulate import Simulated, a_month, presumed
 from htas.cli.simulate_notes import MANY, ROWS, notes
-from htas.cli.tables import LiteralTable
+from htas.cli.tables import Bullet, LiteralTable
 from htas.documents.words import (
     NOTHING_AS_IT_IS,
     NOTHING_TO_SAVE,
@@ -52,16 +52,16 @@ def _headline(simulated: Simulated) -> RenderableType:
     unpriced = sum(answer.unpriced.values())
     nodes = counted(answer.now.nodes + unpriced, "node") + (f" ({unpriced} without a price)" if unpriced else "")
     there = f"{nodes}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
-    lines = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
+    lines: list[RenderableType] = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
     if any(not gap.may_be_none for gap in simulated.gaps):
         lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
-        lines += [Text(f"  · it has {gap.lacks}: {gap.assumed}", style="yellow") for gap in simulated.gaps]
+        lines += [Bullet(f"it has {gap.lacks}: {gap.assumed}", 2, "yellow") for gap in simulated.gaps]
         if simulated.the_rest:
             lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
     return Group(*lines)
 
 
-def _answered(answer: Answer) -> Iterable[Text]:
+def _answered(answer: Answer) -> Iterable[RenderableType]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
@@ -75,7 +75,7 @@ def _answered(answer: Answer) -> Iterable[Text]:
     text.append(amount, style="bold green").append(rest)
     provided = presumed(answer)
     yield text.append(", provided that" if provided else "")
-    yield from (Text(f"  · {each}") for each in provided)
+    yield from (Bullet(each, indent=2) for each in provided)
     yield from _lifted(answer, lift) if lift is not None else ()
 
 
@@ -236,7 +236,7 @@ def _figures(answer: Answer, lifted: RuleCost | RuleSet) -> tuple[str, str, str]
 def _remedies(answer: Answer) -> RenderableType:
     """How each rule is lifted; under the tables, since annotations are too long for a column of them."""
     return Group(
-        Text("\nHow each is lifted"), *(Text(f"· {rule.rule}: {rule.remedy}", style="dim") for rule in answer.rules)
+        Text("\nHow each is lifted"), *(Bullet(f"{rule.rule}: {rule.remedy}", style="dim") for rule in answer.rules)
     )
 
 

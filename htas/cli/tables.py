@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from io import StringIO
 
 import msgspec
-from rich.console import JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +19,20 @@ from htas.model.shown import literal, literal_json
 
 WIDEST = 100_000
 """Columns of a pipe or file: no window folds them."""
+
+
+class Bullet:
+    """A line of a list, literal: where it is folded, what follows stands under its text."""
+
+    def __init__(self, text: str, indent: int = 0, style: str = "") -> None:
+        self._text, self._mark, self._style = text, " " * indent + "· ", style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = Text(self._text).wrap(console, max(1, options.max_width - len(self._mark)))
+        marks = (self._mark, *[" " * len(self._mark)] * len(lines))
+        for mark, line in zip(marks, lines, strict=False):
+            yield Text(mark + line.plain, style=self._style)
+
 
 UNFOLDED = frozenset(
     {

@@ -61,6 +61,11 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     replicas: int | None = None
 
 
+def with_article(kind: str) -> str:
+    """`a Workflow`, `an InstanceManager`."""
+    return f"{'an' if kind[:1] in 'AEIOaeio' else 'a'} {kind}"
+
+
 class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod as the planner sees it. `requests.pods` is always 1; terminal pods are never part of a snapshot.
 

@@ -11,7 +11,7 @@ import msgspec
 from htas.model.budgets import DisruptionBudget
 from htas.model.moves import MigrationMethod
 from htas.model.nodes import DO_NOT_DISRUPT, KARPENTER_DO_NOT_DISRUPT, SCALE_DOWN_DISABLED, Node
-from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind
+from htas.model.pods import MAY_MIGRATE, SAFE_TO_EVICT, Owner, Pod, WorkKind, with_article
 from htas.model.reasons import Blocking, Kept
 from htas.planning.disrupt.cleaning.utilization import utilization
 from htas.planning.eligibility import drain_rules
@@ -129,7 +129,7 @@ def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     found = [Lift(rule, _remedy(rule, held), without(present, (rule,), held)) for rule in rules]
     threshold = present.rules.utilization_threshold
     if threshold < 1:
-        what = f"raise cleaning.utilizationThreshold above {threshold:g}"
+        what = f"raise cleaning.utilizationThreshold from {threshold:g}; htas simulate tells how far"
         found.append(Lift(THRESHOLD, what, without(present, (THRESHOLD,), held)))
     return sorted(found, key=lambda lift: lift.rule)
 
@@ -165,7 +165,8 @@ _REMEDIES: Mapping[str, str] = {
     Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
     Kept.BLOCKED_BY_ON_COMPLETION_POD: "wait for their end",
     PINNED: "take the hostname out of their nodeSelector or affinity, and keep their data on volumes that every node "
-    "reaches; what stores data on its node (Ceph's OSDs) moves by its operator alone",
+    "reaches; Ceph's OSDs (Rook): ceph osd out ID, wait until Ceph has moved the data, take the node out of the "
+    "CephCluster's storage.nodes and purge the OSD",
 }
 
 
@@ -201,12 +202,20 @@ def _ending(held: Sequence[Held], otherwise: str) -> str:
     return f"{waiting}; of the others: {otherwise}" if rest else waiting
 
 
+STRIMZI = "StrimziPodSet"
+
+
 def _of_controllers(held: Iterable[Held]) -> str:
     kinds = sorted({each.owner for each in held})
+    if kinds == [STRIMZI]:
+        return (
+            "Strimzi's operator starts evicted pods of Kafka again, one at a time where its Drain Cleaner is installed:"
+            " cleaning.skipCustomControllerPods: false; data on volumes of a node holds them there all the same"
+        )
     told = ", ".join(kinds)
     one = len(kinds) == 1
     return (
-        f"HTAS does not know whether a {told} starts an evicted pod again"
+        f"HTAS does not know whether {with_article(told)} starts an evicted pod again"
         if one
         else f"HTAS does not know whether these controllers start an evicted pod again: {told}"
     ) + f"; where {'it does' if one else 'they do'}, cleaning.skipCustomControllerPods: false"

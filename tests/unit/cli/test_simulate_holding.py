@@ -324,3 +324,25 @@ def test_what_is_no_answer_is_told_clearly(prices: Path, text: str, types: tuple
     said = htas_says("--from", dump, "--flavours", prices, *types)
     assert said.exit_code == 2
     assert told in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("InstanceManager", "HTAS does not know whether an InstanceManager starts an evicted pod again"),
+        ("Cluster", "HTAS does not know whether a Cluster starts an evicted pod again"),
+        ("StrimziPodSet", "Strimzi's operator starts evicted pods of Kafka again, one at a time where its Drain"),
+    ],
+)
+def test_what_to_do_about_pods_of_a_custom_controller(prices: Path, kind: str, remedy: str) -> None:
+    answer = answer_for(prices, three_large_nodes(placed("broker", "a", "100m", "128Mi", f"{kind}/x")))
+    [rule] = [each for each in answer["rules"] if each["rule"] == "UnknownController"]
+    assert rule["remedy"].startswith(remedy)
+
+
+def test_what_is_folded_stands_under_the_text_of_its_bullet(prices: Path) -> None:
+    shown = table_of(prices, three_large_nodes(placed("broker", "a", "100m", "128Mi", "Cluster/x")), 100)
+    lines = shown.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("· UnknownController: "))
+    assert len(lines[first]) <= 100
+    assert lines[first + 1].startswith("  ")

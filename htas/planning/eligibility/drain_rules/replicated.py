@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from htas.model.pods import Pod
+from htas.model.pods import Pod, with_article
 from htas.model.reasons import Blocking
 from htas.planning.eligibility.drain_rules.rule import Context, Verdict
 from htas.planning.eligibility.movability import method_for
@@ -17,7 +17,7 @@ def judge(pod: Pod, context: Context) -> Verdict | None:
         return Verdict(Blocking.NOT_REPLICATED, message=f"{pod.key} has no controller")
     if pod.owner.kind in KNOWN or not context.rules.skip_custom_controller_pods:
         return None
-    message = f"{pod.key} is controlled by a {pod.owner.kind}, which HTAS does not know to start it again"
+    message = f"{pod.key} is controlled by {with_article(pod.owner.kind)}, which HTAS does not know to start it again"
     if pod.gang:
         message += f"; it is of group {pod.gang}, and evicting one of a group commonly restarts all"
     return Verdict(Blocking.UNKNOWN_CONTROLLER, message=message)
