@@ -17,7 +17,7 @@ from htas.model.nodes import (
     Node,
 )
 from htas.model.policy import NodeGroup, Policy
-from htas.model.resources import Resources
+from htas.model.resources import NOTHING, Resources
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.attaching import AttachLimits
 
@@ -81,14 +81,18 @@ def offers_what_it_promised(allocatable: Resources, flavour: Flavour) -> bool:
 
 
 def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapping[str, Resources]:
-    """What each flavour really offers: remembered, or read from its first complete Ready node by name."""
+    """What each flavour really offers: remembered, or read from its first complete Ready node by name.
+
+    Machines of ours come first. Where there is none and the price file reserves nothing, somebody else's node of the
+    flavour tells more than the file: four cores and 16 GiB of a list are 3.92 and 14.9 on each node of a kubeadm dump.
+    """
     learned = dict(snapshot.learned)
     flavours = {flavour.name: flavour for flavour in catalogue.flavours}
     unknown = flavours.keys() - learned.keys()  # none, once each flavour has had a node
     showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
-    for node in sorted(showing, key=lambda node: node.name):
+    for node in sorted(showing, key=lambda node: (node.claim is None, node.name)):
         name = node.flavour or ""
-        if name in learned or node.claim is None or not node.is_ready:
+        if name in learned or not node.is_ready or (node.claim is None and flavours[name].reserved != NOTHING):
             continue
         if offers_what_it_promised(node.allocatable, flavours[name]):
             learned[name] = node.allocatable

@@ -10,6 +10,7 @@ import pytest
 
 from htas.model.claims import ClaimState, Headroom, NodeClaim
 from htas.model.constraints import Constraints, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
+from htas.model.nodes import INSTANCE_TYPE_LABEL
 from htas.model.plan import Plan
 from htas.model.pods import DAEMONSET_POD, Owner, Phase, Pod
 from htas.model.policy import Cycles, Limits, NodeGroup, Policy, Workload
@@ -345,6 +346,30 @@ def test_a_flavours_real_offer_replaces_the_catalogues() -> None:
     """m3.small promises 4 GiB; its first node had 3 GiB allocatable, so 3.5 GiB need the next flavour."""
     learned = {"m3.small": amounts("2", "3Gi", 110)}
     assert bought(planned([make_pod("p", "1", "3584Mi")], learned=learned)) == {"m1.medium": 1}
+
+
+@pytest.mark.parametrize(
+    ("ours", "is_ready", "reserved", "want"),
+    [
+        pytest.param(False, True, "0", 3, id="somebody else's node shows that two do not fit on one"),
+        pytest.param(False, True, "256Mi", 2, id="the price file says itself what is kept for the system"),
+        pytest.param(False, False, "0", 2, id="one that is not ready shows nothing"),
+        pytest.param(True, True, "256Mi", 3, id="a node of ours is believed whatever the file says"),
+    ],
+)
+def test_what_the_price_file_leaves_open_is_read_from_any_node_of_the_flavour(
+    ours: bool, is_ready: bool, reserved: str, want: int
+) -> None:
+    """8 GiB by the list, 6.5 GiB on the node that is there: of three pods of 3.5 GiB two fit by the list alone."""
+    flavour = msgspec.structs.replace(make_flavour("medium", "4", "8Gi", "0.1"), reserved=amounts(memory=reserved))
+    made = (
+        owned_node("n", memory="6656Mi")
+        if ours
+        else make_node("n", memory="6656Mi", labels={INSTANCE_TYPE_LABEL: "medium"})
+    )
+    node = msgspec.structs.replace(made, is_ready=is_ready, taints=(no_schedule("mine"),))
+    pods = [make_pod(f"p{i}", "1", "3584Mi") for i in range(3)]
+    assert bought(planned(pods, make_policy(flavours=[flavour]), nodes=[node])) == {"medium": want}
 
 
 @pytest.mark.parametrize(
