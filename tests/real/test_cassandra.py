@@ -13,7 +13,7 @@ import pytest
 from htas.adapters.cassandra import schema
 from htas.adapters.cassandra.errors import NotDoneError
 from htas.adapters.cassandra.history import RUN_SHARDS
-from htas.adapters.cassandra.rows import decoded, shard_of
+from htas.adapters.cassandra.rows import date_of, day_of, decoded, shard_of
 from htas.adapters.cassandra.session import Session
 from htas.adapters.cassandra.settings import CassandraSettings
 from htas.adapters.cassandra.store import CassandraStore
@@ -84,6 +84,32 @@ def test_a_run_that_ended_otherwise_is_read_once(store: CassandraStore) -> None:
     store.add_runs([run("a", NOW), run("b", NOW + 1)])
     store.add_runs([run("a", NOW + 2 * DAY_S)])
     assert [(found.uid, found.ended_at) for found in store.runs()] == [("b", NOW + 1), ("a", NOW + 2 * DAY_S)]
+
+
+@pytest.mark.parametrize("others", [0, 1, 40])
+def test_a_run_that_cannot_be_read_does_not_lose_the_others(
+    others: int, store: CassandraStore, keyspace: CassandraSettings, cassandra: Cassandra
+) -> None:
+    """It may be the only one of its day. Where there is no other, what is wrong is told."""
+    store.add_runs([run(f"r{i}", NOW + i) for i in range(others)])
+    store.add_runs([run("damaged", NOW + 2 * DAY_S)])
+    for shard in range(RUN_SHARDS):
+        found = cassandra.admin.execute(
+            f"SELECT day, shard, ended_at, uid, node FROM {keyspace.keyspace}.runs"
+            " WHERE cluster = 'test' AND day = %s AND shard = %s",
+            [date_of(day_of(NOW + 2 * DAY_S)), shard],
+        )
+        for key in found:
+            cassandra.admin.execute(
+                f"UPDATE {keyspace.keyspace}.runs SET body = '[[' WHERE cluster = 'test' AND day = %s AND shard = %s"
+                " AND ended_at = %s AND uid = %s AND node = %s",
+                list(key),
+            )
+    if not others:
+        with pytest.raises(PermanentError, match="a stored Run cannot be read"):
+            store.runs()
+    else:
+        assert [found.uid for found in store.runs()] == [f"r{i}" for i in range(others)]
 
 
 def test_a_bill_closed_by_one_who_died_before_the_open_one_was_removed_is_closed(

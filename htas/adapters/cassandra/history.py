@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 
 from htas.adapters.cassandra.days import Days
 from htas.adapters.cassandra.rows import batches, body_of, date_of, day_of, decoded, first_millis, millis, shard_of
-from htas.adapters.cassandra.session import Session
+from htas.adapters.cassandra.session import Row, Session
+from htas.adapters.stored import readable
 from htas.model.record import Bill, Run
 
 BILL_SHARDS = 16
@@ -25,7 +25,10 @@ _ADD_RUN = (
     "INSERT INTO KEYSPACE.runs (cluster, day, shard, ended_at, uid, node, body)"
     " VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
 )
-_RUNS = "SELECT body FROM KEYSPACE.runs WHERE cluster = ? AND day = ? AND shard = ? AND ended_at >= ? LIMIT ?"
+_RUNS = (
+    "SELECT ended_at, uid, node, body FROM KEYSPACE.runs"
+    " WHERE cluster = ? AND day = ? AND shard = ? AND ended_at >= ? LIMIT ?"
+)
 
 
 class Bills:
@@ -82,33 +85,38 @@ class Runs:
         self._session.write_batches("writing runs", batches(writes))
 
     def since(self, instant: float, limit: int | None) -> Sequence[Run]:
-        """The newest `limit`, in order of their end."""
+        """The newest `limit`, in order of their end, without those that cannot be read (`readable`)."""
         wanted = MOST if limit is None else min(limit, MOST)
-        found: dict[tuple[str, str], Run] = {}
+        found: dict[tuple[str, str], str] = {}
         for day in self._days.since(instant) if wanted > 0 else ():
-            for run in self._of_day(day, instant, wanted):
-                found.setdefault((run.uid, run.node), run)
+            for _, uid, node, body in self._of_day(day, instant, wanted):
+                found.setdefault((uid, node), body)
             if len(found) >= wanted:
                 break
-        return list(reversed(list(found.values())[:wanted]))
+        runs = readable(list(found.values())[:wanted], lambda body: decoded(body, Run))
+        return sorted((run for run in runs if run.ended_at >= instant), key=_by_end)
 
-    def _of_day(self, day: int, instant: float, limit: int) -> list[Run]:
+    def _of_day(self, day: int, instant: float, limit: int) -> list[Row]:
         """Newest first. A shard is asked for its part and some more, and again where it had still newer ones."""
         quota = min(limit, limit // RUN_SHARDS * 5 // 4 + 100)
         while True:
             shards = self._of_shards(day, instant, quota)
-            newest = nlargest(limit, (run for runs in shards for run in runs), key=_by_end)
-            last = _by_end(newest[-1]) if len(newest) == limit else (-math.inf, "", "")
-            if all(len(runs) < quota or _by_end(runs[-1]) <= last for runs in shards) or quota >= limit:
+            newest = nlargest(limit, (row for rows in shards for row in rows), key=_key)
+            if quota >= limit or all(len(rows) < quota for rows in shards):
+                return newest
+            if len(newest) == limit and all(len(rows) < quota or _key(rows[-1]) <= _key(newest[-1]) for rows in shards):
                 return newest
             quota = min(limit, 4 * quota)
 
-    def _of_shards(self, day: int, instant: float, quota: int) -> list[list[Run]]:
+    def _of_shards(self, day: int, instant: float, quota: int) -> list[list[Row]]:
         first = first_millis(instant)
         shards = [(self._name, date_of(day), shard, first, quota) for shard in range(RUN_SHARDS)]
-        found = self._session.rows_of("reading runs", _RUNS, shards)
-        runs = ([decoded(body, Run) for (body,) in rows] for rows in found)
-        return [[run for run in shard if run.ended_at >= instant] for shard in runs]
+        return list(self._session.rows_of("reading runs", _RUNS, shards))
+
+
+def _key(row: Row) -> Row:
+    """When it ended, to the millisecond, its uid and its node: what orders runs without reading their bodies."""
+    return row[:3]
 
 
 def _by_end(run: Run) -> tuple[float, str, str]:
