@@ -95,10 +95,19 @@ class OnSale(msgspec.Struct, frozen=True):
     nodes: int
 
 
+class Unchanged(msgspec.Struct, frozen=True):
+    """The same moment without the change: as it stands, and the cheapest that was found."""
+
+    now: Mix
+    best: Mix
+
+
 class Simulated(msgspec.Struct, frozen=True):
-    """The cluster as it would be: as it stands (with what growth buys), packed onto fewer of its nodes, and bought
-    anew where that is cheaper. `least_per_hour`: no mix of the flavours costs less for this work. `waiting` are pods
-    that would wait, by reason; `unpriced` nodes are in none of the figures.
+    """The cluster as it would be: as it stands, packed onto fewer of its nodes, and bought anew where that is cheaper.
+    `least_per_hour`: no mix of the flavours costs less for this work. `unpriced` nodes are in none of the figures.
+
+    `bought` are machines for pods that wait, `waiting` pods that no machine would be bought for, by reason. Where
+    services grow or flavours are added all figures have those machines and their pods (`counts_bought`), else none.
     """
 
     currency: str
@@ -112,6 +121,9 @@ class Simulated(msgspec.Struct, frozen=True):
     unpriced: int = 0
     headline: str = ""
     """As `htas simulate --as-annotated` begins, with the same figures."""
+    counts_bought: bool = False
+    as_is: Unchanged | None = None
+    """What a change is compared with; None: nothing was changed."""
 
 
 class Levers(msgspec.Struct, frozen=True):
@@ -122,7 +134,7 @@ class Levers(msgspec.Struct, frozen=True):
     flavours: Sequence[OnSale]
 
 
-def levers(view: ClusterView, policy: Policy, now: float) -> Levers:
+def levers(view: ClusterView, policy: Policy, as_is: Simulated) -> Levers:
     """Rules, services (the largest first) and flavours that `simulated` takes."""
     counts = Counter(node.flavour for node in view.nodes)
     on_sale = [
@@ -135,7 +147,7 @@ def levers(view: ClusterView, policy: Policy, now: float) -> Levers:
         )
         for each in policy.catalogue.flavours
     ]
-    return Levers(simulated(view, policy, now, Change()), _services(view), on_sale)
+    return Levers(as_is, _services(view), on_sale)
 
 
 def _services(view: ClusterView) -> list[Service]:
@@ -149,12 +161,28 @@ def _services(view: ClusterView) -> list[Service]:
     return sorted(found, key=lambda each: (-each.cpu_m * each.replicas, each.name))
 
 
-def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> Simulated:
-    """Raises GivenError with what is wrong with a change."""
+def decides_who_waits(change: Change) -> bool:
+    """Whether pods may come, or be bought for, that without it would not be: they are counted then, on both sides."""
+    return bool(change.replicas or change.flavours)
+
+
+def compared(found: Simulated, as_is: Simulated) -> Simulated:
+    """With what it is compared with: the same moment, unchanged, and of the same pods."""
+    return msgspec.structs.replace(found, as_is=Unchanged(as_is.now, as_is.best))
+
+
+def simulated(
+    view: ClusterView, policy: Policy, now: float, change: Change, *, counts_bought: bool | None = None
+) -> Simulated:
+    """Whether what waiting pods are bought counts goes by the change, unless it is said.
+
+    Raises GivenError with what is wrong with a change.
+    """
+    counts = decides_who_waits(change) if counts_bought is None else counts_bought
     today, policy = policy, _priced(policy, change)
     grown = _grown(view, change)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
-    after = _carried_out(grown, made, policy) if change.replicas else view
+    after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
     held = holding(present)
     rules = _rules(present, held)
@@ -173,11 +201,12 @@ def simulated(view: ClusterView, policy: Policy, now: float, change: Change) -> 
         _mix(found.packed),
         _mix(best),
         price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
-        dict(Counter(item.flavour for item in made.launches)) if change.replicas else {},
+        dict(Counter(item.flavour for item in made.launches)),
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
         sum(present.unpriced.values()),
         _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
+        counts,
     )
 
 
@@ -334,7 +363,7 @@ def _another(pod: Pod, number: int) -> Pod:
     )
 
 
-def _carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
+def carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:
     """The view once what the plan places and buys is there. Nothing is emptied yet: that is the next figure."""
     place = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
     place |= {pod: item.claim for item in made.launches for pod in item.pods}

@@ -18,7 +18,7 @@ from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
 from htas.documents.nodes import Present, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
-from htas.documents.what_if import Change, Levers, Simulated, levers, simulated
+from htas.documents.what_if import Change, Levers, Simulated, compared, levers, simulated
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
@@ -182,11 +182,12 @@ def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
 
 
 def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
-    return levers(picture.snapshot.cluster, picture.policy, picture.at)
+    return levers(picture.snapshot.cluster, picture.policy, picture.as_it_is)
 
 
 def _simulate(_: Seat, picture: Picture, asked: Asked) -> Simulated:
-    return simulated(picture.snapshot.cluster, picture.policy, picture.at, asked.body)
+    found = simulated(picture.snapshot.cluster, picture.policy, picture.at, asked.body)
+    return compared(found, picture.as_it_will_be if found.counts_bought else picture.as_it_is)
 
 
 # fmt: off

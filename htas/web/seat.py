@@ -14,6 +14,7 @@ import msgspec
 from htas.documents.costs import Reading
 from htas.documents.figures import KnownFigures
 from htas.documents.nodes import pods_by_node
+from htas.documents.what_if import Change, Simulated, simulated
 from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
@@ -77,6 +78,16 @@ class Picture:
     def on(self) -> Mapping[str, Sequence[Pod]]:
         """The pods of each node: every page needs them, and of 50,000 they take 10 ms."""
         return pods_by_node(self.snapshot.cluster)
+
+    @cached_property
+    def as_it_is(self) -> Simulated:
+        """What a change of prices or rules is compared with."""
+        return simulated(self.snapshot.cluster, self.policy, self.at, Change())
+
+    @cached_property
+    def as_it_will_be(self) -> Simulated:
+        """The same with the machines that waiting pods are bought."""
+        return simulated(self.snapshot.cluster, self.policy, self.at, Change(), counts_bought=True)
 
 
 @dataclass(slots=True)

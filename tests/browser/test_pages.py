@@ -209,12 +209,15 @@ def test_what_if_answers_at_once(page: Page, base: str) -> None:
     expect(verdict).to_contain_text("As it is")
     page.get_by_role("spinbutton").first.fill("100")
     expect(verdict).to_contain_text("more an hour")
-    expect(verdict).to_contain_text("Bought for the growth")
+    expect(verdict).to_contain_text("Bought for pods that wait")
     page.get_by_role("button", name="Start over").click()
     page.get_by_role("checkbox").first.check()
     expect(verdict).to_contain_text("with that changed")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".added")).to_contain_text("big")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".added")).to_have_count(1)
+    assert "already" in page.locator(".adding input[name=name]").evaluate("field => field.validationMessage")
     page.locator(".fields input[type=text]").first.fill("not a price")
     expect(page.locator(".result")).to_contain_text("is not a decimal number")
 
@@ -235,7 +238,7 @@ def test_what_if_comes_back_when_the_planner_is_busy(page: Page, base: str, faul
     page.route("**/api/v1/simulate", busy)
     page.get_by_role("spinbutton").first.fill("100")
     expect(page.locator(".result")).to_contain_text("The planner is busy")
-    expect(page.locator(".verdict")).to_contain_text("Bought for the growth", timeout=15_000)
+    expect(page.locator(".verdict")).to_contain_text("Bought for pods that wait", timeout=15_000)
     assert ["status of 503" in fault for fault in faults] == [True, True]
     faults.clear()
 

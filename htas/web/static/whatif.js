@@ -138,10 +138,19 @@ export function whatIf() {
       h("li", { class: "added" }, h("span", {}, h("b", {}, flavour.name), h("small", {}, `${flavour.cpu} cores, ${flavour.memory}, ${flavour.price} ${asIs.currency}/h`)), h("button", { type: "button", class: "quiet", onclick: () => { change.flavours = change.flavours.filter((each) => each !== flavour); draw(); } }, "Remove")),
     );
     const fields = { name: "big", cpu: "16", memory: "64Gi", price: "0.80" };
-    const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, value, required: true, size: 6 })));
+    const inputs = Object.entries(fields).map(([name, value]) => h("label", {}, h("span", {}, name), h("input", { name, value, required: true, pattern: ".*\\S.*", size: 6 })));
+    const name = inputs[0].querySelector("input");
+    name.addEventListener("input", () => name.setCustomValidity(""));
+    const add = (flavour) => {
+      const known = [...levers.flavours, ...change.flavours].some((each) => each.name === flavour.name.trim());
+      name.setCustomValidity(known ? `There is a flavour ${flavour.name.trim()} already: change its price, or name another` : "");
+      if (!name.reportValidity()) return;
+      change.flavours = [...change.flavours, { ...flavour, name: flavour.name.trim() }];
+      draw();
+    };
     const form = h(
       "form",
-      { class: "adding", onsubmit: (event) => { event.preventDefault(); change.flavours = [...change.flavours, Object.fromEntries(new FormData(event.target))]; draw(); } },
+      { class: "adding", onsubmit: (event) => { event.preventDefault(); add(Object.fromEntries(new FormData(event.target))); } },
       inputs,
       h("button", { class: "quiet" }, "Add"),
     );
@@ -150,16 +159,18 @@ export function whatIf() {
 
   function told(answer) {
     const price = (mix) => Number(mix.price_per_hour);
-    const before = price(asIs.now);
+    const base = answer.as_is ?? answer; // of the same moment: the cluster goes on while somebody tries things out
+    const before = price(base.now);
+    const bought = Object.entries(answer.bought).map(([name, count]) => `${count} × ${name}`).join(", ");
     const rows = [
-      { name: "As it is", href: "#/now", value: before, kind: "mine" },
+      { name: answer.counts_bought && Object.keys(asIs.bought).length ? "As it is, with what waits" : "As it is", href: "#/now", value: before, kind: "mine" },
       ...(isChanged() && price(answer.now) !== before ? [{ name: "So changed", value: price(answer.now), kind: "mine" }] : []),
       { name: "Packed onto fewer nodes", value: price(answer.packed), under: moving(answer.packed.moves) },
       { name: "Cheapest found, bought anew", value: price(answer.best), under: moving(answer.best.moves) },
       { name: "No mix costs less", value: Number(answer.least_per_hour), kind: "floor" },
     ];
     const best = price(answer.best);
-    const known = price(asIs.best);
+    const known = price(base.best);
     const delta = best - known;
     const waiting = Object.entries(answer.waiting);
     const verdict = isChanged() ? "Cheapest, with that changed" : "Cheapest for what runs now";
@@ -175,24 +186,25 @@ export function whatIf() {
         unpriced(answer.unpriced),
         ranked(rows, { of: Math.max(...rows.map((row) => row.value)), format: (value) => money(value), caption: "Prices an hour" }),
         waiting.length > 0 && h("p", { class: "warn" }, `Would wait: ${waiting.map(([reason, count]) => `${counted(count, "pod")} (${spoken(reason)})`).join(", ")}`),
-        Object.keys(answer.bought).length > 0 && h("p", { class: "note" }, `Bought for the growth: ${Object.entries(answer.bought).map(([name, count]) => `${count} × ${name}`).join(", ")}`),
+        bought && h("p", { class: "note" }, answer.counts_bought ? `Bought for pods that wait: ${bought}` : `Pods that wait will be bought ${bought}: not in these figures`),
       ),
       h("section", { class: "card" }, h("h2", {}, "Machines"), placement(answer)),
     ];
   }
 
   function placement(answer) {
-    const all = [...new Set([...Object.keys(asIs.now.flavours), ...Object.keys(answer.best.flavours)])].sort();
-    const weight = (name) => Math.max(asIs.now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0);
+    const now = (answer.as_is ?? answer).now;
+    const all = [...new Set([...Object.keys(now.flavours), ...Object.keys(answer.best.flavours)])].sort();
+    const weight = (name) => Math.max(now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0);
     const names = all.length <= MIXES ? all : [...all].sort((a, b) => weight(b) - weight(a)).slice(0, MIXES).sort();
-    const most = Math.max(...names.map((name) => Math.max(asIs.now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0)), 1);
+    const most = Math.max(...names.map((name) => Math.max(now.flavours[name] ?? 0, answer.best.flavours[name] ?? 0)), 1);
     const cell = (count, kind) => h("td", { class: "rod" }, h("span", { class: kind, style: { "--part": count / most } }), h("i", { class: "n" }, number(count)));
     const left = all.length - names.length;
     return [h(
       "table",
       { class: "mixes" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Flavour"), h("th", { scope: "col" }, "now"), h("th", { scope: "col" }, isChanged() ? "with that changed" : "cheapest found"))),
-      h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name), cell(asIs.now.flavours[name] ?? 0, "mine"), cell(answer.best.flavours[name] ?? 0, ""))), h("tr", { class: "all" }, h("th", { scope: "row" }, "all"), h("td", { class: "n" }, number(asIs.now.nodes)), h("td", { class: "n" }, number(answer.best.nodes)))),
+      h("tbody", {}, names.map((name) => h("tr", {}, h("th", { scope: "row" }, name), cell(now.flavours[name] ?? 0, "mine"), cell(answer.best.flavours[name] ?? 0, ""))), h("tr", { class: "all" }, h("th", { scope: "row" }, "all"), h("td", { class: "n" }, number(now.nodes)), h("td", { class: "n" }, number(answer.best.nodes)))),
     ), left > 0 && h("p", { class: "note" }, `and ${counted(left, "flavour")} with fewer machines`)];
   }
 

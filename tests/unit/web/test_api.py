@@ -11,18 +11,21 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 from starlette.requests import ClientDisconnect, Request
 from typer.testing import CliRunner
 
 from htas.cli.main import app
+from htas.planning.planner import plan
 from htas.ports import GivenError
 from htas.web import endpoints
 from htas.web.api import MOST_STREAMS, Events
 from htas.web.endpoints import ENDPOINTS, PREFIX
 from htas.web.openapi import openapi
-from htas.web.seat import Seat
+from htas.web.seat import Seat, Seen
+from tests.builders import NOW, owned_node
 from tests.unit.web.conftest import TOKEN
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -132,6 +135,20 @@ def test_what_has_not_changed_is_not_sent_again(url: str) -> None:
 )  # fmt: skip
 def test_what_if(change: dict[str, Any], check: Any, url: str) -> None:
     assert check(document(url, "/simulate", method="POST", body=change))
+
+
+@pytest.mark.usefixtures("saw")
+def test_a_change_is_compared_with_the_cluster_of_the_same_moment(seat: Seat, url: str) -> None:
+    """Not with that of an hour ago, when the page was opened: a node more was then told as what the change costs."""
+    opened = document(url, "/what-if")["as_is"]
+    seen, later = seat.picture(), owned_node("later", flavour="small")
+    cluster = msgspec.structs.replace(seen.snapshot.cluster, nodes=(*seen.snapshot.cluster.nodes, later))
+    snapshot = msgspec.structs.replace(seen.snapshot, cluster=cluster)
+    seat.observe(Seen(snapshot, plan(snapshot, seen.policy, NOW), (), number=9))
+    seat.renew()
+    told = document(url, "/simulate", method="POST", body={"prices": {"small": "0.50"}})
+    assert (opened["now"]["nodes"], told["as_is"]["now"]["nodes"], told["now"]["nodes"]) == (1, 2, 2)
+    assert told["as_is"]["best"] == document(url, "/what-if")["as_is"]["best"]
 
 
 @pytest.mark.usefixtures("saw")

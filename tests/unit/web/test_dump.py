@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from htas.cli.ui import seat_of_dump
-from htas.documents.what_if import Change, NewFlavour, simulated
+from htas.documents.what_if import Change, NewFlavour, Simulated, simulated
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.seat import Seat
 from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
@@ -134,3 +134,34 @@ def test_a_higher_price_is_paid(tmp_path: Path) -> None:
     nodes = ((500,), (1100,), (500, 1300, 1100))
     dearer = {"large": "0.80", "small": "0.30"}
     assert Decimal(best(tmp_path, batch_work(*nodes), prices=dearer)) == 2 * Decimal(best(tmp_path, batch_work(*nodes)))
+
+
+def asked(folder: Path, objects: list[dict[str, Any]], **change: Any) -> Simulated:
+    picture = seat_of(folder, objects).picture()
+    return simulated(picture.snapshot.cluster, picture.policy, picture.at, Change(**change))
+
+
+ROOMY = NewFlavour("roomy", "80", "200Gi", "0.90")
+WAITING = [of_another("too-large", "64"), of_another("buys", "3500m")]
+
+
+@pytest.mark.parametrize(
+    ("change", "waiting", "bought", "now"),
+    [
+        pytest.param({}, {"NoFlavourFits": 1}, {"large": 1}, "1.20", id="as it is: what waits is in no figure"),
+        pytest.param(
+            {"prices": {"small": "0.01"}}, {"NoFlavourFits": 1}, {"large": 1}, "1.20", id="nor where a price is lower"
+        ),
+        pytest.param({"flavours": (ROOMY,)}, {}, {"roomy": 1}, "2.10", id="a flavour that takes it in is paid for"),
+        pytest.param(
+            {"replicas": {"default/ReplicaSet/web": 4}}, {"NoFlavourFits": 1}, {"large": 1}, "1.60", id="so is growth"
+        ),
+    ],
+)
+def test_pods_that_wait_are_counted_where_the_change_decides_about_them(
+    change: dict[str, Any], waiting: dict[str, int], bought: dict[str, int], now: str, tmp_path: Path
+) -> None:
+    """A pod of 64 cores was gone from the answer once a flavour held it: neither waiting nor paid for."""
+    found = asked(tmp_path, three_large_nodes(*WAITING), **change)
+    assert (found.waiting, found.bought, found.now.price_per_hour) == (waiting, bought, now)
+    assert found.counts_bought == (now != "1.20")
