@@ -18,7 +18,12 @@ from htas.documents.instants import ago, length
 from htas.model.approvals import ApprovalState
 from htas.model.plan_document import instant_text
 
-STYLES = {ApprovalState.WAITING: "", ApprovalState.APPROVED: "green", ApprovalState.REJECTED: "red"}
+STYLES = {
+    ApprovalState.WAITING: "",
+    ApprovalState.APPROVED: "green",
+    ApprovalState.REJECTED: "red",
+    ApprovalState.LAPSED: "yellow",
+}
 
 
 def asked_server(config: Path | None, server: str | None, token_file: Path | None, ca: Path | None) -> Server:
@@ -60,4 +65,4 @@ def approvals_view(found: ApprovalsReport, now: float | None = None) -> Renderab
 def _state(item: ApprovalItem, now: float) -> str:
     if item.until is not None:
         return f"waits, {length(max(0.0, item.until - now))} left"
-    return f"{item.state.value} by {item.who}"
+    return f"lapsed: {item.lapsed}" if item.state is ApprovalState.LAPSED else f"{item.state.value} by {item.who}"

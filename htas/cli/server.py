@@ -104,8 +104,8 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(status: int, said: str, url: str) -> Exception:
-    """The server's own words: 400 and 404 are of what was asked for."""
-    if status in (400, 404):
+    """The server's own words: 400, 404 and 409 are of what was asked for."""
+    if status in (400, 404, 409):
         return InputError(said)
     if status in (401, 403):
         return PermanentError(f"{url}: {said}; name a token with --token-file")

@@ -31,6 +31,8 @@ class ApprovalItem(msgspec.Struct, frozen=True):
     said_at: float | None
     who: str
     proposed_last: float
+    lapsed: str = ""
+    """Of a yes that came to nothing: why."""
 
 
 class ApprovalsReport(msgspec.Struct, frozen=True):
@@ -77,4 +79,5 @@ def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:
         said_at=each.said_at,
         who=each.who,
         proposed_last=each.proposed_last,
+        lapsed=each.lapsed,
     )

@@ -16,7 +16,7 @@ from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.snapshot import ClusterSnapshot
-from htas.ports import NotFoundError
+from htas.ports import ConflictError, NotFoundError
 
 GONE_S = 900.0
 """What no plan has proposed for so long is forgotten: longer than any stage's period, and than a look at a group."""
@@ -47,7 +47,7 @@ class Approvals:
         proposed = {each.id: each for each in questions_of(plan, snapshot)}
         with self._lock:
             outcomes, self._said = self._said, []
-            self._forget(approval, now)
+            self._forget(approval, snapshot)
             outcomes += self._take_in(proposed, now, currency)
             outcomes += self._out_of_patience(approval, now, currency)
             states = {key: self._asked[key].state for key in proposed}
@@ -63,22 +63,31 @@ class Approvals:
             return sum(each.state is ApprovalState.WAITING for each in self._asked.values())
 
     def asked(self) -> list[Asked]:
-        """What waits, and what was said of late; what waits longest comes first."""
+        """What waits, the longest first, and then what was said of late, the newest first."""
         with self._lock:
             found = list(self._asked.values())
-        return sorted(found, key=lambda each: (each.state is not ApprovalState.WAITING, each.proposed_at))
+        return sorted(found, key=_waiting_first)
 
     def say(self, ids: Iterable[str], who: str, *, is_approved: bool, currency: str) -> list[Asked]:
-        """Approve or reject; without any id everything that waits. Raises NotFoundError where one does not wait."""
+        """Approve or reject; without any id everything that waits. The same word said again changes nothing.
+
+        Raises NotFoundError where one is not known, ConflictError where another word stands: then none is said.
+        """
         state = ApprovalState.APPROVED if is_approved else ApprovalState.REJECTED
         with self._lock:
             waiting = {key for key, each in self._asked.items() if each.state is ApprovalState.WAITING}
             chosen = list(dict.fromkeys(ids)) or sorted(waiting)
-            missing = [key for key in chosen if key not in waiting]
+            missing = [key for key in chosen if key not in self._asked]
             if missing:
                 raise NotFoundError(f"{', '.join(missing)}: waits for no word (any more)")
-            found = [self._say(key, state, who, self._now(), currency) for key in chosen]
-            self.words += 1
+            others = [key for key in chosen if self._asked[key].state not in (ApprovalState.WAITING, state)]
+            if others:
+                raise ConflictError("; ".join(f"{key}: {_stands(self._asked[key])}" for key in others))
+            found = [
+                self._say(key, state, who, self._now(), currency) if key in waiting else self._asked[key]
+                for key in chosen
+            ]
+            self.words += bool(waiting.intersection(chosen))
         self.on_word()
         return found
 
@@ -117,7 +126,8 @@ class Approvals:
     def _is_used_up(self, before: Asked, question: Question) -> bool:
         """A yes that has been acted on, or was said of other pods: on a node of batch work others run an hour later."""
         is_more = not set(question.pods) <= set(before.question.pods)
-        return before.is_used or (before.state is ApprovalState.APPROVED and is_more)
+        is_over = before.is_used or before.state is ApprovalState.LAPSED
+        return is_over or (before.state is ApprovalState.APPROVED and is_more)
 
     def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:
         """Silence is what the operator says it is."""
@@ -141,13 +151,48 @@ class Approvals:
         self._said.append(Outcome(action, key, OutcomeStatus.DONE, message, target=who))
         return said
 
-    def _forget(self, approval: Approval, now: float) -> None:
-        """Forget what is not proposed any more, a no that has stood for long enough, and a yes that came to nothing."""
+    def _forget(self, approval: Approval, snapshot: ClusterSnapshot) -> None:
+        """Forget a no that has stood for long enough, and what is not proposed any more or has gone; a yes that came
+        to nothing so is told for a while.
+        """
+        now = snapshot.taken_at
         for key, each in list(self._asked.items()):
             said_at = each.said_at if each.said_at is not None else now
-            if each.state is ApprovalState.REJECTED:
-                is_over = now - said_at >= approval.again_s
+            if each.state in _OVER:
+                kept_s = approval.again_s if each.state is ApprovalState.REJECTED else GONE_S
+                why = "over" if now - said_at >= kept_s else ""
+            elif each.is_used:
+                why = "done" if now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s else ""
             else:
-                is_over = now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s
-            if is_over:
+                why = each.question.gone(snapshot) or _stale(each, approval, now)
+            if not why:
+                continue
+            if each.state is ApprovalState.APPROVED and not each.is_used:
+                lapsed = msgspec.structs.replace(each, state=ApprovalState.LAPSED, said_at=now, lapsed=why)
+                self._asked[key] = lapsed
+            else:
                 del self._asked[key]
+
+
+_OVER = (ApprovalState.REJECTED, ApprovalState.LAPSED)
+
+
+def _stale(each: Asked, approval: Approval, now: float) -> str:
+    """Why what waits or was approved counts no more, empty: it does."""
+    if now - each.proposed_last >= GONE_S:
+        return f"no plan has had it for {GONE_S / 60:.0f} minutes"
+    if each.said_at is not None and now - each.said_at >= approval.within_s:
+        return f"it could not be begun within {approval.within_s / 60:.0f} minutes of the yes"
+    return ""
+
+
+def _waiting_first(each: Asked) -> tuple[bool, float]:
+    is_over = each.state is not ApprovalState.WAITING
+    return is_over, -(each.said_at or 0.0) if is_over else each.proposed_at
+
+
+def _stands(each: Asked) -> str:
+    """What became of a question that was answered."""
+    return (
+        f"lapsed: {each.lapsed}" if each.state is ApprovalState.LAPSED else f"{each.state.value} by {each.who} already"
+    )

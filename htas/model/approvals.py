@@ -41,6 +41,15 @@ class Question(msgspec.Struct, frozen=True):
     is_under_way: bool = False
     """It has been begun, and each of its steps needs the same yes."""
 
+    def gone(self, snapshot: ClusterSnapshot) -> str:
+        """The first of its nodes, or the pod it is for, that is there no more; empty: all are."""
+        if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE):
+            there = {node.name for node in snapshot.cluster.nodes}
+            return next((f"node {name} is gone" for name in self.subject.split() if name not in there), "")
+        if self.kind is QuestionKind.PREEMPT and all(pod.key != self.subject for pod in snapshot.cluster.pods):
+            return f"pod {self.subject} is gone"
+        return ""
+
     def told(self, currency: str) -> str:
         """`drain m1-a: 3 pods leave; underutilized, saves 0.10 USD/h`."""
         saves = f", saves {price_text(self.nanos_per_hour)} {currency}/h" if self.nanos_per_hour > 0 else ""
@@ -52,6 +61,8 @@ class ApprovalState(StrEnum):
     WAITING = "waiting"
     APPROVED = "approved"
     REJECTED = "rejected"
+    LAPSED = "lapsed"
+    """A yes that came to nothing: what it was for is gone, or was not proposed again in time."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -65,6 +76,8 @@ class Asked(msgspec.Struct, frozen=True):
     who: str = ""
     is_used: bool = False
     """A yes is for once: what it was said to has been begun."""
+    lapsed: str = ""
+    """Why a yes has lapsed."""
 
 
 def questions_of(plan: Plan, snapshot: ClusterSnapshot) -> list[Question]:

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from htas.ports import GivenError, HTASError, NotFoundError, TransientError
+from htas.ports import ConflictError, GivenError, HTASError, NotFoundError, TransientError
 from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
@@ -84,10 +84,12 @@ def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) ->
 
 
 def refused(error: Exception) -> Response:
-    """What went wrong, as text: 400 for what makes no sense, 404, 503 where another time may be better."""
+    """What went wrong, as text: 400 for what makes no sense, 404, 409 where another word stands, 503: another time."""
     headers = {}
     if isinstance(error, NotFoundError):
         status = 404
+    elif isinstance(error, ConflictError):
+        status = 409
     elif isinstance(error, GivenError | msgspec.ValidationError):
         status = 400
     elif isinstance(error, TransientError):

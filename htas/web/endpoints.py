@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,11 +19,14 @@ from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, c
 from htas.documents.nodes import Present, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Change, Levers, Simulated, compared, levers, simulated
+from htas.documents.words import did_you_mean
+from htas.model.outcomes import Action
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
 from htas.profiler.history import entries
 from htas.web import queries
+from htas.web.chronicle import KINDS
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.reports.decisions import DecisionPage, decision_page
 from htas.web.reports.money import Against, MoneyReport, against, money_report
@@ -121,7 +124,15 @@ def _explain_node(_: Seat, picture: Picture, asked: Asked) -> Explained:
         return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
+def _known(name: str, key: str, names: Iterable[str]) -> None:
+    """Raises GivenError for a filter that nothing can ever pass: an empty answer would say that nothing was done."""
+    known = sorted(set(names))
+    if name and name not in known:
+        raise GivenError(f"{key}={name[:50]}: there is no such {key}{did_you_mean(name, known)}")
+
+
 def _history(seat: Seat, picture: Picture, asked: Asked) -> HistoryReport:
+    _known(asked.query.verb, "verb", Action)
     with seat.store()() as store:
         found = list(entries(store.cycles(limit=asked.query.limit), asked.query.verb or None, asked.query.since))
     return HistoryReport(picture.policy.catalogue.currency, seat.present(), found)
@@ -158,6 +169,7 @@ def _against(seat: Seat, picture: Picture, asked: Asked) -> Against:
 
 
 def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
+    _known(asked.query.kind, "kind", KINDS.values())
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 

@@ -55,14 +55,13 @@ def _operation(each: Endpoint, components: dict[str, Any]) -> dict[str, Any]:
                 "content": {"application/json": {"schema": schema}},
             },
             "304": {"description": "It is as If-None-Match has it."},
-            "400": {"description": "The request makes no sense; the text says what to write instead."},
-            "404": {"description": "There is none of that name now."},
-            "503": {"description": "There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."},
+            **_REFUSALS,
         },
     }
     if each.body is not None:
         content = {"application/json": {"schema": {"$ref": REF.format(name=each.body.__name__)}}}
         found["requestBody"] = {"required": True, "content": content}
+        found["responses"] |= _REFUSALS_OF_BODIES
         del found["responses"]["304"]
     return found
 
@@ -71,5 +70,29 @@ def _events() -> dict[str, Any]:
     return {
         "summary": "Server-sent events: `cycle` with the version of the cluster, whenever that has changed",
         "operationId": "get_events",
-        "responses": {"200": {"description": "A stream.", "content": {"text/event-stream": {}}}},
+        "responses": {
+            "200": {"description": "A stream.", "content": {"text/event-stream": {}}},
+            **{status: _REFUSALS[status] for status in ("401", "403", "405", "503")},
+        },
     }
+
+
+def _said(why: str) -> dict[str, Any]:
+    """An answer that is no document: one line of text."""
+    return {"description": why, "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+_REFUSALS = {
+    "400": _said("The request makes no sense; the text says what to write instead."),
+    "401": _said("No token, or one that nobody knows (WWW-Authenticate: Bearer)."),
+    "403": _said("This user may not, or a page of elsewhere asks."),
+    "404": _said("There is none of that name now."),
+    "405": _said("Another method; Allow names those there are."),
+    "503": _said("There is nothing to tell yet, or of a dump, or others are at it (Retry-After)."),
+}
+_REFUSALS_OF_BODIES = {
+    "408": _said("The body did not come in time."),
+    "409": _said("Another word stands already; the text says which."),
+    "413": _said("The body is too long."),
+    "415": _said("The body is no JSON (Content-Type: application/json)."),
+}

@@ -181,6 +181,10 @@ document.getElementById("leave").addEventListener("click", async () => {
   await logout();
   route();
 });
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // its address would be a page's
+  main.focus();
+});
 addEventListener("hashchange", route);
 theme();
 main.setAttribute("aria-busy", "true");

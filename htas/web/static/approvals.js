@@ -92,6 +92,6 @@ export function approvals() {
     );
   }
 
-  const answer = (item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), ` by ${item.who}, ${clock(item.said_at)}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
+  const answer = (item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
   return page;
 }

@@ -13,6 +13,8 @@ from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.proposals import Launch, Proposal, Release, Seat
 from htas.model.reasons import ProposalReason
+from htas.model.snapshot import ClusterSnapshot
+from htas.ports import ConflictError
 from tests.builders import NOW, make_job, make_node, make_snapshot, running
 
 IMPORTANT = make_job("important", priority=9)
@@ -35,7 +37,7 @@ def making_room() -> Plan:
 
 def begun(approvals: Approvals, plan: Plan) -> int:
     """How many proposals of a plan are begun."""
-    return len(approvals.gate(plan, make_snapshot((), (IMPORTANT,)), "USD")[0].proposals)
+    return len(approvals.gate(plan, make_snapshot([make_node("n")], (IMPORTANT,)), "USD")[0].proposals)
 
 
 @pytest.fixture
@@ -97,6 +99,69 @@ def test_what_was_said_is_told_as_it_was_said() -> None:
     approvals.say((), "alice", is_approved=False, currency="USD")
     assert begun(approvals, emptying("default/c")) == 0
     assert [each.question.pods for each in approvals.asked()] == [("default/a", "default/b")]
+
+
+def at(seconds: float, *, is_there: bool = True) -> ClusterSnapshot:
+    nodes = [make_node("n")] if is_there else []
+    return msgspec.structs.replace(make_snapshot(nodes, (IMPORTANT,)), taken_at=NOW + seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_there", "state", "why"),
+    [
+        pytest.param(60, True, [ApprovalState.APPROVED], "", id="it may be proposed again"),
+        pytest.param(60, False, [ApprovalState.LAPSED], "node n is gone", id="its node is gone"),
+        pytest.param(900, True, [ApprovalState.LAPSED], "no plan has had it for 15 minutes", id="nobody proposes it"),
+    ],
+)
+def test_a_yes_that_comes_to_nothing_is_told(seconds: float, is_there: bool, state: list[str], why: str) -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    approvals.gate(Plan(NOW), at(seconds, is_there=is_there), "USD")
+    assert [each.state for each in approvals.asked()] == state
+    assert [each.lapsed for each in approvals.asked()] == [why]
+    approvals.gate(Plan(NOW), at(seconds + 900), "USD")
+    if why:
+        assert approvals.asked() == [], "told for a while"
+
+
+def test_a_yes_that_cannot_be_begun_in_time_lapses_and_is_asked_about_anew() -> None:
+    """It is proposed all the while, but with other pods beside: those were not told."""
+    approvals = Approvals(Approval(600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    approvals.gate(Plan(NOW), at(600), "USD")
+    assert [each.lapsed for each in approvals.asked()] == ["it could not be begun within 10 minutes of the yes"]
+    assert begun(approvals, emptying("default/a")) == 0
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
+
+
+def test_what_waits_for_a_node_that_is_gone_waits_no_more() -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.gate(Plan(NOW), at(5, is_there=False), "USD")
+    assert approvals.asked() == []
+
+
+def test_a_word_said_twice_is_one_and_another_is_refused(approved: Approvals) -> None:
+    (before,) = approved.asked()
+    key, words = before.question.id, approved.words
+    assert approved.say([key], "bob", is_approved=True, currency="USD") == [before]
+    with pytest.raises(ConflictError, match=f"{key}: approved by alice already"):
+        approved.say([key], "bob", is_approved=False, currency="USD")
+    assert (approved.asked(), approved.words) == ([before], words)
+
+
+def test_what_was_said_last_comes_first() -> None:
+    times = iter([NOW + 1, NOW + 2])
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: next(times))
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.gate(preempting("default/a"), at(0), "USD")
+    one, other = (each.question.id for each in approvals.asked())
+    for key in (one, other):
+        approvals.say([key], "alice", is_approved=False, currency="USD")
+    assert [each.question.id for each in approvals.asked()] == [other, one]
 
 
 def test_an_id_cannot_be_met_by_chance() -> None:

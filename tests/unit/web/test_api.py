@@ -244,6 +244,57 @@ def test_every_endpoint_is_described_and_every_reference_is_there() -> None:
     assert referred <= set(told["components"]["schemas"])
 
 
+OPERATIONS = [(path, method.upper(), told) for path, of in openapi()["paths"].items() for method, told in of.items()]
+
+
+def refused(status: int, path: str, method: str, url: str) -> int:
+    """What is answered to a request that ought to be refused with that status."""
+    where = re.sub(r"{\w+}", "none", path)
+    sent: dict[str, Any] = {"headers": {**BEARER, "Connection": "close"}}
+    if method == "POST":
+        sent |= {"body": b"{}"}
+        sent["headers"] |= {"Content-Type": "application/json"}
+    if status == 401:
+        del sent["headers"]["Authorization"]
+    if status == 403:
+        sent["headers"] |= {"Origin": "https://elsewhere.example"}
+    if status == 405:
+        method = "PUT"
+    if status == 413:
+        sent["body"] = b" " * 300_000
+    if status == 415:
+        sent["headers"] |= {"Content-Type": "text/plain"}
+    asks = "?bogus=1" if status == 400 else ""
+    return urllib3.request(method, f"{url}{where}{asks}", timeout=20.0, retries=False, **sent).status
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 415])
+def test_what_the_server_answers_is_described(status: int, url: str) -> None:
+    """Of every operation; a generated client knows what it may get."""
+    found = {}
+    for path, method, told in OPERATIONS:
+        if method == "GET" and (status in (403, 413, 415) or path.endswith("/events")):
+            continue
+        answer = found[path, method] = refused(status, path, method, url)
+        assert str(answer) in told["responses"], (path, answer)
+    assert status in found.values()
+
+
+@pytest.mark.usefixtures("saw")
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        pytest.param("/history?verb=drian", "did you mean drain?", id="a verb that there is not"),
+        pytest.param("/decisions?kind=bought", "there are", id="a kind of decision that there is not"),
+        pytest.param("/nodes?colour=red", "colour", id="a filter that there is not"),
+    ],
+)
+def test_a_filter_that_there_is_not_is_no_empty_answer(path: str, words: str, url: str) -> None:
+    answer = ask(url, path)
+    assert (answer.status, words in answer.data.decode()) == (400, True), answer.data
+
+
 @pytest.mark.usefixtures("saw")
 @pytest.mark.parametrize(
     "command",

@@ -151,7 +151,8 @@ def test_the_command_lists_and_says(address: str, approvals: Approvals, tmp_path
     assert (said.exit_code, "rejected by http.tokenFile" in " ".join(said.output.split())) == (0, True), said.output
     assert not waiting(approvals)
     again = CliRunner().invoke(app, ["approve", key, *server])
-    assert (again.exit_code, "waits for no word" in again.stderr) == (2, True)
+    assert (again.exit_code, "rejected by http.tokenFile already" in " ".join(again.stderr.split())) == (2, True)
+    assert CliRunner().invoke(app, ["approve", key, "--reject", *server]).exit_code == 0, "as it is already"
 
 
 @pytest.mark.parametrize(
