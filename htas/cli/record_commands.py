@@ -107,7 +107,7 @@ def history(
     """What was done when, why, and what it saved."""
     from htas.cli import history as past
     from htas.cli.tables import print_lines, show
-    from htas.documents.history import CycleLine, EntryLine, entry_lines
+    from htas.documents.history import CycleLine, EntryLine, entry_lines, known_verb
 
     with exit_on_error():
         start, asked = _instant(since, "--since", 0.0), server_at(server, token_file, ca)
@@ -123,7 +123,7 @@ def history(
             rows = source.cycles(limit, start)
             print_lines(rows, CycleLine, Export.JSONL if form is Export.TABLE else form)
             return
-        found = source.history(verb, limit, start)
+        found = source.history(known_verb(verb), limit, start)
         if form is Export.TABLE:
             show(past.history_view(found.entries, found.currency, found.now, with_binds=binds or verb == "bind"))
         else:

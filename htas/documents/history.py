@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from htas.documents.words import did_you_mean
 from htas.model.money import price_text
-from htas.model.outcomes import OutcomeStatus
+from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import calendar
 from htas.model.policy import Policy
 from htas.model.record import CycleRecord
@@ -80,6 +81,15 @@ class Replayed(msgspec.Struct, frozen=True):
 
     cycle: int
     differences: tuple[str, ...]
+
+
+def known_verb(verb: str | None) -> str | None:
+    """A verb to filter by, or None. Raises GivenError for one of which there can be nothing: an empty answer would say
+    that nothing was done.
+    """
+    if verb and verb not in tuple(Action):
+        raise GivenError(f"verb {verb[:50]!r}: there is none{did_you_mean(verb, sorted(Action))}")
+    return verb or None
 
 
 def entry_lines(found: Iterable[Entry]) -> list[EntryLine]:

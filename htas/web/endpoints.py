@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -15,12 +15,11 @@ import msgspec
 from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_report
 from htas.documents.costs import CostReport, books_of, cost_report
 from htas.documents.explain import explain_node, explain_pod
-from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, replayed
+from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
 from htas.documents.nodes import Present, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
 from htas.documents.what_if import Change, Levers, Simulated, compared, levers, simulated
 from htas.documents.words import did_you_mean
-from htas.model.outcomes import Action
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
 from htas.profiler.accounts import Window
@@ -124,17 +123,10 @@ def _explain_node(_: Seat, picture: Picture, asked: Asked) -> Explained:
         return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
-def _known(name: str, key: str, names: Iterable[str]) -> None:
-    """Raises GivenError for a filter that nothing can ever pass: an empty answer would say that nothing was done."""
-    known = sorted(set(names))
-    if name and name not in known:
-        raise GivenError(f"{key}={name[:50]}: there is no such {key}{did_you_mean(name, known)}")
-
-
 def _history(seat: Seat, picture: Picture, asked: Asked) -> HistoryReport:
-    _known(asked.query.verb, "verb", Action)
+    verb = known_verb(asked.query.verb)
     with seat.store()() as store:
-        found = list(entries(store.cycles(limit=asked.query.limit), asked.query.verb or None, asked.query.since))
+        found = list(entries(store.cycles(limit=asked.query.limit), verb, asked.query.since))
     return HistoryReport(picture.policy.catalogue.currency, seat.present(), found)
 
 
@@ -169,7 +161,9 @@ def _against(seat: Seat, picture: Picture, asked: Asked) -> Against:
 
 
 def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
-    _known(asked.query.kind, "kind", KINDS.values())
+    kind, kinds = asked.query.kind, sorted(set(KINDS.values()))
+    if kind and kind not in kinds:
+        raise GivenError(f"kind {kind[:50]!r}: there is none{did_you_mean(kind, kinds)}")
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 

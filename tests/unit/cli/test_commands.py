@@ -217,6 +217,8 @@ def test_a_short_run_leaves_history_that_can_be_told_and_replayed(files: tuple[P
     node = next(word for word in history.split() if word.startswith("demo-"))
     assert "provisioning" in htas_says("history", "-c", files[0], "--node", node).stdout
     assert htas_says("replay", "99999", "-c", files[0]).exit_code == 2
+    unknown = htas_says("history", "-c", files[0], "--verb", "lanch")
+    assert (unknown.exit_code, "did you mean launch?" in unknown.stderr) == (2, True)
     assert node in htas_says("top", "--recorded", "-c", files[0]).stdout
     for words, why in REFUSED_COSTS:
         refused = htas_says("cost", *words, "-c", files[0])
