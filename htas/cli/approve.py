@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -35,20 +34,19 @@ def asked_server(config: Path | None, server: str | None, token_file: Path | Non
     return Server(asker.url, None, Path(asker.ca_file) if asker.ca_file is not None else None, asker.token)
 
 
-def approvals_view(found: ApprovalsReport, now: float | None = None) -> RenderableType:
+def approvals_view(found: ApprovalsReport) -> RenderableType:
     """A table: what waits longest comes first."""
     if not found.is_asked:
         return Text("nothing waits for a word: this daemon runs in another mode than approve")
     if not found.items:
         return Text("nothing waits for a word")
-    present = time.time() if now is None else now
     view = table("id", "state", "since", "what", "pods", f"saves {found.currency}/h", right=frozenset({"pods"}))
     for item in found.items:
-        when = ago(item.since, present) if out.is_terminal else instant_text(item.since)
+        when = ago(item.since, found.now) if out.is_terminal else instant_text(item.since)
         what = f"{item.kind} {item.subject}: {item.why}"
         view.add_row(
             item.id,
-            _state(item, present),
+            _state(item, found.now),
             when,
             what,
             str(len(item.pods)),

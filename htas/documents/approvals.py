@@ -36,12 +36,15 @@ class ApprovalItem(msgspec.Struct, frozen=True):
 
 
 class ApprovalsReport(msgspec.Struct, frozen=True):
-    """`is_asked` False: this daemon carries out what it plans by itself, or only recommends it."""
+    """`is_asked` False: this daemon carries out what it plans by itself, or only recommends it. `now` is by its clock,
+    which of a sandbox is not the wall's.
+    """
 
     is_asked: bool
     currency: str
     otherwise: Otherwise
     items: Sequence[ApprovalItem]
+    now: float = 0.0
 
 
 class Verdict(StrEnum):
@@ -57,10 +60,10 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
 
 
-def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency: str) -> ApprovalsReport:
+def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency: str, now: float) -> ApprovalsReport:
     rules = approval or Approval()
     items = [_item(each, rules, currency) for each in asked] if approval is not None else []
-    return ApprovalsReport(approval is not None, currency, rules.otherwise, items)
+    return ApprovalsReport(approval is not None, currency, rules.otherwise, items, now)
 
 
 def _item(each: Asked, approval: Approval, currency: str) -> ApprovalItem:

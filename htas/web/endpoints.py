@@ -173,7 +173,7 @@ def _recommendation(seat: Seat, picture: Picture, _: Asked) -> RecommendationRep
 
 def _approvals(seat: Seat, picture: Picture, _: Asked) -> ApprovalsReport:
     asked = seat.approvals.asked() if seat.approvals is not None else []
-    return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency)
+    return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at)
 
 
 def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
@@ -184,7 +184,7 @@ def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
     seat.renew()
-    return approvals_report(said, approval, currency)
+    return approvals_report(said, approval, currency, picture.at)
 
 
 def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
