@@ -44,20 +44,23 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/nodes-packages.sh
 	tools/testenv/image-packages.sh
 	tools/testenv/browser-packages.sh
-	$(MAKE) --jobs=2 test-real-servers test-real-clusters
+	$(MAKE) --jobs=3 test-real-servers test-real-nodes test-real-clusters
 
-# Two parts beside each other, each with a control plane of its own: most of the time is spent waiting for machines to come and go,
-# but three would starve one another's leases on two cores. Each line says of which part it is. What is not named is in the second.
+# Three parts beside each other, each with a control plane of its own, of 35 to 45 minutes on two cores: most of the time is spent waiting
+# for machines to come and go. Each line says of which part it is. What is not named is in the last.
 # A story that fails is told once more: real leases, controllers and clouds race on two cores. Both times are in the output (RERUN), and
 # what fails twice has failed.
 STORY := -vv --durations=15 --reruns 1 -rRfE
-SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py tests/real/test_kill.py
+SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py
+NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py kill.py)
 
-.PHONY: test-real-servers test-real-clusters
-test-real-servers: ## OpenStack, Cassandra, and whatever takes long on a control plane
+.PHONY: test-real-servers test-real-nodes test-real-clusters
+test-real-servers: ## OpenStack and Cassandra
 	$(BIN)/python -m pytest $(STORY) $(SERVERS) | sed -u 's/^/servers: /'
-test-real-clusters: ## Kubernetes with KWOK's nodes, and with real kubelets, containerd and CRIU
-	$(BIN)/python -m pytest $(STORY) tests/browser tests/real $(addprefix --ignore=,$(SERVERS)) | sed -u 's/^/clusters: /'
+test-real-nodes: ## real kubelets, containerd and CRIU, and the daemon killed at each of its steps
+	$(BIN)/python -m pytest $(STORY) $(NODES) | sed -u 's/^/nodes: /'
+test-real-clusters: ## Kubernetes with KWOK's nodes, and the pages in a browser
+	$(BIN)/python -m pytest $(STORY) tests/browser tests/real $(addprefix --ignore=,$(SERVERS) $(NODES)) | sed -u 's/^/clusters: /'
 
 .PHONY: screenshots
 screenshots: $(STAMP) ## every page at three widths, light and dark, in out/screenshots; and the documentation's pictures (needs root on Debian once)
