@@ -46,18 +46,18 @@ test-real: $(STAMP) ## stories on a real API server, real nodes, OpenStack and C
 	tools/testenv/browser-packages.sh
 	$(MAKE) --jobs=3 test-real-servers test-real-nodes test-real-clusters
 
-# Three parts beside each other, each with a control plane of its own, of 45 to 55 minutes on two cores: most of the time is spent waiting
+# Three parts beside each other, each with a control plane of its own, of 40 to 55 minutes on two cores: most of the time is spent waiting
 # for machines to come and go. Each line says of which part it is. What is not named is in the last.
 # A story that fails is told once more: real leases, controllers and clouds race on two cores. Both times are in the output (RERUN), and
 # what fails twice has failed.
 STORY := -vv --durations=15 --reruns 1 -rRfE
-SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py tests/real/test_kill.py
-NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py)
+SERVERS := $(wildcard tests/real/test_openstack*.py tests/real/test_cassandra*.py) tests/real/test_rearranging.py
+NODES := $(wildcard tests/real/test_migration*.py) $(addprefix tests/real/test_,image.py checkpoint_images.py replace.py kill.py)
 
 .PHONY: test-real-servers test-real-nodes test-real-clusters
-test-real-servers: ## OpenStack and Cassandra, and the daemon killed at each of its steps
+test-real-servers: ## OpenStack and Cassandra
 	$(BIN)/python -m pytest $(STORY) $(SERVERS) | sed -u 's/^/servers: /'
-test-real-nodes: ## real kubelets, containerd and CRIU
+test-real-nodes: ## real kubelets, containerd and CRIU, and the daemon killed at each of its steps
 	$(BIN)/python -m pytest $(STORY) $(NODES) | sed -u 's/^/nodes: /'
 test-real-clusters: ## Kubernetes with KWOK's nodes, and the pages in a browser
 	$(BIN)/python -m pytest $(STORY) tests/browser tests/real $(addprefix --ignore=,$(SERVERS) $(NODES)) | sed -u 's/^/clusters: /'
