@@ -1,8 +1,11 @@
-"""A daemon asked over HTTP, so that commands work from outside its pod: `--server URL [--token-file F] [--ca F]`."""
+"""A daemon asked over HTTP, so that commands work from outside its pod: `--server URL [--token-file F] [--ca F]`, or
+by its release's name, through kubectl: `--server NAMESPACE/RELEASE`.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,6 +19,8 @@ from htas.ports import PermanentError, TransientError
 
 T = TypeVar("T")
 ANSWER_S = 60.0
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_RELEASE = re.compile(f"{_LABEL}/{_LABEL}")
 VARIABLE, TOKEN_VARIABLE = "HTAS_SERVER", "HTAS_TOKEN_FILE"
 
 ServerUrl = Annotated[
@@ -23,7 +28,8 @@ ServerUrl = Annotated[
     typer.Option(
         "--server",
         envvar=VARIABLE,
-        help="Ask a daemon instead of its files: https://htas.example:8080, or what kubectl port-forward names.",
+        metavar="URL|NAMESPACE/RELEASE",
+        help="Ask a daemon instead of its files: https://htas.example:8080, or by its release, htas-system/htas.",
     ),
 ]
 TokenFile = Annotated[
@@ -37,12 +43,16 @@ class Server:
     what is wrong with the answer.
     """
 
-    def __init__(self, url: str, token_file: Path | None, authority: Path | None, token: str = "") -> None:
+    def __init__(
+        self, url: str, token_file: Path | None, authority: Path | None, token: str = "", host: str | None = None
+    ) -> None:
         import urllib3
 
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise InputError(f"--server: {url!r} is no address; write such as https://htas.example:8080")
+            raise InputError(
+                f"--server: {url!r} is no address; write such as https://htas.example:8080 or htas-system/htas"
+            )
         self._url = url.rstrip("/")
         self._headers = {
             "Accept-Encoding": "gzip",
@@ -58,7 +68,12 @@ class Server:
         if authority is not None and not authority.is_file():
             raise InputError(f"--ca: {authority}: there is no such file")
         self._pool = urllib3.PoolManager(
-            ca_certs=str(authority) if authority is not None else None, timeout=ANSWER_S, retries=False
+            ca_certs=str(authority) if authority is not None else None,
+            # Of a forwarded port the certificate bears another name than this machine's.
+            server_hostname=host,
+            assert_hostname=host,
+            timeout=ANSWER_S,
+            retries=False,
         )
 
     def get(self, path: str, kind: type[T], **query: Any) -> T:
@@ -120,6 +135,11 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
         if authority is not None:
             raise InputError("--ca: goes with --server")
         return None
+    if _RELEASE.fullmatch(url):
+        from htas.cli.forwarding import forwarded
+
+        there = forwarded(url, wants_token=token_file is None)
+        return Server(there.url, token_file, authority, there.token, there.host)
     return Server(url, token_file, authority)
 
 

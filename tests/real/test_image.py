@@ -192,6 +192,21 @@ def remembered(release: Release, directory: Path) -> None:
         assert not done - again, done - again
         assert total(asked(url, directory, "cost", "-o", "csv")) >= spent
     release.tell("after the pod was deleted: the same history, and what was spent")
+    by_name = asked_by_name(release, "cost", "-o", "csv")
+    assert total(by_name) >= spent
+    release.tell(f"htas cost --server {SPACE}/htas, through kubectl: {total(by_name):f}")
+
+
+def asked_by_name(release: Release, *command: str) -> list[str]:
+    """What a command prints that is told the release's name alone: daemon, port and token it finds by kubectl."""
+    environment = os.environ | {
+        "KUBECONFIG": str(release.cluster.kubeconfig),
+        "PATH": f"{release.cluster.binaries}{os.pathsep}{os.environ['PATH']}",
+    }
+    options = [*command, "--server", f"{SPACE}/htas"]
+    done = subprocess.run([HTAS, *options], capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def asked(url: str, directory: Path, *command: str) -> list[str]:

@@ -1,0 +1,237 @@
+"""A daemon asked by its release's name: whom kubectl is told to forward to, and what is said where it cannot.
+
+kubectl is a program that answers from files as an API server would; the real one is in tests/real/test_image.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from htas.cli.forwarding import Forwarded, forwarded
+from htas.cli.main import app
+from htas.documents.history import Cycles
+
+Json = dict[str, Any]
+KUBECTL = """#!{python}
+import json, os, sys, time
+from pathlib import Path
+
+here, words = Path(__file__).parent, sys.argv[1:]
+with (here / "asked").open("a") as asked:
+    asked.write(" ".join(words) + chr(10))
+if words[0] == "port-forward":
+    (here / "pid").write_text(str(os.getpid()))
+    said = (here / "forwarding").read_text()
+    print(said, flush=True)
+    if not said.startswith("Forwarding"):
+        sys.exit(1)
+    for _ in range(20_000):  # more than a pipe holds: whoever does not read has it stand still
+        print("Handling connection for 8080", flush=True)
+    (here / "drained").touch()
+    time.sleep(60)
+answer = here / (words[1] + ".json")
+if not answer.exists():
+    print("Error from server (Forbidden): " + words[1] + " is forbidden", file=sys.stderr)
+    sys.exit(1)
+print(answer.read_text())
+"""
+
+
+class Kubectl:
+    """The program and its files; nothing is in the cluster at first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        program = folder / "kubectl"
+        program.write_text(KUBECTL.format(python=sys.executable))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        self.holds("pods")
+        self.holds("leases")
+
+    def holds(self, kind: str, *items: Json) -> None:
+        (self.folder / f"{kind}.json").write_text(json.dumps({"items": items}))
+
+    def keeps(self, token: str) -> None:
+        data = {"data": {"token": b64encode(token.encode()).decode()}}
+        (self.folder / "secret.json").write_text(json.dumps(data))
+
+    def forwards_to(self, port: int) -> None:
+        (self.folder / "forwarding").write_text(f"Forwarding from 127.0.0.1:{port} -> 8080")
+
+    def asked(self) -> list[str]:
+        return (self.folder / "asked").read_text().splitlines()
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return Kubectl(tmp_path)
+
+
+def daemon(name: str, *, is_ready: bool = True, secret: str = "htas-token", is_tls: bool = False) -> Json:
+    """A daemon's pod as the chart makes it."""
+    mounts = [{"name": "config", "mountPath": "/etc/htas"}]
+    volumes: list[Json] = [{"name": "config", "configMap": {"name": "htas"}}]
+    if secret:
+        mounts.append({"name": "moves-token", "mountPath": "/etc/htas-moves/token"})
+        volumes.append({"name": "moves-token", "secret": {"secretName": secret}})
+    if is_tls:
+        mounts.append({"name": "http-tls", "mountPath": "/etc/htas-http"})
+    ports = [{"name": "http", "containerPort": 8080}, {"name": "health", "containerPort": 8081}]
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"pod-template-hash": "5d4f"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "htas-5d4f"}],
+        },
+        "spec": {"containers": [{"name": "htas", "ports": ports, "volumeMounts": mounts}], "volumes": volumes},
+        "status": {"conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]},
+    }
+
+
+AGENT = {"metadata": {"name": "htas-agent-x"}, "spec": {"containers": [{"name": "agent"}]}}
+
+
+def lease(holder: str) -> Json:
+    return {"metadata": {"name": "htas-prod"}, "spec": {"holderIdentity": holder}}
+
+
+class Remembering(ThreadingHTTPServer):
+    """A daemon that answers one document, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.shown: list[str] = []
+        Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Remembering
+
+    def do_GET(self) -> None:
+        self.server.shown.append(self.headers.get("Authorization", ""))
+        body = msgspec.json.encode(Cycles([]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing is written."""
+
+
+@pytest.fixture
+def answering() -> Iterator[Remembering]:
+    server = Remembering()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_command_reaches_the_one_that_leads_with_the_charts_token_and_leaves_nothing_running(
+    kubectl: Kubectl, answering: Remembering
+) -> None:
+    kubectl.holds("pods", AGENT, daemon("htas-5d4f-aaaaa"), daemon("htas-5d4f-bbbbb"))
+    kubectl.holds("leases", lease("somebody-else_1"), lease("htas-5d4f-bbbbb_0d9c"))
+    kubectl.keeps("s3cret")
+    kubectl.forwards_to(answering.server_address[1])
+    command = [sys.executable, "-m", "htas", "history", "--cycles", "--server", "htas-system/htas", "-o", "jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert answering.shown == ["Bearer s3cret"]
+    assert kubectl.asked()[-1] == "port-forward -n htas-system pod/htas-5d4f-bbbbb :8080 --address=127.0.0.1"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((kubectl.folder / "pid").read_text()), 0)
+
+
+def test_a_token_of_ones_own_is_shown_instead(kubectl: Kubectl, answering: Remembering, tmp_path: Path) -> None:
+    """And the Secret, which its owner may not be allowed to read, is not asked for."""
+    kubectl.holds("pods", daemon("htas-0"))
+    kubectl.forwards_to(answering.server_address[1])
+    (tmp_path / "token").write_text("mine")
+    options = ["--server", "htas-system/htas", "--token-file", str(tmp_path / "token")]
+    done = CliRunner().invoke(app, ["history", "--cycles", *options])
+    assert done.exit_code == 0, done.output
+    assert answering.shown == ["Bearer mine"]
+
+
+def test_kubectl_is_read_on_so_that_it_never_stands_still(kubectl: Kubectl) -> None:
+    kubectl.holds("pods", daemon("htas-0", secret=""))
+    kubectl.forwards_to(1)
+    assert forwarded("htas-system/htas", wants_token=True) == Forwarded("http://127.0.0.1:1", "", None)
+    for _ in range(500):
+        if (kubectl.folder / "drained").exists():
+            return
+        time.sleep(0.02)
+    pytest.fail("kubectl waits for somebody to read what it says")
+
+
+def test_a_certificate_is_held_against_the_services_name(kubectl: Kubectl) -> None:
+    kubectl.holds("pods", daemon("htas-5d4f-aaaaa", secret="", is_tls=True))
+    kubectl.forwards_to(1)
+    there = forwarded("ops/htas", wants_token=True)
+    assert (there.url, there.host) == ("https://127.0.0.1:1", "htas.ops.svc")
+
+
+@pytest.mark.parametrize(
+    ("pods", "leases", "secret", "forwarding", "said"),
+    [
+        pytest.param([AGENT], [], True, "", "has no daemon of a Helm release htas; helm list -A", id="no daemon"),
+        pytest.param([daemon("htas-0", is_ready=False)], [], True, "", "not Ready: htas-0", id="none is Ready"),
+        pytest.param(
+            [daemon("htas-a"), daemon("htas-b")],
+            [lease("htas-c_1")],
+            True,
+            "",
+            "none of its daemons leads",
+            id="leaderless",
+        ),
+        pytest.param(
+            [daemon("htas-0")], [], False, "", "secret is forbidden; name a token with --token-file", id="secret"
+        ),
+        pytest.param(
+            [daemon("htas-0")], [], True, "error: unable to forward port", "unable to forward port", id="no forwarding"
+        ),
+    ],
+)
+def test_what_is_in_the_way_is_told(
+    pods: list[Json], leases: list[Json], secret: bool, forwarding: str, said: str, kubectl: Kubectl
+) -> None:
+    kubectl.holds("pods", *pods)
+    kubectl.holds("leases", *leases)
+    if secret:
+        kubectl.keeps("s3cret")
+    (kubectl.folder / "forwarding").write_text(forwarding)
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
+    assert done.exit_code != 0
+    assert said in " ".join(done.output.split())
+    assert "s3cret" not in done.output
+
+
+def test_without_kubectl_it_is_told_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
+    assert done.exit_code != 0
+    assert "a daemon is asked by name through kubectl" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("address", ["localhost:8080", "a/b/c", "htas", "/htas", "Htas/htas", "htas-system/"])
+def test_what_is_neither_address_nor_release_is_refused(address: str) -> None:
+    done = CliRunner().invoke(app, ["cost", "--server", address])
+    assert done.exit_code == 2
+    assert "is no address" in done.output
