@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from htas.cli.ui import Played, serve
+from htas.cli.ui import ASKING_H, Played, serve
 from htas.cli.ui_recommended import PlayedBeside
 from htas.model.modes import Approval
 from htas.web.seat import Seat
@@ -26,8 +26,6 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTHS = {390: 844, 1280: 800, 2560: 1440}
 SCHEMES = ("light", "dark")
 PAGES = {"now": "#/now", "money": "#/money", "decisions": "#/decisions", "what-if": "#/what-if"}
-ASKING_H = 249 / 60
-"""Hours of the day with `mode: approve`, after a burst: three proposals wait, and four that no plan has any more."""
 
 
 @contextmanager

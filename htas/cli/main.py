@@ -97,7 +97,12 @@ def ui(
     flavours: Annotated[Path | None, typer.Option("--flavours", help="A price file, for a dump.")] = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A configuration, for a dump.")] = None,
     at: At = None,
-    hours: Annotated[float, typer.Option("--hours", min=0.1, max=240, help="Of the demo: played at once.")] = 10.0,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            "--hours", min=0.1, max=240, help="Of the demo: played at once (10; with --approve until some wait)."
+        ),
+    ] = None,
     speed: Annotated[float, typer.Option("--speed", min=0, help="Then so many times real time; 0: it stops.")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same day.")] = 1,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="On loopback; 0: any that is free.")] = 0,

@@ -177,6 +177,9 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
+HOURS, ASKING_H = 10.0, 249 / 60
+"""How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
+
 
 class Played:
     """The sandbox's day on virtual time: quickly up to an hour, then at a pace that can be watched.
@@ -221,9 +224,12 @@ def _world(loaded: Loaded, seed: int) -> World:
     return world
 
 
-def demo(seed: int, hours: float, speed: float, port: int, *, recommend: bool = False, approve: bool = False) -> None:
+def demo(
+    seed: int, hours: float | None, speed: float, port: int, *, recommend: bool = False, approve: bool = False
+) -> None:
     """Play the day and serve it meanwhile."""
     played: Played | PlayedBeside
+    hours = hours if hours is not None else ASKING_H if approve else HOURS
     if recommend:
         played = PlayedBeside(seed, hours, speed)
     else:

@@ -19,10 +19,11 @@ from typing import Any
 import h11
 import structlog
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from htas.ports import PermanentError
+from htas.web.sent import STOPPING
 
 log = structlog.get_logger()
 
@@ -59,10 +60,12 @@ class Listener:
         limits: Limits = LIMITS,
         key: str = "http.listen",
     ) -> None:
+        self._app = app
         self._socket = _listening(address, key)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            app,
+            self._answer,
+            interface="asgi3",
             http=partial(PunctualProtocol, limits),  # type: ignore[arg-type] # uvicorn calls it, as it does a class
             ws="none",
             log_config=None,
@@ -85,6 +88,10 @@ class Listener:
     def connections(self) -> int:
         """How many are open."""
         return len(self._server.server_state.connections)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[STOPPING] = lambda: self._server.should_exit
+        await self._app(scope, receive, send)
 
     def stop(self) -> None:
         self._server.should_exit = True

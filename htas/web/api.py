@@ -19,7 +19,7 @@ from htas.ports import ConflictError, GivenError, HTASError, NotFoundError, Tran
 from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
-from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body
+from htas.web.sent import STOPPING, WHO, RequestRefusedError, as_json, sent_body
 from htas.web.shelf import Body, Shelf, body_of
 from htas.web.turns import Turns
 
@@ -128,21 +128,25 @@ class Events:
         if self._open >= MOST_STREAMS:
             return PlainTextResponse("too many pages follow already; ask again\n", 503, {"Retry-After": "15"})
         self._open += 1
-        return _Stream(self.lines(), self._left, headers)
+        return _Stream(self.lines(request.scope.get(STOPPING, _never)), self._left, headers)
 
     def _left(self) -> None:
         self._open -= 1
 
-    async def lines(self) -> AsyncIterator[str]:
-        """Until STREAM_S have passed."""
+    async def lines(self, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
+        """Until STREAM_S have passed, or the listener stops: it would wait two seconds, and then tell of an error."""
         told, until = -1, self._clock() + STREAM_S
         yield f"retry: {RETRY_MS}\n\n"
-        while self._clock() < until:
+        while self._clock() < until and not is_stopping():
             version = self._seat.version
             if version != told:
                 told = version
                 yield f"id: {version}\nevent: cycle\ndata: {version}\n\n"
             await asyncio.sleep(LOOK_S)
+
+
+def _never() -> bool:
+    return False
 
 
 class _Stream(StreamingResponse):

@@ -16,6 +16,8 @@ _T = TypeVar("_T")
 
 WHO = "htas.who"
 """Where a request's scope has who asked, once that is known."""
+STOPPING = "htas.stopping"
+"""Where it has what tells whether the listener is stopping: an answer that goes on for long ends then."""
 
 
 class RequestRefusedError(Exception):

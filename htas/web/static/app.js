@@ -152,6 +152,7 @@ function askForToken(error) {
     field,
     h("button", { class: "main" }, "Log in"),
     said,
+    h("details", {}, h("summary", {}, "Where is it?"), h("p", { class: "note" }, "Where the chart made it (http.createToken), in the Secret RELEASE-token of its namespace:"), h("code", {}, "kubectl -n htas-system get secret htas-token -o jsonpath='{.data.token}' | base64 -d")),
   );
   if (error.message.includes("none is configured")) said.textContent = error.message;
   show(main, form);

@@ -119,7 +119,7 @@ function sum(item, currency) {
 
 function figures(found) {
   return [
-    figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], "each until its group bought again a machine of its price", "lead"),
+    figure("Saved by emptying nodes", [money(found.saved), h("small", {}, ` ${found.currency}`)], ["each until its group bought again a machine of its price · ", h("a", { href: "#/money" }, "of what")], "lead"),
     figure("Saving now", [money(found.saving_per_hour), h("small", {}, ` ${found.currency}/h`)], ["of machines that were not needed again · ", h("a", { href: "#/decisions/empty" }, "which")]),
     figure("Bought", number(found.counts.buy ?? 0), ["machines asked for · ", h("a", { href: "#/decisions/buy" }, "which")]),
     figure("Returned", number(found.counts.release ?? 0), [found.begins ? `since ${day(found.begins)} ${seconds(found.begins)}` : "machines", " · ", h("a", { href: "#/decisions/release" }, "which")]),

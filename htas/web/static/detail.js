@@ -144,7 +144,7 @@ async function pod(name, from) {
         h("h3", {}, "Flavours"),
         h(
           "table",
-          { class: "list" },
+          { class: "list whole" },
           h("thead", {}, h("tr", {}, h("th", {}, "Flavour"), h("th", {}, "Group"), h("th", { class: "n" }, "Price/h"), h("th", {}, "Would it take the pod?"))),
           h(
             "tbody",

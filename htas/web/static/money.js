@@ -63,7 +63,7 @@ function figures(found) {
     figure("Spent", [money(found.spent), h("small", {}, ` ${unit}`)], [`from ${day(found.since)} ${clock(found.since)} to ${day(found.until)} ${clock(found.until)} · `, h("a", { href: "#/money/namespace" }, "by whom")], "lead"),
     figure("Now", [money(found.price_per_hour), h("small", {}, ` ${unit}/h`)], [h("a", { href: "#/now" }, "which machines")]),
     figure("Idle", percent(found.idle_share), [`${money(found.idle)} ${unit} of it nobody asked for: free room, and time without work · `, h("a", { href: "#/what-if" }, "what if")]),
-    figure("Month", [money(found.month_forecast), h("small", {}, ` ${unit}`)], [`forecast for ${found.month}: ${money(found.month_so_far)} so far, the rest at ${money(found.mean_per_hour)}/h as in the last day`, budget(found)], Number(found.month_budget) && Number(found.month_forecast) > Number(found.month_budget) ? "warn" : ""),
+    figure("Month", [money(found.month_forecast), h("small", {}, ` ${unit}`)], [`forecast for ${found.month}: ${money(found.month_so_far)} so far, the rest at ${money(found.mean_per_hour)}/h as in the last day · `, h("a", { href: "#/decisions" }, "what was decided"), budget(found)], Number(found.month_budget) && Number(found.month_forecast) > Number(found.month_budget) ? "warn" : ""),
   );
 }
 
@@ -71,7 +71,7 @@ function figures(found) {
 function budget(found) {
   const all = Number(found.month_budget);
   if (!all) return null;
-  return h("span", { class: "budget" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.min(1, Number(found.month_so_far) / all) } })), `${percent(Number(found.month_so_far) / all)} of the budget of ${money(all, 2)} spent`);
+  return h("span", { class: "budget" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.min(1, Number(found.month_so_far) / all) } })), `${percent(Number(found.month_so_far) / all)} of the budget of ${money(all, 2)} spent${Number(found.month_forecast) > all ? `; the forecast is ${money(found.month_forecast - all, 2)} over it` : ""}`);
 }
 
 function spending(found, hours) {

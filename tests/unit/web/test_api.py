@@ -14,14 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 import urllib3
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from typer.testing import CliRunner
 
 from htas.cli.main import app
+from htas.daemon.http_server import Listener
 from htas.planning.planner import plan
 from htas.ports import GivenError
 from htas.web import endpoints
-from htas.web.api import MOST_STREAMS, Events
+from htas.web.api import MOST_STREAMS, Events, api_routes
 from htas.web.endpoints import ENDPOINTS, PREFIX
 from htas.web.openapi import openapi
 from htas.web.seat import Seat, Seen
@@ -235,6 +237,23 @@ async def _streams(events: Events) -> None:
     with pytest.raises((OSError, ClientDisconnect)):
         await streams[0]({"type": "http", "asgi": {"spec_version": "2.4"}}, gone, gone)
     assert (await events.stream(get)).status_code == 200
+
+
+def test_a_stream_ends_with_its_listener_and_without_a_word(seat: Seat, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever ends `htas ui`, or a daemon, while a page is open was told of a cancelled task, in sixty lines."""
+    listener = Listener(("127.0.0.1", 0), Starlette(routes=api_routes(seat)), "test")
+    listener.start()
+    try:
+        address = f"http://127.0.0.1:{listener.port}{PREFIX}/events"
+        answer = urllib3.request("GET", address, preload_content=False, timeout=20.0)
+        assert answer.status == 200, answer.data
+        lines = answer.stream()  # dropped, it would close the connection
+        assert next(lines), "it has begun"
+    finally:
+        listener.stop()
+    for _ in lines:
+        pass  # it has ended, or this raises
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_every_endpoint_is_described_and_every_reference_is_there() -> None:
