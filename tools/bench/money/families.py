@@ -169,6 +169,39 @@ def _day_and_night(seed: int) -> Scene:
     return Scene(Workload("day-and-night", tuple(arrivals), tuple(rescales)), _paper_prices())
 
 
+def _autoscaled(*, drifts: bool) -> Callable[[int], Scene]:
+    """Eight services of sizes of their own, scaled by their load for twenty hours; none has opted in to be moved.
+
+    Replicas drift by two at most every 10 to 60 minutes with a trickle of jobs, or flap between least and four more
+    every 5 to 30 minutes, and jobs come at the end alone.
+    """
+
+    def draw(seed: int) -> Scene:
+        random = Random(f"{'drifting' if drifts else 'flapping'}/{seed}")
+        arrivals, rescales = list[Arrival](), list[Rescale]()
+        for number in range(8):
+            asks = Resources(random.choice((100, 250, 500)), int(random.choice((0.3, 0.5, 1.0, 2.0)) * GIB), 0, 1)
+            task = Task(f"web-{number}", asks, labels={"app": f"web-{number}"})
+            wanted = least = random.randint(2, 6)
+            arrivals.append(Arrival(10.0 * number, task, ControllerKind.REPLICA_SET, least))
+            at = 600.0
+            while (at := at + random.uniform(*((600, 3600) if drifts else (300, 1800)))) < 20 * HOUR_S:
+                wanted = (
+                    max(2, wanted + random.choice((-2, -1, -1, 0, 1, 1, 2))) if drifts else least + random.randint(0, 4)
+                )
+                rescales.append(Rescale(at, "default", task.name, wanted))
+
+        def job(random: Random, name: str) -> Task:
+            return _job(name, 500, 1.0, random.uniform(60, 600))
+
+        jobs = _jobs(random, 1 / 600, 20 * HOUR_S, job) if drifts else _jobs(random, 1 / 60, HOUR_S / 2, job)
+        since_s = 0.0 if drifts else 19.5 * HOUR_S
+        arrivals += [msgspec.structs.replace(each, at_s=each.at_s + since_s) for each in jobs]
+        return Scene(Workload("autoscaled services", tuple(arrivals), tuple(rescales)), _paper_prices())
+
+    return draw
+
+
 # Prices and clouds.
 
 
@@ -251,6 +284,8 @@ def families(trace: Path | None = None) -> Mapping[str, Family]:
         Family("anti-affine", "jobs that keep their team's others away", _anti_affine),
         Family("memory-bound", "8/3 times the memory", _memory_bound),
         Family("day-and-night", "services by day, jobs by night", _day_and_night),
+        Family("drifting", "eight services that drift, few jobs", _autoscaled(drifts=True)),
+        Family("flapping", "eight services that flap", _autoscaled(drifts=False)),
         Family("hourly", "billed by the hour", _billing(3600)),
         Family("hourly-on-off", "on-off, billed by the hour", _billing(3600, "on-off")),
         Family("per-second", "billed by the second", _billing(1)),
