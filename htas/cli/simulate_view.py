@@ -204,7 +204,7 @@ LIFTED = ("pods", "nodes", "packed/h", "anew/h", "saves/month")
 
 def _rules(answer: Answer) -> Table:
     """Prices rather than savings of packing and of buying: what is saved has one base, the cheaper of both today."""
-    title = "What each rule costs: the price were it alone lifted, and what that saves"
+    title = "What each rule costs: the price were it alone lifted, and what more that saves"
     table = _titled(title, "rule", *LIFTED, "such as", right=LIFTED, names=("rule",))
     table.add_row("none lifted", "", "", *_both(answer.packed.nanos_per_hour, answer.anew.nanos_per_hour), "", "")
     for rule in answer.rules:

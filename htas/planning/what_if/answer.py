@@ -184,7 +184,7 @@ def what_if(
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
     anew = reusing(present, pins, anew, shelves)
-    lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves)
+    lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves, (offering.bought(),))
     tell("the price of each rule")
     rules = _rules(lifting)
     tell("sets of rules")

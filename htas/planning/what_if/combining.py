@@ -64,6 +64,8 @@ class Lifting:
     held: tuple[Held, ...]
     as_is: Outcome
     shelves: Shelves = (None,)
+    unheld: tuple[Arrangement, ...] = ()
+    """What was found, with any choice of flavours, to be bought anew where nothing holds a node that could go."""
     known: dict[frozenset[str], Outcome] = field(default_factory=dict)
 
     def of(self, lift: Lift) -> Outcome:
@@ -77,10 +79,10 @@ class Lifting:
 
     def _asked(self, rules: frozenset[str], free: Present) -> Outcome:
         inside = [self.as_is, *(found for key, found in self.known.items() if key < rules)]
-        bought = cheapest_anew(free, pinned(free, holding(free)), self.shelves)
-        self.known[rules] = Outcome(
-            cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *(each.anew for each in inside))
-        )
+        held = holding(free)
+        bought = cheapest_anew(free, pinned(free, held), self.shelves)
+        known = [each.anew for each in inside] if held else [*self.unheld, *(each.anew for each in inside)]
+        self.known[rules] = Outcome(cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *known))
         return self.known[rules]
 
 

@@ -110,7 +110,11 @@ class Offering:
 
     def best(self) -> Arrangement:
         """The cheapest found with any of the flavours, or with none bought; of equal mixes that of the most."""
-        return cheapest(self._best_of(self.names), self.packed)
+        return cheapest(self.bought(), self.packed)
+
+    def bought(self) -> Arrangement:
+        """The cheapest mix found that is bought, of any of the flavours."""
+        return self._best_of(self.names)
 
     def shelves(self) -> Shelves:
         """All flavours, and the few with which a cheaper mix was found that holds no less."""
