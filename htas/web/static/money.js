@@ -101,7 +101,7 @@ function spending(found, hours) {
       h("span", { class: "swatch spent" }),
       "spent ",
       h("span", { class: "swatch least" }),
-      found.least_since === null ? "the least possible (not known yet)" : `the least that any mix could have cost: ${money(found.least)} of ${money(found.spent_since)} ${found.currency} since ${clock(found.least_since)}`,
+      found.least_since === null ? "the least possible (not known yet)" : `the least that any mix could have cost, rules aside: ${money(found.least)} of ${money(found.spent_since)} ${found.currency} since ${clock(found.least_since)}`,
     ),
     h("details", {}, h("summary", {}, "As a table"), table(items, found.currency)),
   );
@@ -122,7 +122,7 @@ function otherwise(found, others) {
     { name: "Spent", value: spent, kind: "mine" },
     ...told.map((other) => ({ name: other.way === "peak" ? `Its peak, always: ${other.machines} × ${other.flavour}` : `Only ${other.flavour}, as needed`, value: Number(other.amount), under: other.saved_share >= 0 ? `we save ${percent(other.saved_share)}` : `we spent ${percent(-other.saved_share)} more` })),
   ];
-  if (found.least_since !== null) rows.unshift({ name: "The least possible", value: Number(found.least), kind: "floor" });
+  if (found.least_since !== null) rows.unshift({ name: "The least possible", under: "rules aside", value: Number(found.least), kind: "floor" });
   const missing = others.filter((other) => !other.amount);
   return h(
     "section",

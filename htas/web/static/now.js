@@ -107,7 +107,7 @@ function figures(cluster) {
       h("h2", {}, "Price now"),
       h("p", { class: "value" }, money(price), h("small", {}, ` ${currency}/h`)),
       h("div", { class: "meter", role: "img", "aria-label": `at least ${money(least)} ${currency} an hour are needed` }, h("span", { style: { "--part": price ? least / price : 0 } })),
-      h("p", {}, least ? [`no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
+      h("p", {}, least ? [`rules aside, no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
       unpriced(totals.unpriced),
     ),
     figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} on the way · `, h("a", { href: "#/decisions/buy" }, "bought and why")]),
