@@ -6,24 +6,27 @@ kubectl knows the cluster, and who asks (KUBECONFIG, its context, its plugins fo
 from __future__ import annotations
 
 import atexit
-import json
 import re
 import signal
 import subprocess
 import sys
+from base64 import b64decode
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Any
+from typing import IO, TypeVar
+
+import msgspec
 
 from htas.cli.console import InputError
 from htas.ports import PermanentError, TransientError
 
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
-ANSWER_S = 30.0
-PORT, TOKEN_AT, CERTIFICATE_AT = "http", "/etc/htas-moves/token", "/etc/htas-http"
-"""What the chart calls the daemon's port, and where its container finds the token and its certificate."""
+ANSWER_S, ENDED_S = 30.0, 5.0
+PORT, CONFIG_AT, TOKEN_AT, CERTIFICATE_AT = "http", "/etc/htas", "/etc/htas-moves/token", "/etc/htas-http"
+"""What the chart calls the daemon's port, and where its container finds configuration, token and certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,131 +40,238 @@ class Forwarded:
     host: str | None
 
 
+# What is read of the objects.
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Port(msgspec.Struct, frozen=True, rename="camel"):
+    container_port: int
+    name: str = ""
+
+
+class _Mount(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    mount_path: str
+
+
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
+    ports: Sequence[_Port] = ()
+    volume_mounts: Sequence[_Mount] = ()
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        return {mount.mount_path: mount.name for mount in self.volume_mounts}
+
+
+class _SecretVolume(msgspec.Struct, frozen=True, rename="camel"):
+    secret_name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True):
+    name: str
+    secret: _SecretVolume | None = None
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    labels: Mapping[str, str] = {}
+    owner_references: Sequence[_Named] = ()
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    containers: Sequence[_Container]
+    volumes: Sequence[_Volume] = ()
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+
+
+class _Status(msgspec.Struct, frozen=True):
+    conditions: Sequence[_Condition] = ()
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status = _Status()
+
+    @property
+    def is_ready(self) -> bool:
+        """And not on its way out."""
+        is_said = any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        return is_said and self.metadata.deletion_timestamp is None
+
+    @property
+    def daemon(self) -> _Container | None:
+        """The container that HTAS runs in; None: it is another program of the release, such as an agent."""
+        return next((each for each in self.spec.containers if CONFIG_AT in each.mounts and _port_of(each)), None)
+
+    @property
+    def service(self) -> str:
+        """The chart's Service is called as what makes its pods: of a Deployment's `htas-5d4f`, `htas`."""
+        owner = next((each.name for each in self.metadata.owner_references), self.metadata.name)
+        return owner.removesuffix(f"-{self.metadata.labels.get('pod-template-hash', '')}")
+
+
+def _port_of(container: _Container) -> int | None:
+    return next((port.container_port for port in container.ports if port.name == PORT), None)
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    items: Sequence[_Pod]
+
+
+class _Holder(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    spec: _Holder
+
+
+class _Leases(msgspec.Struct, frozen=True):
+    items: Sequence[_Lease]
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: Mapping[str, str] = {}
+
+
+T = TypeVar("T")
+
+
+# How it is found, and forwarded to.
+
+
 def forwarded(address: str, *, wants_token: bool) -> Forwarded:
     """Forward a port of this machine to the daemon that leads in a release, and read the chart's token if it is wanted.
     Raises InputError for a release that has no daemon, PermanentError and TransientError for what kubectl cannot do.
     """
-    namespace, release = address.split("/")
-    daemon = _leading(_daemons(namespace, release), namespace)
-    container = _container(daemon)
-    assert container is not None  # _daemons looks
-    token = _token(daemon, container, namespace) if wants_token else ""
-    port = next(port["containerPort"] for port in container["ports"] if port.get("name") == PORT)
-    is_tls = any(mount["mountPath"] == CERTIFICATE_AT for mount in container.get("volumeMounts", ()))
-    local = _forward(namespace, daemon["metadata"]["name"], port)
-    scheme = "https" if is_tls else "http"
-    return Forwarded(f"{scheme}://127.0.0.1:{local}", token, f"{_service(daemon)}.{namespace}.svc" if is_tls else None)
+    namespace, _, release = address.partition("/")
+    pod = _leading(_daemons(namespace, release), namespace)
+    container = pod.daemon
+    port = _port_of(container) if container is not None else None
+    assert container is not None and port is not None  # _daemons looks
+    token = _token(pod, container, namespace) if wants_token else ""
+    local = _forward(namespace, pod.metadata.name, port)
+    if CERTIFICATE_AT in container.mounts:
+        return Forwarded(f"https://127.0.0.1:{local}", token, f"{pod.service}.{namespace}.svc")
+    return Forwarded(f"http://127.0.0.1:{local}", token, None)
 
 
-def _daemons(namespace: str, release: str) -> list[dict[str, Any]]:
-    """The pods of a release that have HTAS's port and are Ready; an agent of its nodes has none."""
+def _daemons(namespace: str, release: str) -> list[_Pod]:
     chosen = f"app.kubernetes.io/instance={release}"
-    pods = _asked("get", "pods", "-n", namespace, "-l", chosen)["items"]
-    found = [pod for pod in pods if _container(pod) is not None]
-    ready = [pod for pod in found if _is_ready(pod)]
+    pods = _asked(_Pods, "get", "pods", "-n", namespace, "-l", chosen).items
+    found = [pod for pod in pods if pod.daemon is not None]
+    ready = [pod for pod in found if pod.is_ready]
     if not found:
         raise InputError(f"--server: namespace {namespace} has no daemon of a Helm release {release}; helm list -A")
     if not ready:
-        names = ", ".join(sorted(pod["metadata"]["name"] for pod in found))
+        names = " ".join(sorted(pod.metadata.name for pod in found))
         raise TransientError(f"{namespace}/{release}: not Ready: {names}; kubectl -n {namespace} describe pod {names}")
     return ready
 
 
-def _container(pod: Mapping[str, Any]) -> dict[str, Any] | None:
-    for container in pod["spec"]["containers"]:
-        if any(port.get("name") == PORT for port in container.get("ports", ())):
-            return dict(container)
-    return None
-
-
-def _is_ready(pod: Mapping[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _leading(pods: Sequence[dict[str, Any]], namespace: str) -> dict[str, Any]:
+def _leading(pods: Sequence[_Pod], namespace: str) -> _Pod:
     """Of several the one whose name a lease of the namespace bears: a stand-by knows of no plan."""
     if len(pods) == 1:
         return pods[0]
-    leases = _asked("get", "leases", "-n", namespace)["items"]
-    holders = {str(lease["spec"].get("holderIdentity", "")).partition("_")[0] for lease in leases}
-    leader = next((pod for pod in pods if pod["metadata"]["name"] in holders), None)
+    leases = _asked(_Leases, "get", "leases", "-n", namespace).items
+    holders = {(lease.spec.holder_identity or "").partition("_")[0] for lease in leases}
+    leader = next((pod for pod in pods if pod.metadata.name in holders), None)
     if leader is None:
         raise TransientError(f"namespace {namespace}: none of its daemons leads just now; try again in a moment")
     return leader
 
 
-def _service(pod: Mapping[str, Any]) -> str:
-    """The chart's Service is called as what makes its pods: of a Deployment's `htas-5d4f`, `htas`."""
-    owner = next((each["name"] for each in pod["metadata"].get("ownerReferences", ())), pod["metadata"]["name"])
-    revision = pod["metadata"].get("labels", {}).get("pod-template-hash", "")
-    return str(owner).removesuffix(f"-{revision}")
-
-
-def _token(pod: Mapping[str, Any], container: Mapping[str, Any], namespace: str) -> str:
+def _token(pod: _Pod, container: _Container, namespace: str) -> str:
     """What the Secret holds that the daemon takes its token from; empty: it takes none."""
-    from base64 import b64decode
-
-    mounts = {mount["mountPath"]: mount["name"] for mount in container.get("volumeMounts", ())}
-    volumes = [each for each in pod["spec"].get("volumes", ()) if "secret" in each]
-    secrets = {each["name"]: each["secret"]["secretName"] for each in volumes}
-    secret = secrets.get(mounts.get(TOKEN_AT, ""))
-    if secret is None:
+    secrets = {each.name: each.secret.secret_name for each in pod.spec.volumes if each.secret is not None}
+    secret = secrets.get(container.mounts.get(TOKEN_AT, ""))
+    if not secret:
         return ""
     try:
-        held = _asked("get", "secret", secret, "-n", namespace).get("data", {})
+        held = _asked(_Secret, "get", "secret", secret, "-n", namespace).data.get("token", "")
+        return b64decode(held, validate=True).decode("ascii").strip()
     except PermanentError as error:
         raise PermanentError(f"{error}; name a token with --token-file") from None
-    return b64decode(held.get("token", "")).decode("ascii", "replace").strip()
+    except ValueError:
+        raise PermanentError(f"secret {namespace}/{secret}: its token is no text in base64") from None
 
 
-def _asked(*words: str) -> dict[str, Any]:
-    """What kubectl answers, as JSON."""
+def _asked(kind: type[T], *words: str) -> T:
+    """What kubectl answers."""
+    told = f"kubectl {' '.join(words[:2])}"
+    is_watched = sys.stderr.isatty()  # a plugin of kubectl's may ask somebody there to log in, and wait for that
     command = ["kubectl", *words, "-o", "json", f"--request-timeout={ANSWER_S:.0f}s"]
     try:
-        # No deadline beside kubectl's own: a plugin of its may send somebody to a page to log in.
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=None if is_watched else subprocess.PIPE,
+            timeout=None if is_watched else 2 * ANSWER_S,
+            check=False,
+        )
     except OSError as error:
         raise PermanentError(f"kubectl: {error.strerror}; a daemon is asked by name through kubectl") from error
+    except subprocess.TimeoutExpired:
+        raise TransientError(f"{told}: no answer within {2 * ANSWER_S:.0f} s") from None
     if done.returncode != 0:
-        raise PermanentError(f"kubectl {' '.join(words[:2])}: {_last_line(done.stderr)}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def _last_line(said: str) -> str:
-    return next(reversed(said.strip().splitlines()), "it failed, and says nothing")
+        said = (done.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+        raise PermanentError(f"{told}: {said[-1] if said else 'it failed'}")
+    try:
+        return msgspec.json.decode(done.stdout, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PermanentError(f"{told}: what it printed is no answer ({str(error)[:200]})") from None
 
 
 def _forward(namespace: str, pod: str, port: int) -> int:
     """Have kubectl forward a free port until this process ends; which one."""
     command = ["kubectl", "port-forward", "-n", namespace, f"pod/{pod}", f":{port}", "--address=127.0.0.1"]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
     )
     atexit.register(_end, process)
     # Ended by a signal Python runs nothing that was registered, and kubectl would stay.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    lines: SimpleQueue[str] = SimpleQueue()
-    assert process.stdout is not None
-    Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+    found, complaints = SimpleQueue[int | None](), deque[str](maxlen=1)
+    assert process.stdout is not None and process.stderr is not None
+    complaining = Thread(target=complaints.extend, args=(process.stderr,), daemon=True)
+    complaining.start()
+    Thread(target=_read, args=(process.stdout, found), daemon=True).start()
     try:
-        said = lines.get(timeout=ANSWER_S)
+        local = found.get(timeout=ANSWER_S)
     except Empty:
         raise TransientError(f"kubectl port-forward pod/{pod}: no answer within {ANSWER_S:.0f} s") from None
-    local = _FORWARDING.match(said)
     if local is None:
-        raise TransientError(f"kubectl port-forward pod/{pod}: {said.strip() or 'it ended'}")
-    return int(local[1])
+        complaining.join(ENDED_S)
+        raise TransientError(f"kubectl port-forward pod/{pod}: {complaints[0].strip() if complaints else 'it ended'}")
+    return local
 
 
-def _read(pipe: IO[str], lines: SimpleQueue[str]) -> None:
-    """The first line is what matters; kubectl writes one for each connection, and must not wait for a reader."""
-    lines.put(pipe.readline())
-    for _ in pipe:
-        pass
+def _read(pipe: IO[str], found: SimpleQueue[int | None]) -> None:
+    """Which port it is; then kubectl writes a line for each connection, and must not wait for a reader."""
+    for line in pipe:
+        if (forwarding := _FORWARDING.match(line)) is not None:
+            found.put(int(forwarding[1]))
+    found.put(None)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     process.terminate()
-    process.wait()
+    try:
+        process.wait(ENDED_S)
+    except subprocess.TimeoutExpired:
+        process.kill()

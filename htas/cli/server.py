@@ -20,7 +20,7 @@ from htas.ports import PermanentError, TransientError
 T = TypeVar("T")
 ANSWER_S = 60.0
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_RELEASE = re.compile(f"{_LABEL}/{_LABEL}")
+_RELEASE = re.compile(rf"{_LABEL}/{_LABEL}(?:\.{_LABEL})*")
 VARIABLE, TOKEN_VARIABLE = "HTAS_SERVER", "HTAS_TOKEN_FILE"
 
 ServerUrl = Annotated[

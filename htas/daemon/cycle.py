@@ -216,6 +216,7 @@ class Daemon:
         allowed, said = self.approvals.gate(decided, snapshot, self.policy.catalogue.currency)
         self._memory = allowed.memory
         executed = self._executor.execute(allowed, snapshot)
+        self.approvals.settle(executed)
         self.searching.ended(executed, snapshot)
         outcomes = (*repairs, *taken_up, *said, *executed, *self.searching.ask(decided, snapshot))
         took_s, is_held = perf_counter() - started, allowed.is_empty and not decided.is_empty

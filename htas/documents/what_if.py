@@ -9,12 +9,13 @@ from typing import Annotated
 
 import msgspec
 
+from htas.documents.replicas import services_of, with_replicas
 from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
 from htas.model.money import PriceError, parse_price, price_text
 from htas.model.nodes import Node
 from htas.model.plan import Plan
-from htas.model.pods import Phase, Pod
+from htas.model.pods import Phase
 from htas.model.policy import NodeGroup, Policy
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 from htas.model.resources import Resources
@@ -27,8 +28,6 @@ from htas.planning.what_if.combining import Lifting, Outcome
 from htas.planning.what_if.lifting import Held, holding, lifts, pinned
 from htas.ports import GivenError
 
-MOST_GROWN = 20_000
-"""Pods that may be added: a plan for as many takes seconds."""
 ALL_CHOICES = 3
 """Of so many lifted rules each choice is asked."""
 PODS_ON_A_NODE = 110
@@ -151,12 +150,9 @@ def levers(view: ClusterView, policy: Policy, as_is: Simulated) -> Levers:
 
 
 def _services(view: ClusterView) -> list[Service]:
-    of: dict[str, list[Pod]] = defaultdict(list)
-    for pod in view.pods:
-        if pod.service is not None and pod.owner is not None and pod.owner.kind != "Job":
-            of[pod.service].append(pod)
     found = [
-        Service(name, len(pods), pods[0].requests.cpu_m, pods[0].requests.memory_bytes) for name, pods in of.items()
+        Service(name, len(pods), pods[0].requests.cpu_m, pods[0].requests.memory_bytes)
+        for name, pods in services_of(view).items()
     ]
     return sorted(found, key=lambda each: (-each.cpu_m * each.replicas, each.name))
 
@@ -180,8 +176,10 @@ def simulated(
     """
     counts = decides_who_waits(change) if counts_bought is None else counts_bought
     today, policy = policy, _priced(policy, change)
-    grown = _grown(view, change)
+    grown = with_replicas(view, change.replicas)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
+    # What waits is in the bound of a plan that places or buys for it, and may be in none of the figures.
+    bound = (made if counts else plan(ClusterSnapshot(now, view), policy, now, frozenset())).cost.bound_nanos
     after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
     held = holding(present)
@@ -200,7 +198,7 @@ def simulated(
         _mix(start),
         _mix(found.packed),
         _mix(best),
-        price_text(min(made.cost.bound_nanos, best.nanos_per_hour)),
+        price_text(min(bound, best.nanos_per_hour)),
         dict(Counter(item.flavour for item in made.launches)),
         dict(Counter(item.reason.value for item in made.unplaced)),
         rules,
@@ -301,6 +299,7 @@ def _priced(policy: Policy, change: Change) -> Policy:
     for new in change.flavours:
         if new.name in names:
             raise GivenError(f"flavours: there is a flavour {new.name!r} already; change its price instead")
+        names.append(new.name)
         flavours.append(_made_up(new))
     groups = tuple(_may_buy(group, [new.name for new in change.flavours]) for group in policy.groups)
     catalogue = msgspec.structs.replace(policy.catalogue, flavours=tuple(flavours))
@@ -329,38 +328,6 @@ def _price(text: str, where: str) -> int:
         return parse_price(text)
     except PriceError as error:
         raise GivenError(f"{where}: {error}") from None
-
-
-def _grown(view: ClusterView, change: Change) -> ClusterView:
-    """With more pods of a service, which wait, or fewer: those that came last go."""
-    if not change.replicas:
-        return view
-    of: dict[str, list[Pod]] = defaultdict(list)
-    for pod in view.pods:
-        if pod.service in change.replicas:
-            of[pod.service or ""].append(pod)
-    gone, come = set[str](), list[Pod]()
-    for name, wanted in change.replicas.items():
-        pods = sorted(of.get(name, ()), key=lambda pod: (pod.created_at, pod.name))
-        if not pods:
-            raise GivenError(
-                f"replicas: there is no service {name!r}{did_you_mean(name, [s.name for s in _services(view)])}"
-            )
-        if not 0 <= wanted <= MOST_GROWN:
-            raise GivenError(f"replicas.{name}: {wanted} is not from 0 to {MOST_GROWN:,}")
-        gone |= {pod.key for pod in pods[wanted:]}
-        come += [_another(pods[0], i) for i in range(wanted - len(pods))]
-    if len(come) > MOST_GROWN:
-        raise GivenError(f"replicas: {len(come):,} pods more in all; at most {MOST_GROWN:,} are tried")
-    kept = tuple(pod for pod in view.pods if pod.key not in gone)
-    return msgspec.structs.replace(view, pods=(*kept, *come))
-
-
-def _another(pod: Pod, number: int) -> Pod:
-    name = f"{pod.name}-more-{number}"
-    return msgspec.structs.replace(
-        pod, name=name, uid=name, node=None, nominated_node=None, started_at=None, phase=Phase.PENDING
-    )
 
 
 def carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:

@@ -6,12 +6,20 @@ again after a restart. What has begun is in the journal by then, and goes on wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from threading import Lock
 
 import msgspec
 
-from htas.model.approvals import ApprovalState, Asked, Question, questions_of, without
+from htas.model.approvals import (
+    ApprovalState,
+    Asked,
+    Question,
+    begun_by,
+    question_of,
+    questions_of,
+    without,
+)
 from htas.model.modes import Approval, Otherwise
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -37,6 +45,8 @@ class Approvals:
         self._asked: dict[str, Asked] = {}
         self._said: list[Outcome] = []
         """What was said since the last cycle."""
+        self._handed: dict[str, frozenset[tuple[Action, str]]] = {}
+        """What was approved and is handed to execution in this cycle, and what would be done first of it."""
 
     def gate(self, plan: Plan, snapshot: ClusterSnapshot, currency: str) -> tuple[Plan, list[Outcome]]:
         """The plan without what waits or was rejected, and what there is to tell of it."""
@@ -47,14 +57,32 @@ class Approvals:
         proposed = {each.id: each for each in questions_of(plan, snapshot)}
         with self._lock:
             outcomes, self._said = self._said, []
-            self._forget(approval, snapshot)
+            outcomes += self._forget(approval, snapshot, proposed, currency)
             outcomes += self._take_in(proposed, now, currency)
-            outcomes += self._out_of_patience(approval, now, currency)
+            outcomes += self._out_of_patience(approval, proposed, now, currency)
             states = {key: self._asked[key].state for key in proposed}
             self._use(key for key, state in states.items() if state is ApprovalState.APPROVED)
+            questions = ((question_of(proposal, snapshot), proposal) for proposal in plan.proposals)
+            self._handed = {
+                question.id: begun_by(proposal)
+                for question, proposal in questions
+                if question is not None and states[question.id] is ApprovalState.APPROVED
+            }
         rejected = {key for key, state in states.items() if state is ApprovalState.REJECTED}
         held = {key for key, state in states.items() if state is ApprovalState.WAITING}
         return without(plan, held, rejected, snapshot), outcomes
+
+    def settle(self, executed: Iterable[Outcome]) -> None:
+        """Give a yes back that execution has begun nothing of: the world had changed, or a call failed."""
+        found: dict[tuple[Action, str], list[Outcome]] = {}
+        for outcome in executed:
+            found.setdefault((outcome.action, outcome.subject), []).append(outcome)
+        with self._lock:
+            for key, first in self._handed.items():
+                told = [outcome for each in first for outcome in found.get(each, ())]
+                if told and not any(map(_is_begun, told)) and key in self._asked:
+                    self._asked[key] = msgspec.structs.replace(self._asked[key], is_used=False)
+            self._handed = {}
 
     @property
     def waiting(self) -> int:
@@ -129,15 +157,17 @@ class Approvals:
         is_over = before.is_used or before.state is ApprovalState.LAPSED
         return is_over or (before.state is ApprovalState.APPROVED and is_more)
 
-    def _out_of_patience(self, approval: Approval, now: float, currency: str) -> list[Outcome]:
-        """Silence is what the operator says it is."""
+    def _out_of_patience(
+        self, approval: Approval, proposed: Collection[str], now: float, currency: str
+    ) -> list[Outcome]:
+        """Silence is what the operator says it is; a yes once the same is proposed again, a no at any time."""
         over = [
             key
             for key, each in self._asked.items()
             if each.state is ApprovalState.WAITING and now - each.proposed_at >= approval.within_s
         ]
         is_done = approval.otherwise is Otherwise.CARRY_OUT
-        for key in over:
+        for key in (key for key in over if key in proposed or not is_done):
             self._say(key, ApprovalState.APPROVED if is_done else ApprovalState.REJECTED, NOBODY, now, currency)
         outcomes, self._said = self._said, []
         return outcomes
@@ -151,11 +181,13 @@ class Approvals:
         self._said.append(Outcome(action, key, OutcomeStatus.DONE, message, target=who))
         return said
 
-    def _forget(self, approval: Approval, snapshot: ClusterSnapshot) -> None:
+    def _forget(
+        self, approval: Approval, snapshot: ClusterSnapshot, proposed: Collection[str], currency: str
+    ) -> list[Outcome]:
         """Forget a no that has stood for long enough, and what is not proposed any more or has gone; a yes that came
-        to nothing so is told for a while.
+        to nothing so is told, and shown for a while.
         """
-        now = snapshot.taken_at
+        now, outcomes = snapshot.taken_at, list[Outcome]()
         for key, each in list(self._asked.items()):
             said_at = each.said_at if each.said_at is not None else now
             if each.state in _OVER:
@@ -164,22 +196,32 @@ class Approvals:
             elif each.is_used:
                 why = "done" if now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s else ""
             else:
-                why = each.question.gone(snapshot) or _stale(each, approval, now)
+                why = each.question.gone(snapshot) or _stale(each, approval, now, is_proposed=key in proposed)
             if not why:
                 continue
             if each.state is ApprovalState.APPROVED and not each.is_used:
                 lapsed = msgspec.structs.replace(each, state=ApprovalState.LAPSED, said_at=now, lapsed=why)
                 self._asked[key] = lapsed
+                message = f"lapsed, {why}: {each.question.told(currency)}"
+                outcomes.append(Outcome(Action.APPROVE, key, OutcomeStatus.DROPPED, message, target=each.who))
             else:
                 del self._asked[key]
+        return outcomes
 
 
 _OVER = (ApprovalState.REJECTED, ApprovalState.LAPSED)
 
 
-def _stale(each: Asked, approval: Approval, now: float) -> str:
-    """Why what waits or was approved counts no more, empty: it does."""
-    if now - each.proposed_last >= GONE_S:
+def _is_begun(outcome: Outcome) -> bool:
+    """An order that failed is taken up again by its claim; what was dropped, or could not be called, is over."""
+    return outcome.status.is_well or (outcome.action is Action.LAUNCH and outcome.status is OutcomeStatus.FAILED)
+
+
+def _stale(each: Asked, approval: Approval, now: float, *, is_proposed: bool) -> str:
+    """Why what waits or was approved counts no more, empty: it does. What this plan has again is no thing of the past,
+    though there was no plan for long.
+    """
+    if now - each.proposed_last >= GONE_S and not is_proposed:
         return f"no plan has had it for {GONE_S / 60:.0f} minutes"
     if each.said_at is not None and now - each.said_at >= approval.within_s:
         return f"it could not be begun within {approval.within_s / 60:.0f} minutes of the yes"

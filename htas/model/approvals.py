@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from htas.model.money import price_text
-from htas.model.outcomes import CLUSTER
+from htas.model.outcomes import CLUSTER, Action
 from htas.model.plan import Carrying, Plan
 from htas.model.proposals import Proposal
 from htas.model.reasons import OutcomeReason, ProposalReason
@@ -46,8 +46,12 @@ class Question(msgspec.Struct, frozen=True):
         if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE):
             there = {node.name for node in snapshot.cluster.nodes}
             return next((f"node {name} is gone" for name in self.subject.split() if name not in there), "")
-        if self.kind is QuestionKind.PREEMPT and all(pod.key != self.subject for pod in snapshot.cluster.pods):
-            return f"pod {self.subject} is gone"
+        if self.kind is QuestionKind.PREEMPT:
+            pods = [pod for pod in snapshot.cluster.pods if pod.key == self.subject]
+            if not pods:
+                return f"pod {self.subject} is gone"
+            if pods[0].node is not None:
+                return f"pod {self.subject} waits no more"
         return ""
 
     def told(self, currency: str) -> str:
@@ -111,6 +115,18 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
     if proposal.reason is ProposalReason.NEARER_TO_USERS:
         return _question(QuestionKind.SUGGEST, CLUSTER, " ".join(sorted(pods)), pods, 0, "nearer to their users")
     return _question(QuestionKind.REARRANGE, CLUSTER, " ".join(sorted(pods)), pods, value, why)
+
+
+def begun_by(proposal: Proposal) -> frozenset[tuple[Action, str]]:
+    """What is done first of a proposal, and to whom: where nothing of that was, it has not been begun."""
+    if proposal.launches:
+        return frozenset((Action.LAUNCH, launch.claim) for launch in proposal.launches)
+    if proposal.reason is ProposalReason.PREEMPTED:
+        nominated = {(Action.NOMINATE, seat.pod) for seat in proposal.seats}
+        return frozenset(nominated | {(Action.PREEMPT, move.pod) for move in proposal.moves})
+    if proposal.releases:
+        return frozenset((Action.DRAIN, release.node) for release in proposal.releases)
+    return frozenset({(Action.SUGGEST, CLUSTER), (Action.REARRANGE, CLUSTER)})
 
 
 def without(plan: Plan, held: Collection[str], rejected: Collection[str], snapshot: ClusterSnapshot) -> Plan:

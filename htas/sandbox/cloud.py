@@ -129,6 +129,7 @@ class SandboxCloud:
             node,
             allocatable=flavour.allocatable,
             is_ready=False,
+            is_of_any_zone=False,  # what is there has the zone that its labels name, or none
             provider_id=f"sandbox:///{instance.id}",
             uid=f"node-{instance.id}",
         )

@@ -75,7 +75,7 @@ def test_a_no_stands_for_as_long_as_it_is_meant_to() -> None:
     ],
 )
 def test_patience_ends(otherwise: Otherwise, leave: int) -> None:
-    story = with_a_node_worth_emptying(policy(otherwise, within_s=600.0)).play(QUIET_S + 600)
+    story = with_a_node_worth_emptying(policy(otherwise, within_s=600.0)).play(QUIET_S + 900)
     assert not waiting(story)
     assert disturbed(story) == leave
     action = Action.APPROVE if leave else Action.REJECT

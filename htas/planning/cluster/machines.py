@@ -85,6 +85,7 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
 
     Machines of ours come first. Where there is none and the price file reserves nothing, somebody else's node of the
     flavour tells more than the file: four cores and 16 GiB of a list are 3.92 and 14.9 on each node of a kubeadm dump.
+    It tells what is less, and nothing more: see `_at_most_promised`.
     """
     learned = dict(snapshot.learned)
     flavours = {flavour.name: flavour for flavour in catalogue.flavours}
@@ -95,12 +96,29 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
         if name in learned or not node.is_ready or (node.claim is None and flavours[name].reserved != NOTHING):
             continue
         if offers_what_it_promised(node.allocatable, flavours[name]):
-            learned[name] = node.allocatable
+            is_ours = node.claim is not None
+            learned[name] = node.allocatable if is_ours else _at_most_promised(node.allocatable, flavours[name])
     return {
         name: allocatable
         for name, allocatable in learned.items()
         if name in flavours and offers_what_it_promised(allocatable, flavours[name])
     }
+
+
+def _at_most_promised(allocatable: Resources, flavour: Flavour) -> Resources:
+    """Of what somebody else's node offers what a machine bought of its flavour will offer, too.
+
+    What its owner has set up is no word on ours: 250 pods for the kubelet's 110, a GPU sliced in four, a device of a
+    plugin of theirs had a machine bought that did not take the pods it was bought for.
+    """
+    promised, shown = flavour.allocatable, dict(allocatable.extended)
+    return Resources(
+        min(allocatable.cpu_m, promised.cpu_m),
+        min(allocatable.memory_bytes, promised.memory_bytes),
+        allocatable.ephemeral_bytes,
+        min(allocatable.pods, promised.pods),
+        tuple((name, min(amount, shown[name])) for name, amount in promised.extended),
+    )
 
 
 def owned_machines(policy: Policy, snapshot: ClusterSnapshot) -> list[tuple[str, str, str | None]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from htas.model.constraints import Constraints
+from htas.model.constraints import Constraints, NodeSelectorTerm
 from htas.model.nodes import ZONE_LABEL, Node
 from htas.model.selectors import Operator
 
@@ -26,15 +26,18 @@ def asks_for_zones(wanted: Constraints) -> bool:
 
 def zones_named(wanted: Constraints) -> frozenset[str]:
     """The zones that a selector or an affinity names; empty: it leaves open which."""
-    by_selector = {value for key, value in wanted.node_selector if key == ZONE_LABEL}
-    by_affinity = {
-        value
-        for term in wanted.node_affinity or ()
-        for part in term.expressions
-        if part.key == ZONE_LABEL and part.operator is Operator.IN
-        for value in part.values
-    }
-    return frozenset(by_selector | by_affinity)
+    by_selector = frozenset(value for key, value in wanted.node_selector if key == ZONE_LABEL)
+    by_term = [_named_by(term) for term in wanted.node_affinity or ()]
+    # One term is enough for a pod: one that names none leaves open which.
+    by_affinity = frozenset[str]().union(*by_term) if all(by_term) else frozenset[str]()
+    return (by_selector & by_affinity or by_selector) if by_selector else by_affinity
+
+
+def _named_by(term: NodeSelectorTerm) -> frozenset[str]:
+    named = [
+        frozenset(part.values) for part in term.expressions if part.key == ZONE_LABEL and part.operator is Operator.IN
+    ]
+    return named[0].intersection(*named[1:]) if named else frozenset()
 
 
 def zones_of(nodes: Iterable[Node]) -> tuple[str, ...]:

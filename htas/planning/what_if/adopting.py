@@ -203,7 +203,7 @@ def _running(view: ClusterView) -> list[Pod]:
 def _opted_in(pods: Iterable[Pod]) -> tuple[list[Pod], frozenset[str]]:
     result, opted_in = [], set[str]()
     for pod in pods:
-        if pod.kind is WorkKind.SERVICE and MAY_MIGRATE not in pod.disruption and not pod.is_daemon | pod.is_mirror:
+        if pod.kind is WorkKind.SERVICE and MAY_MIGRATE not in pod.disruption and pod.is_work:
             pod = msgspec.structs.replace(pod, disruption={**pod.disruption, MAY_MIGRATE: "true"})
             opted_in.add(pod.key)
         result.append(pod)

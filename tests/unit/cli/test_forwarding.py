@@ -37,9 +37,12 @@ with (here / "asked").open("a") as asked:
 if words[0] == "port-forward":
     (here / "pid").write_text(str(os.getpid()))
     said = (here / "forwarding").read_text()
-    print(said, flush=True)
+    print("I1127 request.go:752] Waited for 1.2s due to client-side throttling", file=sys.stderr)
+    print("a line of a plugin's", flush=True)
     if not said.startswith("Forwarding"):
+        print(said, file=sys.stderr)
         sys.exit(1)
+    print(said, flush=True)
     for _ in range(20_000):  # more than a pipe holds: whoever does not read has it stand still
         print("Handling connection for 8080", flush=True)
     (here / "drained").touch()
@@ -104,6 +107,12 @@ def daemon(name: str, *, is_ready: bool = True, secret: str = "htas-token", is_t
     }
 
 
+GRAFANA = {
+    "metadata": {"name": "grafana-1"},
+    "spec": {"containers": [{"name": "grafana", "ports": [{"name": "http", "containerPort": 3000}]}]},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+"""Of the same release, where the chart is one of several."""
 AGENT = {"metadata": {"name": "htas-agent-x"}, "spec": {"containers": [{"name": "agent"}]}}
 
 
@@ -146,7 +155,7 @@ def answering() -> Iterator[Remembering]:
 def test_a_command_reaches_the_one_that_leads_with_the_charts_token_and_leaves_nothing_running(
     kubectl: Kubectl, answering: Remembering
 ) -> None:
-    kubectl.holds("pods", AGENT, daemon("htas-5d4f-aaaaa"), daemon("htas-5d4f-bbbbb"))
+    kubectl.holds("pods", AGENT, GRAFANA, daemon("htas-5d4f-aaaaa"), daemon("htas-5d4f-bbbbb"))
     kubectl.holds("leases", lease("somebody-else_1"), lease("htas-5d4f-bbbbb_0d9c"))
     kubectl.keeps("s3cret")
     kubectl.forwards_to(answering.server_address[1])
@@ -191,7 +200,9 @@ def test_a_certificate_is_held_against_the_services_name(kubectl: Kubectl) -> No
 @pytest.mark.parametrize(
     ("pods", "leases", "secret", "forwarding", "said"),
     [
-        pytest.param([AGENT], [], True, "", "has no daemon of a Helm release htas; helm list -A", id="no daemon"),
+        pytest.param(
+            [AGENT, GRAFANA], [], True, "", "has no daemon of a Helm release htas; helm list -A", id="no daemon"
+        ),
         pytest.param([daemon("htas-0", is_ready=False)], [], True, "", "not Ready: htas-0", id="none is Ready"),
         pytest.param(
             [daemon("htas-a"), daemon("htas-b")],
@@ -228,6 +239,30 @@ def test_without_kubectl_it_is_told_what_is_needed(tmp_path: Path, monkeypatch: 
     done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
     assert done.exit_code != 0
     assert "a daemon is asked by name through kubectl" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "Warning: v1 is deprecated", "[" * 100_000, '{"items": [{"metadata": {}}]}', '{"items": 7}']
+)
+def test_an_answer_that_is_none_is_told(answer: str, kubectl: Kubectl) -> None:
+    (kubectl.folder / "pods.json").write_text(answer)
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
+    assert done.exit_code != 0
+    assert "kubectl get pods: what it printed is no answer" in " ".join(done.output.split())
+
+
+def test_a_daemon_that_is_on_its_way_out_is_not_asked(kubectl: Kubectl) -> None:
+    leaving = daemon("htas-old", secret="")
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
+    kubectl.holds("pods", leaving, daemon("htas-new", secret=""))
+    kubectl.forwards_to(1)
+    forwarded("htas-system/htas", wants_token=True)
+    assert "pod/htas-new" in kubectl.asked()[-1]
+
+
+def test_a_release_may_have_dots_in_its_name(kubectl: Kubectl) -> None:
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas.prod"])
+    assert "has no daemon of a Helm release htas.prod" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("address", ["localhost:8080", "a/b/c", "htas", "/htas", "Htas/htas", "htas-system/"])

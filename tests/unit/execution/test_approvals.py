@@ -9,6 +9,7 @@ from htas.execution.approvals import Approvals
 from htas.model.approvals import ApprovalState, QuestionKind, questions_of
 from htas.model.modes import Approval, Otherwise
 from htas.model.moves import MigrationMethod, Move, MoveReason
+from htas.model.outcomes import CLUSTER, Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.pods import Pod
 from htas.model.proposals import Launch, Proposal, Release, Seat
@@ -33,6 +34,18 @@ def making_room() -> Plan:
     move = Move("default/a", "a", "n", "m", MigrationMethod.CHECKPOINT, MoveReason.MAKES_ROOM)
     seat = Seat(IMPORTANT.key, IMPORTANT.uid, "n")
     return Plan(NOW, proposals=(Proposal(ProposalReason.INSTEAD_OF_BUYING, (move,), seats=(seat,)),))
+
+
+def replacing(node: str) -> Plan:
+    """A cheaper machine takes the place of a node."""
+    launch = Launch("c", "any", "small", None, 1, (), replaces=(node,))
+    released = Release(node, "old")
+    return Plan(NOW, proposals=(Proposal(ProposalReason.CONSOLIDATED, (), launches=(launch,), releases=(released,)),))
+
+
+def after(seconds: float) -> ClusterSnapshot:
+    made = make_snapshot([make_node("n")], (IMPORTANT,))
+    return msgspec.structs.replace(made, taken_at=NOW + seconds)
 
 
 def begun(approvals: Approvals, plan: Plan) -> int:
@@ -178,3 +191,72 @@ def test_who_leaves_with_a_node_that_is_replaced_is_told() -> None:
     snapshot = make_snapshot([make_node("old"), make_node("other")], pods)
     (question,) = questions_of(Plan(NOW, proposals=(proposal,)), snapshot)
     assert (question.kind, question.pods) == (QuestionKind.REPLACE, ("default/leaves",))
+
+
+def test_what_is_proposed_after_a_gap_keeps_its_yes() -> None:
+    """The leader was away for longer than what nobody proposes is remembered: the yes lapsed, and was asked for anew."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    begun(approvals, preempting("default/a"))
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    plan, told = approvals.gate(preempting("default/a"), after(1000.0), "USD")
+    assert len(plan.proposals) == 1
+    assert [outcome.action for outcome in told] == [Action.APPROVE]
+
+
+def test_a_yes_that_lapses_is_on_record(approved: Approvals) -> None:
+    approved.gate(Plan(NOW), after(10.0), "USD")
+    _, told = approved.gate(Plan(NOW), after(1000.0), "USD")
+    assert [(outcome.action, outcome.status, outcome.target) for outcome in told] == [
+        (Action.APPROVE, OutcomeStatus.DROPPED, "alice")
+    ]
+    assert told[0].message.startswith("lapsed, no plan has had it for 15 minutes: preempt default/important")
+
+
+def test_silence_is_no_yes_to_what_is_proposed_no_more() -> None:
+    approvals = Approvals(Approval(600.0, Otherwise.CARRY_OUT, 14400.0), lambda: NOW)
+    begun(approvals, preempting("default/a"))
+    assert approvals.gate(Plan(NOW), after(650.0), "USD")[1] == []
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
+
+
+def test_what_waits_for_a_pod_that_has_a_node_waits_no_more() -> None:
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    begun(approvals, preempting("default/a"))
+    approvals.gate(Plan(NOW), make_snapshot([make_node("n")], (running(IMPORTANT, "n"),)), "USD")
+    assert approvals.asked() == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "outcomes", "begun_again"),
+    [
+        pytest.param(
+            preempting("default/a"),
+            [(Action.PREEMPT, "default/a", OutcomeStatus.DROPPED)],
+            1,
+            id="the world had changed",
+        ),
+        pytest.param(
+            preempting("default/a"), [(Action.NOMINATE, IMPORTANT.key, OutcomeStatus.FAILED)], 1, id="a call failed"
+        ),
+        pytest.param(
+            preempting("default/a"),
+            [(Action.PREEMPT, "default/a", OutcomeStatus.DONE), (Action.PREEMPT, "default/b", OutcomeStatus.FAILED)],
+            0,
+            id="another's outcome is none of it",
+        ),
+        pytest.param(making_room(), [(Action.REARRANGE, CLUSTER, OutcomeStatus.DROPPED)], 1, id="no move was begun"),
+        pytest.param(replacing("n"), [(Action.LAUNCH, "c", OutcomeStatus.DROPPED)], 1, id="nothing was ordered"),
+        pytest.param(replacing("n"), [(Action.LAUNCH, "c", OutcomeStatus.FAILED)], 0, id="an order that goes on"),
+        pytest.param(preempting("default/a"), [], 0, id="nothing is known of it"),
+    ],
+)
+def test_a_yes_stands_until_something_has_been_begun(
+    plan: Plan, outcomes: list[tuple[Action, str, OutcomeStatus]], begun_again: int
+) -> None:
+    """A hiccup of the API server cost somebody's yes, and nobody was told."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    begun(approvals, plan)
+    approvals.say((), "alice", is_approved=True, currency="USD")
+    assert begun(approvals, plan) == 1
+    approvals.settle([Outcome(*each) for each in outcomes])
+    assert begun(approvals, plan) == begun_again

@@ -373,6 +373,29 @@ def test_what_the_price_file_leaves_open_is_read_from_any_node_of_the_flavour(
 
 
 @pytest.mark.parametrize(
+    ("shows", "asks", "want"),
+    [
+        pytest.param(
+            amounts("4", "8Gi", 250), amounts("10m", "10Mi", 1), {"medium": 2}, id="more pods than a kubelet takes"
+        ),
+        pytest.param(
+            amounts("4", "8Gi", 110, vendor__device=9), amounts("10m", "10Mi", 1, vendor__device=1), {}, id="a device"
+        ),
+        pytest.param(amounts("5", "8Gi", 110), amounts("4500m", "1Gi", 1), {}, id="more cores than are sold"),
+    ],
+)
+def test_what_somebody_elses_node_has_besides_is_not_bought(
+    shows: Resources, asks: Resources, want: dict[str, int]
+) -> None:
+    """A device of a plugin of theirs had a machine bought that did not take the pods it was bought for."""
+    policy = make_policy(flavours=[make_flavour("medium", "4", "8Gi", "0.1")])
+    shown = make_node("n", labels={INSTANCE_TYPE_LABEL: "medium"})
+    node = msgspec.structs.replace(shown, allocatable=shows, taints=(no_schedule("theirs"),))
+    pods = [msgspec.structs.replace(make_pod(f"p{i}"), requests=asks) for i in range(200)]
+    assert bought(planned(pods, policy, nodes=[node])) == want
+
+
+@pytest.mark.parametrize(
     ("said", "want"),
     [
         pytest.param(amounts("1000", "2000Gi", 110), 20, id="far more than the flavour has"),

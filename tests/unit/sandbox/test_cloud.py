@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htas.model.claims import Headroom, Instance, InstanceState
+from htas.model.claims import ClaimState, Headroom, Instance, InstanceState, NodeClaim
 from htas.model.flavours import Billing
 from htas.model.money import bill_amount
+from htas.planning.cluster.machines import machine_node
 from htas.ports import CapacityError, NotFoundError, TransientError
 from htas.sandbox.cloud import Boot, Chances
 from htas.sandbox.world import World
-from tests.builders import make_flavour
+from tests.builders import make_flavour, make_policy
 from tests.unit.sandbox.situations import SMALL, job, node, pods, rent, wait, world_of
 
 
@@ -274,3 +275,14 @@ def test_percentiles_of_waiting(waits: list[float], share: float, expected: floa
     ledger = World().ledger
     ledger.waits_s = waits
     assert ledger.wait_percentile_s(share) == expected
+
+
+def test_a_node_that_is_there_is_of_no_zone_that_its_labels_do_not_name() -> None:
+    """Only of a machine that is not there yet nobody knows the zone: kept-apart pods were refused by it for ever."""
+    world, policy = World(startup_s=100), make_policy(flavours=[SMALL])
+    planned = machine_node(policy, policy.groups[0], SMALL, None, "c1")
+    claim = NodeClaim("c1", "any", SMALL.name, ClaimState.REQUESTED, created_at=0.0, since=0.0)
+    world.cloud.create(claim, SMALL, planned)
+    wait(world, 100)
+    assert planned.is_of_any_zone
+    assert not node(world, "c1").is_of_any_zone

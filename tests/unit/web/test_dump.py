@@ -12,6 +12,7 @@ import pytest
 
 from htas.cli.ui import seat_of_dump
 from htas.documents.what_if import Change, NewFlavour, Simulated, simulated
+from htas.ports import GivenError
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.seat import Seat
 from tests.unit.cli.clusters import TWO_FLAVOURS, machine, placed, three_large_nodes
@@ -127,6 +128,22 @@ def test_work_that_came_a_moment_ago_is_bought_for_as_well(tmp_path: Path) -> No
 def test_more_to_choose_from_never_costs_more(nodes: Any, change: dict[str, Any], tmp_path: Path) -> None:
     work = batch_work(*nodes)
     assert Decimal(best(tmp_path, work, **change)) <= Decimal(best(tmp_path, work))
+
+
+def test_what_waits_makes_the_least_possible_no_dearer_where_no_figure_has_it(tmp_path: Path) -> None:
+    """With ten pods waiting the least was told to be 1.20, which is what the nodes cost."""
+    waiting = [of_another(f"w{i}", "3500m") for i in range(10)]
+    found = [seat_of(tmp_path, three_large_nodes(*more)).picture() for more in ((), waiting)]
+    alone, beside = (simulated(each.snapshot.cluster, each.policy, each.at, Change()) for each in found)
+    assert (beside.least_per_hour, beside.best) == (alone.least_per_hour, alone.best)
+    assert beside.bought, "what waits is bought for"
+
+
+def test_flavours_that_are_added_have_names_of_their_own(tmp_path: Path) -> None:
+    seat = seat_of(tmp_path, three_large_nodes()).picture()
+    twice = (NewFlavour("x", "4", "8Gi", "0.01"), NewFlavour("x", "64", "256Gi", "5"))
+    with pytest.raises(GivenError, match="there is a flavour 'x' already"):
+        simulated(seat.snapshot.cluster, seat.policy, seat.at, Change(flavours=twice))
 
 
 def test_a_higher_price_is_paid(tmp_path: Path) -> None:
