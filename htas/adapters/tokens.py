@@ -16,18 +16,25 @@ def read_token(path: Path, at_least: int = 1, *, takes_pipes: bool = False) -> s
     what is in it.
     """
     try:
-        token = read_file(path, takes_pipes=takes_pipes).decode("ascii").strip()
+        held = read_file(path, takes_pipes=takes_pipes)
     except OSError as error:
         raise PermanentError(f"{path}: {error.strerror}") from error
+    return token_of(held, str(path), at_least)
+
+
+def token_of(held: bytes, where: str, at_least: int = 1) -> str:
+    """The token that a file, or a Secret, holds; raises PermanentError as `read_token` does."""
+    try:
+        token = held.decode("ascii").strip()
     except UnicodeDecodeError:
-        raise PermanentError(f"{path}: is no text in ASCII; write the token there, and nothing else") from None
+        raise PermanentError(f"{where}: is no text in ASCII; write the token there, and nothing else") from None
     if not token.isprintable():
-        raise PermanentError(f"{path}: is of several lines; write the token there, and nothing else")
+        raise PermanentError(f"{where}: is of several lines; write the token there, and nothing else")
     if not token:
-        raise PermanentError(f"{path}: is empty; write the token there, as from openssl rand -hex 32")
+        raise PermanentError(f"{where}: is empty; write the token there, as from openssl rand -hex 32")
     if len(token) < at_least:
         raise PermanentError(
-            f"{path}: the token has less than {at_least} characters; write one as from openssl rand -hex 32"
+            f"{where}: the token has less than {at_least} characters; write one as from openssl rand -hex 32"
         )
     return token
 

@@ -13,6 +13,7 @@ import msgspec
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from htas.cli.forms import Form
 from htas.model.shown import literal, literal_json
@@ -68,16 +69,18 @@ def exit_on_error() -> Iterator[None]:
         yield
     except GivenError as error:
         for line in str(error).splitlines():
-            err.print(f"[bold red]error[/] {escaped(line)}", soft_wrap=True)
+            err.print(labelled("error", line), soft_wrap=True)
         raise typer.Exit(BAD_INPUT) from None
     except HTASError as error:
-        err.print(f"[bold red]error[/] {escaped(str(error))}", soft_wrap=True)
+        err.print(labelled("error", str(error)), soft_wrap=True)
         raise typer.Exit(FAILED) from None
 
 
-def escaped(text: str) -> str:
-    """Brackets in messages are meant as they stand, not as markup."""
-    return text.replace("[", r"\[")
+def labelled(label: str, text: str, style: str = "bold red") -> Text:
+    """A line that begins with what it is. The text is no markup, whatever brackets and backslashes are in it: of a
+    server's `\\[link=…]` a link was made.
+    """
+    return Text.assemble((label, style), " ", text)
 
 
 def print_as(form: Form, view: Callable[[], RenderableType], document: Callable[[], object]) -> None:

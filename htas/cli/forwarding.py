@@ -6,6 +6,7 @@ kubectl knows the cluster, and who asks (KUBECONFIG, its context, its plugins fo
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import sys
 from base64 import b64decode
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -20,11 +22,13 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from htas.adapters.tokens import token_of
 from htas.cli.console import InputError
 from htas.ports import PermanentError, TransientError
 
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
-ANSWER_S, ENDED_S = 30.0, 5.0
+ANSWER_S, ENDED_S = 30.0, 2.0
+LEASES = "htas-"
 PORT, CONFIG_AT, TOKEN_AT, CERTIFICATE_AT = "http", "/etc/htas", "/etc/htas-moves/token", "/etc/htas-http"
 """What the chart calls the daemon's port, and where its container finds configuration, token and certificate."""
 
@@ -41,10 +45,6 @@ class Forwarded:
 
 
 # What is read of the objects.
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str
 
 
 class _Port(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,14 +77,46 @@ class _Volume(msgspec.Struct, frozen=True):
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str
-    labels: Mapping[str, str] = {}
-    owner_references: Sequence[_Named] = ()
     deletion_timestamp: str | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True):
     containers: Sequence[_Container]
     volumes: Sequence[_Volume] = ()
+
+
+class _Template(msgspec.Struct, frozen=True):
+    spec: _Spec
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+    match_labels: Mapping[str, str]
+
+
+class _Replicas(msgspec.Struct, frozen=True):
+    selector: _Selector
+    template: _Template
+
+
+class _Workload(msgspec.Struct, frozen=True):
+    """A Deployment or a StatefulSet. What it says of its pods is its owner's word: a pod's own is whoever's made it."""
+
+    metadata: _Metadata
+    spec: _Replicas
+
+    @property
+    def daemon(self) -> _Container | None:
+        """The container that HTAS runs in; None: this is another program of the release."""
+        containers = self.spec.template.spec.containers
+        return next((each for each in containers if CONFIG_AT in each.mounts and _port_of(each)), None)
+
+
+def _port_of(container: _Container) -> int | None:
+    return next((port.container_port for port in container.ports if port.name == PORT), None)
+
+
+class _Workloads(msgspec.Struct, frozen=True):
+    items: Sequence[_Workload]
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -98,7 +130,6 @@ class _Status(msgspec.Struct, frozen=True):
 
 class _Pod(msgspec.Struct, frozen=True):
     metadata: _Metadata
-    spec: _Spec
     status: _Status = _Status()
 
     @property
@@ -106,21 +137,6 @@ class _Pod(msgspec.Struct, frozen=True):
         """And not on its way out."""
         is_said = any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
         return is_said and self.metadata.deletion_timestamp is None
-
-    @property
-    def daemon(self) -> _Container | None:
-        """The container that HTAS runs in; None: it is another program of the release, such as an agent."""
-        return next((each for each in self.spec.containers if CONFIG_AT in each.mounts and _port_of(each)), None)
-
-    @property
-    def service(self) -> str:
-        """The chart's Service is called as what makes its pods: of a Deployment's `htas-5d4f`, `htas`."""
-        owner = next((each.name for each in self.metadata.owner_references), self.metadata.name)
-        return owner.removesuffix(f"-{self.metadata.labels.get('pod-template-hash', '')}")
-
-
-def _port_of(container: _Container) -> int | None:
-    return next((port.container_port for port in container.ports if port.name == PORT), None)
 
 
 class _Pods(msgspec.Struct, frozen=True):
@@ -132,6 +148,7 @@ class _Holder(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Lease(msgspec.Struct, frozen=True):
+    metadata: _Metadata
     spec: _Holder
 
 
@@ -154,65 +171,70 @@ def forwarded(address: str, *, wants_token: bool) -> Forwarded:
     Raises InputError for a release that has no daemon, PermanentError and TransientError for what kubectl cannot do.
     """
     namespace, _, release = address.partition("/")
-    pod = _leading(_daemons(namespace, release), namespace)
-    container = pod.daemon
-    port = _port_of(container) if container is not None else None
-    assert container is not None and port is not None  # _daemons looks
-    token = _token(pod, container, namespace) if wants_token else ""
-    local = _forward(namespace, pod.metadata.name, port)
+    workload, container, port = _workload(namespace, release)
+    token = _token(workload, container, namespace) if wants_token else ""
+    local = _forward(namespace, _leading(workload, namespace), port)
     if CERTIFICATE_AT in container.mounts:
-        return Forwarded(f"https://127.0.0.1:{local}", token, f"{pod.service}.{namespace}.svc")
+        return Forwarded(f"https://127.0.0.1:{local}", token, f"{workload.metadata.name}.{namespace}.svc")
     return Forwarded(f"http://127.0.0.1:{local}", token, None)
 
 
-def _daemons(namespace: str, release: str) -> list[_Pod]:
+def _workload(namespace: str, release: str) -> tuple[_Workload, _Container, int]:
+    """What runs a release's daemons, their container and its port. The chart's Service is called as the former."""
     chosen = f"app.kubernetes.io/instance={release}"
-    pods = _asked(_Pods, "get", "pods", "-n", namespace, "-l", chosen).items
-    found = [pod for pod in pods if pod.daemon is not None]
-    ready = [pod for pod in found if pod.is_ready]
-    if not found:
-        raise InputError(f"--server: namespace {namespace} has no daemon of a Helm release {release}; helm list -A")
+    for workload in _asked(_Workloads, "get", "deployments,statefulsets", "-n", namespace, "-l", chosen).items:
+        container = workload.daemon
+        port = _port_of(container) if container is not None else None
+        if container is not None and port is not None:
+            return workload, container, port
+    raise InputError(f"--server: namespace {namespace} has no daemon of a Helm release {release}; helm list -A")
+
+
+def _leading(workload: _Workload, namespace: str) -> str:
+    """The daemon's pod; of several that are Ready the one whose name a lease bears: a stand-by knows of no plan."""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(workload.spec.selector.match_labels.items()))
+    found = _asked(_Pods, "get", "pods", "-n", namespace, "-l", labels).items
+    ready = [pod.metadata.name for pod in found if pod.is_ready]
     if not ready:
-        names = " ".join(sorted(pod.metadata.name for pod in found))
-        raise TransientError(f"{namespace}/{release}: not Ready: {names}; kubectl -n {namespace} describe pod {names}")
-    return ready
-
-
-def _leading(pods: Sequence[_Pod], namespace: str) -> _Pod:
-    """Of several the one whose name a lease of the namespace bears: a stand-by knows of no plan."""
-    if len(pods) == 1:
-        return pods[0]
+        names = " ".join(sorted(pod.metadata.name for pod in found)) or "there is none"
+        raise TransientError(f"no daemon is Ready in {namespace}: {names}; kubectl -n {namespace} describe pods")
+    if len(ready) == 1:
+        return ready[0]
     leases = _asked(_Leases, "get", "leases", "-n", namespace).items
-    holders = {(lease.spec.holder_identity or "").partition("_")[0] for lease in leases}
-    leader = next((pod for pod in pods if pod.metadata.name in holders), None)
+    ours = (lease for lease in leases if lease.metadata.name.startswith(LEASES))
+    holders = {(lease.spec.holder_identity or "").partition("_")[0] for lease in ours}
+    leader = next((name for name in ready if name in holders), None)
     if leader is None:
         raise TransientError(f"namespace {namespace}: none of its daemons leads just now; try again in a moment")
     return leader
 
 
-def _token(pod: _Pod, container: _Container, namespace: str) -> str:
+def _token(workload: _Workload, container: _Container, namespace: str) -> str:
     """What the Secret holds that the daemon takes its token from; empty: it takes none."""
-    secrets = {each.name: each.secret.secret_name for each in pod.spec.volumes if each.secret is not None}
+    volumes = workload.spec.template.spec.volumes
+    secrets = {each.name: each.secret.secret_name for each in volumes if each.secret is not None}
     secret = secrets.get(container.mounts.get(TOKEN_AT, ""))
     if not secret:
         return ""
     try:
         held = _asked(_Secret, "get", "secret", secret, "-n", namespace).data.get("token", "")
-        return b64decode(held, validate=True).decode("ascii").strip()
+        return token_of(b64decode(held, validate=True), f"secret {namespace}/{secret}")
     except PermanentError as error:
         raise PermanentError(f"{error}; name a token with --token-file") from None
     except ValueError:
-        raise PermanentError(f"secret {namespace}/{secret}: its token is no text in base64") from None
+        raise PermanentError(f"secret {namespace}/{secret}: its token is not in base64") from None
 
 
 def _asked(kind: type[T], *words: str) -> T:
     """What kubectl answers."""
     told = f"kubectl {' '.join(words[:2])}"
-    is_watched = sys.stderr.isatty()  # a plugin of kubectl's may ask somebody there to log in, and wait for that
+    # A plugin of kubectl's may ask somebody to log in, and wait for that.
+    is_watched = sys.stdin.isatty() and sys.stderr.isatty()
     command = ["kubectl", *words, "-o", "json", f"--request-timeout={ANSWER_S:.0f}s"]
     try:
         done = subprocess.run(
             command,
+            stdin=None if is_watched else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if is_watched else subprocess.PIPE,
             timeout=None if is_watched else 2 * ANSWER_S,
@@ -242,10 +264,12 @@ def _forward(namespace: str, pod: str, port: int) -> int:
         text=True,
         encoding="utf-8",
         errors="replace",
+        start_new_session=True,  # kubectl may be a script around the real one: all of it ends
     )
     atexit.register(_end, process)
     # Ended by a signal Python runs nothing that was registered, and kubectl would stay.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda given, _: sys.exit(128 + given))
     found, complaints = SimpleQueue[int | None](), deque[str](maxlen=1)
     assert process.stdout is not None and process.stderr is not None
     complaining = Thread(target=complaints.extend, args=(process.stderr,), daemon=True)
@@ -270,8 +294,8 @@ def _read(pipe: IO[str], found: SimpleQueue[int | None]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(ENDED_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(ENDED_S)
+            return

@@ -15,7 +15,7 @@ from htas.cli import record_commands as records
 from htas.cli import shell_commands as shells
 from htas.cli import store_commands as stores
 from htas.cli.approve_command import approve
-from htas.cli.console import InputError, escaped, exit_on_error, print_as, say, warn
+from htas.cli.console import InputError, exit_on_error, labelled, print_as, say, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
 from htas.cli.forms import Export, Form, SimulationForm
@@ -203,9 +203,9 @@ def check(
     for empty in reports.empty_groups_of(loaded) if live else ():
         warn(empty)
     for unseen in unseen_files(loaded.settings.migration, loaded.path):
-        stderr.print(f"[bold yellow]file[/] {escaped(f'{unseen.where}: {unseen.what}')}", soft_wrap=True)
+        stderr.print(labelled("file", f"{unseen.where}: {unseen.what}", "bold yellow"), soft_wrap=True)
     for problem in problems:
-        stderr.print(f"[bold yellow]cloud[/] {escaped(problem)}", soft_wrap=True)
+        stderr.print(labelled("cloud", problem, "bold yellow"), soft_wrap=True)
     if problems:
         raise typer.Exit(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from htas.cli.console import err as stderr
-from htas.cli.console import escaped, exit_on_error
+from htas.cli.console import exit_on_error, labelled
 from htas.cli.console import out as stdout
 from htas.cli.options import Config, configured
 
@@ -21,8 +21,8 @@ def send_a_test(config: Config = None) -> None:
         answers = tried(configured(config))
     for name, problem in answers:
         if problem:
-            stderr.print(f"[bold red]{escaped(name)}[/] {escaped(problem)}", soft_wrap=True)
+            stderr.print(labelled(name, problem), soft_wrap=True)
         else:
-            stdout.print(f"{escaped(name)}: delivered")
+            stdout.print(f"{name}: delivered", markup=False)
     if any(problem for _, problem in answers):
         raise typer.Exit(1)

@@ -139,6 +139,8 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
         from htas.cli.forwarding import forwarded
 
         there = forwarded(url, wants_token=token_file is None)
+        if authority is not None and there.host is None:
+            raise InputError(f"--ca: {url} serves HTTP; have it serve HTTPS (http.tlsSecret), or leave --ca out")
         return Server(there.url, token_file, authority, there.token, there.host)
     return Server(url, token_file, authority)
 

@@ -27,7 +27,7 @@ from htas.config.names import (
     checked_short_name,
 )
 from htas.config.written import Written
-from htas.model.money import NANOS, PriceError, parse_price
+from htas.model.money import DEAREST, NANOS, PriceError, parse_price
 from htas.model.quantity import QuantityError, parse_quantity, to_milli, to_units
 
 _UNITS_S = {
@@ -45,8 +45,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 LONGEST_S = 3650 * 86400
 MOST = 2**60
 """Amounts stay below it: sums over thousands of nodes are then still far from overflowing where it could matter."""
-DEAREST = 10**6 * NANOS
-"""A million an hour: 9,000 such machines still add up within 64 bits."""
 
 
 class Section(BaseModel):

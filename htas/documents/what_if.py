@@ -12,7 +12,7 @@ import msgspec
 from htas.documents.replicas import services_of, with_replicas
 from htas.documents.words import NOTHING_AS_IT_IS, NOTHING_TO_SAVE, WOULD_SAVE, did_you_mean, saving
 from htas.model.flavours import Flavour
-from htas.model.money import PriceError, parse_price, price_text
+from htas.model.money import DEAREST, PriceError, parse_price, price_text
 from htas.model.nodes import Node
 from htas.model.plan import Plan
 from htas.model.pods import Phase
@@ -36,7 +36,7 @@ PODS_ON_A_NODE = 110
 Short = Annotated[str, msgspec.Meta(max_length=253)]
 
 
-class NewFlavour(msgspec.Struct, frozen=True):
+class NewFlavour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A flavour that is not on sale: cores and bytes as Kubernetes quantities, the price an hour a decimal."""
 
     name: Short
@@ -325,9 +325,12 @@ def _made_up(new: NewFlavour) -> Flavour:
 
 def _price(text: str, where: str) -> int:
     try:
-        return parse_price(text)
+        nanos = parse_price(text)
     except PriceError as error:
         raise GivenError(f"{where}: {error}") from None
+    if nanos > DEAREST:
+        raise GivenError(f"{where}: {text!r} is above a million an hour")
+    return nanos
 
 
 def carried_out(view: ClusterView, made: Plan, policy: Policy) -> ClusterView:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 NANOS = 10**9
+DEAREST = 10**6 * NANOS
+"""A million an hour: 9,000 such machines still add up within 64 bits."""
 
 
 class PriceError(ValueError):

@@ -27,6 +27,7 @@ from htas.cli.main import app
 from htas.documents.history import Cycles
 
 Json = dict[str, Any]
+WORKLOADS = "deployments,statefulsets"
 KUBECTL = """#!{python}
 import json, os, sys, time
 from pathlib import Path
@@ -65,6 +66,7 @@ class Kubectl:
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         self.holds("pods")
         self.holds("leases")
+        self.holds(WORKLOADS, GRAFANA, workload())
 
     def holds(self, kind: str, *items: Json) -> None:
         (self.folder / f"{kind}.json").write_text(json.dumps({"items": items}))
@@ -86,8 +88,13 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubectl:
     return Kubectl(tmp_path)
 
 
-def daemon(name: str, *, is_ready: bool = True, secret: str = "htas-token", is_tls: bool = False) -> Json:
-    """A daemon's pod as the chart makes it."""
+def pod(name: str, *, is_ready: bool = True) -> Json:
+    status = {"conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]}
+    return {"metadata": {"name": name}, "status": status}
+
+
+def workload(name: str = "htas", *, secret: str = "htas-token", is_tls: bool = False) -> Json:
+    """What the chart makes; a sidecar with a port of that name comes first."""
     mounts = [{"name": "config", "mountPath": "/etc/htas"}]
     volumes: list[Json] = [{"name": "config", "configMap": {"name": "htas"}}]
     if secret:
@@ -96,28 +103,24 @@ def daemon(name: str, *, is_ready: bool = True, secret: str = "htas-token", is_t
     if is_tls:
         mounts.append({"name": "http-tls", "mountPath": "/etc/htas-http"})
     ports = [{"name": "http", "containerPort": 8080}, {"name": "health", "containerPort": 8081}]
-    return {
-        "metadata": {
-            "name": name,
-            "labels": {"pod-template-hash": "5d4f"},
-            "ownerReferences": [{"kind": "ReplicaSet", "name": "htas-5d4f"}],
-        },
-        "spec": {"containers": [{"name": "htas", "ports": ports, "volumeMounts": mounts}], "volumes": volumes},
-        "status": {"conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]},
-    }
+    sidecar = {"name": "proxy", "ports": [{"name": "http", "containerPort": 15000}]}
+    spec = {"containers": [sidecar, {"name": "htas", "ports": ports, "volumeMounts": mounts}], "volumes": volumes}
+    selector = {"matchLabels": {"app.kubernetes.io/name": "htas", "app.kubernetes.io/instance": "htas"}}
+    return {"metadata": {"name": name}, "spec": {"selector": selector, "template": {"spec": spec}}}
 
 
 GRAFANA = {
-    "metadata": {"name": "grafana-1"},
-    "spec": {"containers": [{"name": "grafana", "ports": [{"name": "http", "containerPort": 3000}]}]},
-    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    "metadata": {"name": "grafana"},
+    "spec": {
+        "selector": {"matchLabels": {"app.kubernetes.io/name": "grafana"}},
+        "template": {"spec": {"containers": [{"name": "grafana", "ports": [{"name": "http", "containerPort": 3000}]}]}},
+    },
 }
 """Of the same release, where the chart is one of several."""
-AGENT = {"metadata": {"name": "htas-agent-x"}, "spec": {"containers": [{"name": "agent"}]}}
 
 
-def lease(holder: str) -> Json:
-    return {"metadata": {"name": "htas-prod"}, "spec": {"holderIdentity": holder}}
+def lease(holder: str, name: str = "htas-prod") -> Json:
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
 
 
 class Remembering(ThreadingHTTPServer):
@@ -155,14 +158,15 @@ def answering() -> Iterator[Remembering]:
 def test_a_command_reaches_the_one_that_leads_with_the_charts_token_and_leaves_nothing_running(
     kubectl: Kubectl, answering: Remembering
 ) -> None:
-    kubectl.holds("pods", AGENT, GRAFANA, daemon("htas-5d4f-aaaaa"), daemon("htas-5d4f-bbbbb"))
-    kubectl.holds("leases", lease("somebody-else_1"), lease("htas-5d4f-bbbbb_0d9c"))
+    kubectl.holds("pods", pod("htas-5d4f-aaaaa"), pod("htas-5d4f-bbbbb"))
+    kubectl.holds("leases", lease("htas-5d4f-aaaaa_1", "somebodys"), lease("htas-5d4f-bbbbb_0d9c"))
     kubectl.keeps("s3cret")
     kubectl.forwards_to(answering.server_address[1])
     command = [sys.executable, "-m", "htas", "history", "--cycles", "--server", "htas-system/htas", "-o", "jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert answering.shown == ["Bearer s3cret"]
+    assert "app.kubernetes.io/instance=htas,app.kubernetes.io/name=htas" in kubectl.asked()[2]
     assert kubectl.asked()[-1] == "port-forward -n htas-system pod/htas-5d4f-bbbbb :8080 --address=127.0.0.1"
     with pytest.raises(ProcessLookupError):
         os.kill(int((kubectl.folder / "pid").read_text()), 0)
@@ -170,7 +174,7 @@ def test_a_command_reaches_the_one_that_leads_with_the_charts_token_and_leaves_n
 
 def test_a_token_of_ones_own_is_shown_instead(kubectl: Kubectl, answering: Remembering, tmp_path: Path) -> None:
     """And the Secret, which its owner may not be allowed to read, is not asked for."""
-    kubectl.holds("pods", daemon("htas-0"))
+    kubectl.holds("pods", pod("htas-0"))
     kubectl.forwards_to(answering.server_address[1])
     (tmp_path / "token").write_text("mine")
     options = ["--server", "htas-system/htas", "--token-file", str(tmp_path / "token")]
@@ -180,7 +184,8 @@ def test_a_token_of_ones_own_is_shown_instead(kubectl: Kubectl, answering: Remem
 
 
 def test_kubectl_is_read_on_so_that_it_never_stands_still(kubectl: Kubectl) -> None:
-    kubectl.holds("pods", daemon("htas-0", secret=""))
+    kubectl.holds("pods", pod("htas-0"))
+    kubectl.holds(WORKLOADS, workload(secret=""))
     kubectl.forwards_to(1)
     assert forwarded("htas-system/htas", wants_token=True) == Forwarded("http://127.0.0.1:1", "", None)
     for _ in range(500):
@@ -191,47 +196,94 @@ def test_kubectl_is_read_on_so_that_it_never_stands_still(kubectl: Kubectl) -> N
 
 
 def test_a_certificate_is_held_against_the_services_name(kubectl: Kubectl) -> None:
-    kubectl.holds("pods", daemon("htas-5d4f-aaaaa", secret="", is_tls=True))
+    kubectl.holds("pods", pod("cost-5d4f-aaaaa"))
+    kubectl.holds(WORKLOADS, workload("cost", secret="", is_tls=True))
     kubectl.forwards_to(1)
     there = forwarded("ops/htas", wants_token=True)
-    assert (there.url, there.host) == ("https://127.0.0.1:1", "htas.ops.svc")
+    assert (there.url, there.host) == ("https://127.0.0.1:1", "cost.ops.svc")
+
+
+def test_who_names_an_authority_speaks_to_nobody_who_has_none(kubectl: Kubectl, tmp_path: Path) -> None:
+    kubectl.holds("pods", pod("htas-0"))
+    kubectl.forwards_to(1)
+    (tmp_path / "token").write_text("mine")
+    options = ["--ca", str(tmp_path / "token"), "--token-file", str(tmp_path / "token")]
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas", *options])
+    assert done.exit_code == 2
+    assert "--ca: htas-system/htas serves HTTP" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(
-    ("pods", "leases", "secret", "forwarding", "said"),
+    ("pods", "leases", "token", "forwarding", "said"),
     [
         pytest.param(
-            [AGENT, GRAFANA], [], True, "", "has no daemon of a Helm release htas; helm list -A", id="no daemon"
-        ),
-        pytest.param([daemon("htas-0", is_ready=False)], [], True, "", "not Ready: htas-0", id="none is Ready"),
-        pytest.param(
-            [daemon("htas-a"), daemon("htas-b")],
-            [lease("htas-c_1")],
-            True,
+            [pod("htas-0", is_ready=False)],
+            [],
+            "s3cret",
             "",
-            "none of its daemons leads",
-            id="leaderless",
+            "no daemon is Ready in htas-system: htas-0",
+            id="none is Ready",
         ),
+        pytest.param([], [], "s3cret", "", "no daemon is Ready in htas-system: there is none", id="no pod"),
+        pytest.param([pod("a"), pod("b")], [lease("c_1")], "s3cret", "", "none of its daemons leads", id="leaderless"),
+        pytest.param([pod("a")], [], None, "", "secret is forbidden; name a token with --token-file", id="no secret"),
         pytest.param(
-            [daemon("htas-0")], [], False, "", "secret is forbidden; name a token with --token-file", id="secret"
+            [pod("a")], [], "s3cret\nline", "", "secret htas-system/htas-token: is of several lines", id="no token"
         ),
+        pytest.param([pod("a")], [], "", "", "secret htas-system/htas-token: is empty", id="an empty token"),
+        pytest.param([pod("a")], [], "s3cret", "error: unable to forward", "unable to forward", id="no forwarding"),
         pytest.param(
-            [daemon("htas-0")], [], True, "error: unable to forward port", "unable to forward port", id="no forwarding"
+            [pod("a")],
+            [],
+            "s3cret",
+            r"boom \[/red] x \[link=file:///x]y",
+            r"boom \[/red] x \[link=file:///x]y",
+            id="markup",
         ),
     ],
 )
 def test_what_is_in_the_way_is_told(
-    pods: list[Json], leases: list[Json], secret: bool, forwarding: str, said: str, kubectl: Kubectl
+    pods: list[Json], leases: list[Json], token: str | None, forwarding: str, said: str, kubectl: Kubectl
 ) -> None:
     kubectl.holds("pods", *pods)
     kubectl.holds("leases", *leases)
-    if secret:
-        kubectl.keeps("s3cret")
+    if token is not None:
+        kubectl.keeps(token)
     (kubectl.folder / "forwarding").write_text(forwarding)
     done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
-    assert done.exit_code != 0
+    assert done.exit_code == 1, done.exception
     assert said in " ".join(done.output.split())
     assert "s3cret" not in done.output
+
+
+def test_a_release_of_other_programs_has_no_daemon(kubectl: Kubectl) -> None:
+    kubectl.holds(WORKLOADS, GRAFANA)
+    done = CliRunner().invoke(app, ["cost", "--server", "htas-system/grafana"])
+    assert done.exit_code == 2
+    assert "has no daemon of a Helm release grafana; helm list -A" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("ignores", [False, True], ids=["it ends when asked", "it ignores that"])
+def test_kubectl_ends_with_the_command_even_within_a_script(kubectl: Kubectl, ignores: bool) -> None:
+    kubectl.holds("pods", pod("htas-0"))
+    kubectl.keeps("s3cret")
+    kubectl.forwards_to(1)
+    real = kubectl.folder / "kubectl-real"
+    (kubectl.folder / "kubectl").rename(real)
+    script = kubectl.folder / "kubectl"
+    trap = 'trap "" TERM' if ignores else ":"
+    script.write_text(f'#!/bin/sh\n{trap}\n{real} "$@"\n')
+    script.chmod(0o755)
+    command = [sys.executable, "-m", "htas", "cost", "--server", "htas-system/htas"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    pid = int((kubectl.folder / "pid").read_text())
+    for _ in range(500):  # its parent, this test's, has yet to be told of its end
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    pytest.fail("kubectl goes on forwarding")
 
 
 def test_without_kubectl_it_is_told_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,22 +297,24 @@ def test_without_kubectl_it_is_told_what_is_needed(tmp_path: Path, monkeypatch: 
     "answer", ["", "Warning: v1 is deprecated", "[" * 100_000, '{"items": [{"metadata": {}}]}', '{"items": 7}']
 )
 def test_an_answer_that_is_none_is_told(answer: str, kubectl: Kubectl) -> None:
+    kubectl.keeps("s3cret")
     (kubectl.folder / "pods.json").write_text(answer)
     done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas"])
-    assert done.exit_code != 0
+    assert done.exit_code == 1, done.exception
     assert "kubectl get pods: what it printed is no answer" in " ".join(done.output.split())
 
 
 def test_a_daemon_that_is_on_its_way_out_is_not_asked(kubectl: Kubectl) -> None:
-    leaving = daemon("htas-old", secret="")
+    leaving = pod("htas-old")
     leaving["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z"
-    kubectl.holds("pods", leaving, daemon("htas-new", secret=""))
+    kubectl.holds("pods", leaving, pod("htas-new"))
     kubectl.forwards_to(1)
-    forwarded("htas-system/htas", wants_token=True)
+    forwarded("htas-system/htas", wants_token=False)
     assert "pod/htas-new" in kubectl.asked()[-1]
 
 
 def test_a_release_may_have_dots_in_its_name(kubectl: Kubectl) -> None:
+    kubectl.holds(WORKLOADS)
     done = CliRunner().invoke(app, ["cost", "--server", "htas-system/htas.prod"])
     assert "has no daemon of a Helm release htas.prod" in " ".join(done.output.split())
 

@@ -146,6 +146,18 @@ def test_flavours_that_are_added_have_names_of_their_own(tmp_path: Path) -> None
         simulated(seat.snapshot.cluster, seat.policy, seat.at, Change(flavours=twice))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [Change(prices={"small": "9223372037"}), Change(flavours=(NewFlavour("x", "4", "8Gi", "1000000.1"),))],
+    ids=["of a flavour", "of one that is added"],
+)
+def test_a_price_is_one_that_a_price_file_could_have(change: Change, tmp_path: Path) -> None:
+    """The planner's sums overflowed: an error of the server, and a traceback in its log."""
+    seat = seat_of(tmp_path, three_large_nodes()).picture()
+    with pytest.raises(GivenError, match="is above a million an hour"):
+        simulated(seat.snapshot.cluster, seat.policy, seat.at, change)
+
+
 def test_a_higher_price_is_paid(tmp_path: Path) -> None:
     """What is cheapest today is no answer at prices that went up."""
     nodes = ((500,), (1100,), (500, 1300, 1100))
