@@ -178,8 +178,7 @@ def simulated(
     today, policy = policy, _priced(policy, change)
     grown = with_replicas(view, change.replicas)
     made = plan(ClusterSnapshot(now, grown, memory=_long_ago(view, now), expects_more=False), policy, now)
-    # What waits is in the bound of a plan that places or buys for it, and may be in none of the figures.
-    bound = (made if counts else plan(ClusterSnapshot(now, view), policy, now, frozenset())).cost.bound_nanos
+    bound = made.cost.bound_nanos if counts else _bound_of_running(view, policy, now)
     after = carried_out(grown, made, policy) if counts else view
     present = adopt(after, policy, now, as_annotated=True)
     held = holding(present)
@@ -206,6 +205,12 @@ def simulated(
         _headline(start.nanos_per_hour, best.nanos_per_hour, policy.catalogue.currency, rules),
         counts,
     )
+
+
+def _bound_of_running(view: ClusterView, policy: Policy, now: float) -> int:
+    """Without what waits, which a plan places or buys for, or has room kept for, and none of the figures has."""
+    running = msgspec.structs.replace(view, pods=tuple(pod for pod in view.pods if pod.node is not None))
+    return plan(ClusterSnapshot(now, running), policy, now, frozenset()).cost.bound_nanos
 
 
 def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from htas.cli.ui import seat_of_dump
@@ -131,11 +132,16 @@ def test_more_to_choose_from_never_costs_more(nodes: Any, change: dict[str, Any]
 
 
 def test_what_waits_makes_the_least_possible_no_dearer_where_no_figure_has_it(tmp_path: Path) -> None:
-    """With ten pods waiting the least was told to be 1.20, which is what the nodes cost."""
+    """With ten pods waiting the least was told to be 1.20, which is what the nodes cost; so it was with room kept."""
     waiting = [of_another(f"w{i}", "3500m") for i in range(10)]
     found = [seat_of(tmp_path, three_large_nodes(*more)).picture() for more in ((), waiting)]
-    alone, beside = (simulated(each.snapshot.cluster, each.policy, each.at, Change()) for each in found)
+    views = [each.snapshot.cluster for each in found]
+    nominated = [msgspec.structs.replace(pod, nominated_node=pod.node or "a") for pod in views[1].pods]
+    views.append(msgspec.structs.replace(views[1], pods=tuple(nominated)))
+    policy, at = found[0].policy, found[0].at
+    alone, beside, kept = (simulated(view, policy, at, Change()) for view in views)
     assert (beside.least_per_hour, beside.best) == (alone.least_per_hour, alone.best)
+    assert (kept.least_per_hour, kept.best) == (alone.least_per_hour, alone.best)
     assert beside.bought, "what waits is bought for"
 
 
