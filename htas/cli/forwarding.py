@@ -30,7 +30,9 @@ _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
 ANSWER_S, ENDED_S = 30.0, 2.0
 LEASES = "htas-"
 PORT, CONFIG_AT, TOKEN_AT, CERTIFICATE_AT = "http", "/etc/htas", "/etc/htas-moves/token", "/etc/htas-http"
-"""What the chart calls the daemon's port, and where its container finds configuration, token and certificate."""
+"""What the chart calls the daemon's port, and where its container finds configuration, token and certificate
+(deploy/helm/htas/templates/deployment.yaml; the token of the API lies where that of moves does, being the same).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One cycle: observe → plan → execute → record."""
+"""One cycle: repair → observe → plan → ask → execute → record."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Daemon:
         return take_over(replace(self.ports, store=self._journal), self._machines)
 
     def run_cycle(self, stages: frozenset[Stage] = ALL_STAGES) -> CycleResult:
-        """Observe and repair, plan, execute, record.
+        """Repair, observe, plan, ask for a word where one is needed, execute, record.
 
         Raises TransientError where the cluster cannot be read: nothing has been planned then. A cloud that does not
         answer stops purchases and releases alone; so does a journal that cannot be written.

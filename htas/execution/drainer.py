@@ -1,7 +1,8 @@
 """The drainer: a node is closed, emptied and released; or opened again, with the reason.
 
-Order: journal → taint and cordon → move or evict → machine deleted → Node object deleted → journal cleared. Whatever
-step a crash falls on, the next cycle finds the drain in the journal and goes on, or undoes it.
+Order: drain journalled → taint and cordon → move or evict → machine deleted, its claim journalled as released → Node
+object deleted (`machines.py`) → drain cleared from the journal. Whatever step a crash falls on, the next cycle finds
+the drain in the journal and goes on, or undoes it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ SHOWN = {InstanceState.BUILDING: ClaimState.REQUESTED, InstanceState.ACTIVE: Cla
 
 @dataclass(slots=True)
 class Orders:
-    """Each returns what became of it, whatever went wrong."""
+    """Machines ordered and deleted, with their bills. `order`, `delete` and `delete_double` return an outcome, whatever
+    went wrong.
+    """
 
     ports: Ports
     policy: Policy

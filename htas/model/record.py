@@ -109,7 +109,10 @@ class Run(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Bill(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rental of one machine: from when the cloud accepted it until it accepted its end (None: it still runs)."""
+    """The rental of one machine: from when the cloud accepted it until it accepted its end (None: it still runs).
+
+    Its price is that at which it was ordered, whatever the price file says later.
+    """
 
     claim: str
     group: str

@@ -30,7 +30,7 @@ Planner = Callable[[ClusterSnapshot, Policy, float, frozenset[Stage]], Plan]
 def plan(snapshot: ClusterSnapshot, policy: Policy, now: float, stages: frozenset[Stage] = ALL_STAGES) -> Plan:
     """What to do about a snapshot. Reads nothing but its arguments and changes none of them.
 
-    1. `open_simulation`: who runs where, who waits, and of which kind; a rearrangement under way is carried on.
+    1. `open_simulation`: who runs where, who waits, and of which kind; `advance`: how an open rearrangement goes on.
     2. `schedule`: place what waits on what is there and what is coming; count what is about to free, and buy for the
        rest; preempt, or ask for the optimiser, where nothing can be bought.
     3. `_suggest`: move to the edge what is far from its users.

@@ -1,4 +1,4 @@
-"""The API over HTTP: requests checked, documents made once for each picture, ETags, compression, events."""
+"""The API over HTTP: requests checked, documents made (those of the cluster once for each picture), ETags, events."""
 
 from __future__ import annotations
 

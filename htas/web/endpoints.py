@@ -67,7 +67,7 @@ class Work(Enum):
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """`returns` is the struct of its answer, or dict for the documented plan; `body` that of what is sent. What takes
-    long is made in `turns`; what is not `kept` is made for each that asks: any instant may be in its query.
+    long is made in `turns`; what is not `is_kept` is made for each that asks: any instant may be in its query.
     """
 
     path: str

@@ -68,7 +68,7 @@ class Picture:
     """Of its nodes, and of those of pictures before it: they all have the same."""
     savings: Savings | None = None
     outcomes: tuple[Outcome, ...] = ()
-    """Of a daemon that only recommends: what it would do, as the newest cycle has it."""
+    """Of the newest cycle; of a daemon that only recommends, what it would do."""
 
     @property
     def at(self) -> float:

@@ -1,4 +1,4 @@
-"""Stages 1 and 2: waiting pods are bundled and placed; where the usual way leaves some out, as they were bought for.
+"""Of `schedule`, first: waiting pods are placed; where the usual way leaves some out, as they were bought for.
 
 A tight mix of machines holds its pods in one way, which best fit need not find again when the machines come. Best fit
 goes first, so that no pod waits for its own machine while another has room for all.

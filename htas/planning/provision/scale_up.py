@@ -1,4 +1,4 @@
-"""Stages 3 and 4: who waits for room about to free, what is bought for the others, and why the rest gets nothing."""
+"""Of `schedule`, then: who waits for room about to free, what is bought for others, and why the rest gets nothing."""
 
 from __future__ import annotations
 

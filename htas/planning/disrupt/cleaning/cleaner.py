@@ -73,9 +73,9 @@ def clean(
     leaving: Sequence[Pod] = (),
     may_replace: bool = False,
 ) -> ScaleDown:
-    """Decide which nodes to empty. `needed` are nodes this plan places work on, `leaving` the pods it preempts.
+    """Decide which nodes to empty. `needed` are nodes that this plan counts on, `leaving` all pods that it makes leave.
 
-    `may_replace`: nothing waits and nothing is bought, so that sets of nodes may be replaced by cheaper ones.
+    `may_replace`: nothing waits, is bought or rearranged, so that sets of nodes may be replaced by cheaper ones.
 
     Not due: only the memory is brought up to date, and nodes that would be judged are kept for the next cycle. The
     simulation keeps the moves decided on, and the rows of nodes to be removed stay closed.

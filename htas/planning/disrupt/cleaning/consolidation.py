@@ -1,4 +1,4 @@
-"""Consolidation: any set of a group's nodes is replaced by a cheaper set, several by several.
+"""Consolidation: the least used of a group's nodes are replaced by a cheaper set, several by several.
 
 It takes two plans, and nothing is remembered between them but what the journal holds. The first buys the replacements;
 their claims name the nodes they replace. Once all of them are Ready, a plan empties those nodes as the cleaner does,
@@ -155,7 +155,9 @@ class Consolidator:
         self._pods_on = pods_on
 
     def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
-        """The set of at most `at_once` nodes whose replacement saves most, if it is worth the disruption."""
+        """Of the one, two, … least used nodes, `at_once` at most, those whose replacement saves most, if that is worth
+        the disruption.
+        """
         rules, now = group.cleaning.consolidation, self._rescheduler.now
         ripe = [c for c in candidates if now - c.claim.since >= rules.after_s and not self._ends_soon(c)]
         ripe.sort(key=lambda candidate: candidate.rank)
