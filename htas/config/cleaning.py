@@ -81,6 +81,12 @@ class CleaningSetting(Section):
     delay_after_launch: Seconds = Field(
         default=0.0, description="A node Ready for less is left alone. 0s: the queue's and node's delays suffice."
     )
+    max_node_age: Seconds | None = Field(
+        default=None,
+        gt=0,
+        description="Machines rented longer ago are emptied however well they are used, by the same rules as others, "
+        "and machines bought first for pods without room elsewhere; null: of any age (Karpenter's expireAfter).",
+    )
     max_grace_period: Seconds = Field(
         default=600.0, description="An evicted pod has its own grace period, but no more; 10m (Cluster Autoscaler's)."
     )
@@ -120,6 +126,13 @@ class CleaningSetting(Section):
             raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
         return setting
 
+    @field_validator("max_node_age")
+    @classmethod
+    def _is_emptied_at_all(cls, age: float | None, info: ValidationInfo) -> float | None:
+        if age is not None and info.data.get("enabled") is False:
+            raise ValueError("has no effect with cleaning's `enabled: false`; remove one of the two")
+        return age
+
     @field_validator("release_ahead")
     @classmethod
     def _has_an_effect(cls, ahead: float | None, info: ValidationInfo) -> float | None:
@@ -148,6 +161,7 @@ class CleaningSetting(Section):
             empty_for_s=self.empty_for,
             release_ahead_s=self.release_ahead,
             delay_after_launch_s=self.delay_after_launch,
+            max_node_age_s=self.max_node_age,
             max_grace_s=self.max_grace_period,
             max_nodes_at_once=self.max_nodes_at_once,
             min_replica_count=self.min_replica_count,

@@ -15,6 +15,7 @@ from htas.model.policy import EmptyRelease
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
+from htas.planning.cluster.outgoing import expires_at
 from htas.planning.cluster.services import served, services_starting
 from htas.ports import HTASError
 
@@ -48,6 +49,7 @@ class VirtualDriver:
         self._settled_at: float | None = None
         self._memory = Memory()
         self._edge_timers: list[float] = []
+        self._expiries: list[float] = []
 
     def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass to `end`, or until `stop` says so after a cycle."""
@@ -82,7 +84,7 @@ class VirtualDriver:
 
     def _timers(self) -> list[float]:
         """Instants at which a cleaning rule may change its mind, or a pod may be moved to the edge."""
-        timers = list(self._edge_timers)
+        timers = [*self._edge_timers, *self._expiries]
         for group in self.daemon.policy.groups:
             rules = group.cleaning
             timers += [at + rules.underutilized_for_s for at in self._memory.underutilized_since.values()]
@@ -105,6 +107,8 @@ class VirtualDriver:
         if self.daemon.searching.has_answer and self.daemon.policy.cycles.batch_max_s > 0:
             self._agenda.answered(now)
         self._memory = result.plan.memory
+        expiries = (expires_at(claim, self.daemon.policy) for claim in result.snapshot.claims)
+        self._expiries = [instant for instant in expiries if instant is not None]
         edge_s = self.daemon.policy.edge.period_s if self.daemon.has_edge else None
         self._agenda.follow(Stage.EDGE, edge_s, now)
         if self.daemon.has_edge:

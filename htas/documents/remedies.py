@@ -162,6 +162,10 @@ REMOVAL: Mapping[ProposalReason, Meaning] = {
     ProposalReason.UNDERUTILIZED: Meaning("Its pods fit elsewhere, and moving them pays."),
     ProposalReason.CONSOLIDATED: Meaning("Cheaper machines, bought for that, take over its pods."),
     ProposalReason.RETIRED: Meaning("Its flavour is retired in the price file: its pods go to machines of others."),
+    ProposalReason.EXPIRED: Meaning(
+        "Its machine is older than machines of its group may be: its pods go to others.",
+        "A longer cleaning.maxNodeAge.",
+    ),
 }
 
 OTHERS: Mapping[str, Meaning] = {

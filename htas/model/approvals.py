@@ -106,7 +106,7 @@ def question_of(proposal: Proposal, snapshot: ClusterSnapshot) -> Question | Non
         return None
     if proposal.reason.empties_nodes:
         claims = " ".join(sorted(release.claim for release in proposal.releases))
-        is_approved = proposal.reason is ProposalReason.CONSOLIDATED and _is_bought_for(proposal, snapshot)
+        is_approved = proposal.is_second_half and _is_bought_for(proposal, snapshot)
         return None if is_approved else _question(QuestionKind.DRAIN, _nodes(proposal), claims, pods, value, why)
     if proposal.reason is ProposalReason.PREEMPTED:
         [seat] = proposal.seats

@@ -86,6 +86,8 @@ class CleaningRules(msgspec.Struct, frozen=True):
     min_replica_count: int = 0
     delay_after_launch_s: float = 0.0
     """A node younger than this is not cleaned (empty or not)."""
+    max_node_age_s: float | None = None
+    """A machine that was rented longer ago is emptied however well it is used; None: it may be of any age."""
     max_grace_s: float = 600.0
     """An evicted pod is given its own grace period, but no longer (max-graceful-termination-sec)."""
     max_nodes_at_once: int = 10

@@ -56,6 +56,8 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True):
     seats: tuple[Seat, ...] = ()
     value: int = 0
     message: str = ""
+    is_second_half: bool = False
+    """Machines were bought for it and are Ready: who agreed to that has agreed to this."""
 
     @property
     def gives_back(self) -> tuple[Release, ...]:

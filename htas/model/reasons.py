@@ -119,7 +119,7 @@ class Blocking(StrEnum):
 
 
 class ProposalReason(StrEnum):
-    """What work is disrupted for. The first four empty nodes that go; people read these words as why a node goes."""
+    """What work is disrupted for. The first five empty nodes that go; people read these words as why a node goes."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
@@ -127,6 +127,8 @@ class ProposalReason(StrEnum):
     """Cheaper machines, bought for that, take over its pods."""
     RETIRED = "Retired"
     """Its flavour is to be used no more: its pods go to others, bought for that where they must be."""
+    EXPIRED = "Expired"
+    """Its machine is older than it may be: its pods go to others, bought for that where they must be."""
     PREEMPTED = "Preempted"
     """A more important pod is nominated to a node; those of lower priority that stand in its way leave."""
     REARRANGED = "Rearranged"
@@ -150,6 +152,7 @@ class ProposalReason(StrEnum):
             ProposalReason.UNDERUTILIZED,
             ProposalReason.CONSOLIDATED,
             ProposalReason.RETIRED,
+            ProposalReason.EXPIRED,
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -16,8 +18,8 @@ OLD, NEW = make_flavour("old", "8", "16Gi", "0.30"), make_flavour("new", "8", "1
 RETIRED = msgspec.structs.replace(OLD, retired=True)
 
 
-def policy() -> Policy:
-    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60, utilization_threshold=0.3)
+def policy(**rules_: Any) -> Policy:
+    rules = CleaningRules(underutilized_for_s=60, queue_empty_for_s=60, utilization_threshold=0.3, **rules_)
     return make_policy([NodeGroup("any", cleaning=rules)], (OLD, NEW))
 
 
@@ -25,9 +27,9 @@ def replicas(count: int, name: str = "web", at_s: float = 0.0) -> Arrival:
     return service(name, count, at_s=at_s, disruption={"htas.io/migrate": "true"})
 
 
-def retired(*arrivals: Arrival, until_s: float, budgets: tuple[Budget, ...] = ()) -> Story:
+def retired(*arrivals: Arrival, until_s: float, budgets: tuple[Budget, ...] = (), **rules: Any) -> Story:
     """The cheaper flavour is bought at first, and retired after ten minutes."""
-    story = Story(policy())
+    story = Story(policy(**rules))
     story.world.load(Workload("retired", arrivals, budgets=budgets))
     story.play(600)
     assert set(flavours(story)) == {"old"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from htas.model.edge import Tier
@@ -20,29 +20,27 @@ class Pool:
     is_coming: bool = False
 
 
-def pool_ranks(policy: Policy, nodes: Sequence[Node]) -> list[int]:
+def pool_ranks(policy: Policy, nodes: Sequence[Node], outgoing: Set[str]) -> list[int]:
     """Where each node's row belongs: rows of a pool are neighbours. Of a group, those on the edge come first.
 
-    Nodes of a retired flavour come last: what would be placed there is soon to be moved.
+    Outgoing nodes come last: what would be placed there is soon to be moved.
     """
     ranks = {group.name: rank for rank, group in enumerate(policy.groups)}
-    retired = {flavour.name for flavour in policy.catalogue.flavours if flavour.retired}
     return [
         2 * ranks.get(node.group or "", -1)
         + (policy.tier_of(node) is Tier.CLOUD)
-        + (2 * len(ranks) + 2 if node.flavour in retired else 0)
+        + (2 * len(ranks) + 2 if node.name in outgoing else 0)
         for node in nodes
     ]
 
 
-def pools_of(policy: Policy, nodes: Sequence[Node]) -> list[Pool]:
+def pools_of(policy: Policy, nodes: Sequence[Node], outgoing: Set[str]) -> list[Pool]:
     """Pools of rows that are sorted by `pool_ranks`."""
     names = {group.name for group in policy.groups}
     pools: list[Pool] = []
     start = 0
-    retired = {flavour.name for flavour in policy.catalogue.flavours if flavour.retired}
     kinds = [
-        (node.group if node.group in names else None, policy.tier_of(node), node.flavour in retired) for node in nodes
+        (node.group if node.group in names else None, policy.tier_of(node), node.name in outgoing) for node in nodes
     ]
     for row in range(1, len(nodes) + 1):
         if row == len(nodes) or kinds[row] != kinds[start]:

@@ -176,12 +176,13 @@ def _is_owned(node: Node, policy: Policy) -> bool:
 
 
 def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
-    """The policy with a group for what is there: cleaned by the first group's rules, without their waiting times."""
+    """The policy with a group for what is there: cleaned by the first group's rules, at any age and without waiting."""
     rules = msgspec.structs.replace(
         policy.groups[0].cleaning,
         empty_release=EmptyRelease.AT_ONCE,
         empty_for_s=0.0,
         delay_after_launch_s=0.0,
+        max_node_age_s=None,  # what is asked is what the work costs, not whose turn it is
         max_nodes_at_once=max(1, len(workers)),
     )
     group = NodeGroup(ADOPTED, Workload.ANY, flavours=(), cleaning=rules)

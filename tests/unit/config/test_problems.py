@@ -408,6 +408,11 @@ GROUPS = [
         id="replacements that go at once",
     ),
     pytest.param(
+        group("cleaning: {enabled: false, maxNodeAge: 30d}"),
+        f"{GROUP}.cleaning.maxNodeAge: has no effect with cleaning's `enabled: false`; remove one of the two",
+        id="no age without cleaning",
+    ),
+    pytest.param(
         group("cleaning: {enabled: false, consolidation: {enabled: true}}"),
         f"{GROUP}.cleaning.consolidation: has no effect with cleaning's `enabled: false`; remove one of the two",
         id="consolidation without cleaning",

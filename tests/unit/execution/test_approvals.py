@@ -16,7 +16,7 @@ from htas.model.proposals import Launch, Proposal, Release, Seat
 from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.ports import ConflictError
-from tests.builders import NOW, make_job, make_node, make_snapshot, running
+from tests.builders import NOW, make_job, make_move, make_node, make_snapshot, owned_node, ready_claim, running
 
 IMPORTANT = make_job("important", priority=9)
 
@@ -260,3 +260,21 @@ def test_a_yes_stands_until_something_has_been_begun(
     assert begun(approvals, plan) == 1
     approvals.settle([Outcome(*each) for each in outcomes])
     assert begun(approvals, plan) == begun_again
+
+
+@pytest.mark.parametrize(
+    ("is_second_half", "asked"),
+    [
+        pytest.param(True, [], id="what was bought for it has come: that was said yes to"),
+        pytest.param(False, [QuestionKind.DRAIN], id="a later time, whatever was once bought for it"),
+    ],
+)
+def test_a_node_whose_replacement_was_approved_is_asked_about_once(
+    is_second_half: bool, asked: list[QuestionKind]
+) -> None:
+    old = owned_node("old")
+    bought = msgspec.structs.replace(ready_claim(owned_node("new")), replaces=("old",))
+    moves = (make_move("default/a", "old", "new"),)
+    proposal = Proposal(ProposalReason.EXPIRED, moves, releases=(Release("old", "old"),), is_second_half=is_second_half)
+    snapshot = make_snapshot([old], (), claims=(ready_claim(old), bought))
+    assert [each.kind for each in questions_of(Plan(NOW, proposals=(proposal,)), snapshot)] == asked

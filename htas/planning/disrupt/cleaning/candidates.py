@@ -14,6 +14,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, Memory
+from htas.planning.cluster.outgoing import Outgoing, outgoing
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
 from htas.planning.rental.bill import Bill, paid_for_s
@@ -23,7 +24,7 @@ from htas.planning.rental.bill import Bill, paid_for_s
 class Candidate:
     """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now.
 
-    `is_retired`: its flavour is to be used no more, so that it goes however well it is used.
+    `outgoing`: why it goes however well it is used; None: only where it is not worth its price.
     """
 
     node: Node
@@ -33,12 +34,12 @@ class Candidate:
     utilization: float
     is_empty: bool
     price: int
-    is_retired: bool = False
+    outgoing: Outgoing | None = None
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Empty nodes first, since they would else be filled; then retired ones; then the least used, dearest first."""
-        return not self.is_empty, not self.is_retired, self.utilization, -self.price, self.node.name
+        """Empty ones first, since they would else be filled; then outgoing ones; then the least used, dearest first."""
+        return not self.is_empty, self.outgoing is None, self.utilization, -self.price, self.node.name
 
     @property
     def work(self) -> list[Pod]:
@@ -115,8 +116,8 @@ def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeC
     share = utilization(node, pods, group.cleaning, question.now)
     flavour = question.policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
-    is_retired = flavour is not None and flavour.retired
-    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, is_retired)
+    going = outgoing(node, claim, question.policy, question.now)
+    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, going)
 
 
 def is_quiet(question: Question, rules: CleaningRules) -> bool:
@@ -192,17 +193,21 @@ def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
         return _emptiness_keeps(candidate, question)
     name, rules, now = candidate.node.name, candidate.group.cleaning, question.now
     used = f"utilisation {percent(candidate.utilization)}{_of_gpus(candidate.node)}"
-    if candidate.utilization > rules.utilization_threshold and not candidate.is_retired:
+    if candidate.outgoing is not None:
+        used = f"{candidate.outgoing.why}, {used}"
+    elif candidate.utilization > rules.utilization_threshold:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED, f"{used} > {percent(rules.utilization_threshold)}")
     failed = question.failed.get(name)
     if failed is not None:
         left = span(failed.until - now)
         return KeptNode(name, Kept.MIGRATION_FAILED, f"{failed.pod} could not be moved: {failed.why}; again in {left}")
     low = now - question.memory.underutilized_since.get(name, now)
-    so_far = f"{used}, under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
+    so_far = used
+    if candidate.outgoing is None:
+        so_far += f", under-utilised for {span(low)} of {span(rules.underutilized_for_s)}"
     if not question.is_due:
         return KeptNode(name, Kept.CLEANING_NOT_DUE, f"{so_far}; judged in the next cleaning cycle")
-    if low < rules.underutilized_for_s and not candidate.is_retired:
+    if candidate.outgoing is None and low < rules.underutilized_for_s:
         return KeptNode(name, Kept.NOT_UNDERUTILIZED_LONG_ENOUGH, so_far)
     if question.memory.queue_empty_since is None:
         return KeptNode(name, Kept.QUEUE_NOT_EMPTY, f"{used}, but work is waiting")

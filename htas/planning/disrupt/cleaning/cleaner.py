@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
 
@@ -200,12 +201,20 @@ class _Round:
     proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
+    one_for_one: list[Candidate] = field(default_factory=list)
+    """Outgoing nodes of groups that have no more than they must have: others are bought first, whoever has room."""
 
     def take(self, candidate: Candidate, rescheduler: Rescheduler) -> None:
         """Empty the candidate or keep it, and write down which."""
         kept = self._round_keeps(candidate)
         if kept is not None:
             self.kept.append(kept)
+            if (
+                kept.reason is Kept.MIN_SIZE_REACHED
+                and candidate.outgoing is not None
+                and candidate.outgoing.keeps_size
+            ):
+                self.one_for_one.append(candidate)
             if candidate.is_empty and kept.reason is Kept.TOO_MANY_AT_ONCE:
                 rescheduler.sim.close(rescheduler.sim.table.row_of[candidate.node.name])  # it goes next time
             return
@@ -215,10 +224,25 @@ class _Round:
             return
         self._propose(candidate, _reason(candidate), moves, _why(candidate, moves, rescheduler.policy))
 
-    def _propose(self, candidate: Candidate, reason: ProposalReason, moves: Sequence[Move], message: str) -> None:
+    def _propose(
+        self,
+        candidate: Candidate,
+        reason: ProposalReason,
+        moves: Sequence[Move],
+        message: str,
+        *,
+        is_second_half: bool = False,
+    ) -> None:
         """That a node is emptied and given back."""
-        release = Release(candidate.node.name, candidate.claim.id)
-        self.proposals.append(Proposal(reason, tuple(moves), (), (release,), value=candidate.price, message=message))
+        proposal = Proposal(
+            reason,
+            tuple(moves),
+            releases=(Release(candidate.node.name, candidate.claim.id),),
+            value=candidate.price,
+            message=message,
+            is_second_half=is_second_half,
+        )
+        self.proposals.append(proposal)
         self.targets |= {move.target for move in moves if move.target is not None}
         self.sizes[candidate.group.name] -= 1
         self.under_way[candidate.group.name] += 1
@@ -230,11 +254,10 @@ class _Round:
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
         for candidate, moves in done:
-            if candidate.is_retired:
-                self._propose(candidate, ProposalReason.RETIRED, moves, _why(candidate, moves, rescheduler.policy))
-            else:
-                what = f"its pods go to cheaper machines, {_pods(len(moves))}"
-                self._propose(candidate, ProposalReason.CONSOLIDATED, moves, what)
+            reason, what = ProposalReason.CONSOLIDATED, f"its pods go to cheaper machines, {_pods(len(moves))}"
+            if candidate.outgoing is not None:
+                reason, what = candidate.outgoing.reason, _why(candidate, moves, rescheduler.policy)
+            self._propose(candidate, reason, moves, what, is_second_half=True)
         gone = {candidate.node.name for candidate, _ in done}
         return [candidate for candidate in replaced if candidate.node.name not in gone]
 
@@ -246,28 +269,34 @@ class _Round:
         pods_on: dict[str, list[Pod]],
         stay: Mapping[str, Sequence[Candidate]],
     ) -> Memory:
-        """What to buy instead of nodes of one group: one retired, else a cheaper set, else smaller machines.
+        """What to buy instead of nodes of one group: one that is outgoing, else a cheaper set, else smaller machines.
 
         Of the groups the first is taken that has some worth buying. Returns what was looked at.
         """
-        policy, now, looked_at = question.policy, question.now, dict(question.memory.consolidated_at)
+        policy, now, before = question.policy, question.now, question.memory.consolidated_at
+        looked_at = dict(before)
         consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
         shrinker = Shrinker(rescheduler, consolidator, snapshot, question.memory)
 
-        def retired(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
-            node = min((each for each in candidates if each.is_retired), key=lambda each: each.rank, default=None)
-            if node is None or not has_cooled_down(group, looked_at.get(group.name), now):
+        def outgoing(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
+            nodes = sorted((each for each in candidates if each.outgoing is not None), key=lambda each: each.rank)
+            like = [each for each in self.one_for_one if each.group is group]
+            if not (nodes or like) or not has_cooled_down(group, before.get(group.name), now):
                 return []
             looked_at[group.name] = now
-            return consolidator.instead_of(group, node) if at_once > 0 else []
+            found = chain(
+                (consolidator.instead_of(group, node) for node in nodes[: max(at_once, 0)]),
+                (shrinker.one_for(group, node) for node in like[: max(at_once, 0)]),
+            )
+            return next(filter(None, found), [])  # one that nothing can be bought for is in nobody's way
 
         def cheaper(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
-            if not candidates or not may_look_at(group, looked_at.get(group.name), now):
+            if not candidates or not may_look_at(group, before.get(group.name), now):
                 return []
             looked_at[group.name] = now
             return consolidator.best(group, candidates, at_once)
 
-        for look in (retired, cheaper, shrinker.best):
+        for look in (outgoing, cheaper, shrinker.best):
             for group, candidates in ripe:
                 found = look(group, candidates, self._at_once(group))
                 if found:
@@ -357,15 +386,15 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
 def _reason(candidate: Candidate) -> ProposalReason:
     if candidate.is_empty:
         return ProposalReason.EMPTY
-    return ProposalReason.RETIRED if candidate.is_retired else ProposalReason.UNDERUTILIZED
+    return candidate.outgoing.reason if candidate.outgoing is not None else ProposalReason.UNDERUTILIZED
 
 
 def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
         return "empty"
-    if candidate.is_retired:
-        return f"flavour {candidate.claim.flavour} is retired, {_pods(len(moves))}{_others(candidate, moves, policy)}"
-    return f"utilisation {percent(candidate.utilization)}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
+    used = f"utilisation {percent(candidate.utilization)}"
+    why = candidate.outgoing.why if candidate.outgoing is not None else used
+    return f"{why}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 
 def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:

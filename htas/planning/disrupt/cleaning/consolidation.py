@@ -28,6 +28,7 @@ from htas.model.proposals import Launch, Proposal, Release
 from htas.model.reasons import Kept, ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.machines import learned_allocatable
+from htas.planning.cluster.outgoing import Outgoing
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.disrupt.cleaning.candidates import Candidate
@@ -74,8 +75,9 @@ class Replacing:
         return tuple(each.node.name for each in self.candidates)
 
     @property
-    def is_for_retired(self) -> bool:
-        return any(each.is_retired for each in self.candidates)
+    def outgoing(self) -> Outgoing | None:
+        """Why the first of them goes that goes however well it is used; None: they are replaced for their price."""
+        return next((each.outgoing for each in self.candidates if each.outgoing is not None), None)
 
 
 class Replacements:
@@ -128,7 +130,7 @@ def emptied(
 ) -> list[tuple[Candidate, list[Move]]]:
     """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
 
-    Those of a retired flavour go whatever their replacements cost.
+    Outgoing ones go whatever their replacements cost.
 
     What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
     """
@@ -140,7 +142,7 @@ def emptied(
                 done.append((candidate, moves))
         saved = sum(candidate.price for candidate, _ in done)
         is_worth = saved > replacements.price_for(candidate.node.name for candidate in candidates)
-        if done and (is_worth or all(candidate.is_retired for candidate, _ in done)):
+        if done and (is_worth or all(candidate.outgoing is not None for candidate, _ in done)):
             branch.commit()
             return done
     return []
@@ -280,8 +282,9 @@ def proposals_of(replacing: Iterable[Replacing], snapshot: ClusterSnapshot, poli
     number = count()
     for each in replacing:
         what, currency = f"replaces {', '.join(each.nodes)}", policy.catalogue.currency
-        what += f", saves {price_text(each.saving)} {currency} an hour" if each.saving > 0 else ", of a retired flavour"
-        reason = ProposalReason.RETIRED if each.is_for_retired else ProposalReason.CONSOLIDATED
+        what += f", {each.outgoing.which}" if each.outgoing is not None else ""
+        what += f", saves {price_text(each.saving)} {currency} an hour" if each.saving > 0 else ""
+        reason = each.outgoing.reason if each.outgoing is not None else ProposalReason.CONSOLIDATED
         launches = tuple(
             Launch(
                 claim=claim_id(policy, snapshot, offer.group.name, next(number)),

@@ -93,11 +93,12 @@ class Rescheduler:
         """What emptying a node saves, beside what that adds elsewhere.
 
         None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
-        services is taken to be held for an hour more, as when it is bought.
+        services is taken to be held for an hour more, as when it is bought. An outgoing one goes whatever restarts are
+        worth, but not for less than the work that is done again.
         """
         rules, now = candidate.group.cleaning, self.now
         restarts = 0
-        if self.policy.value.restart_nanos:
+        if self.policy.value.restart_nanos and candidate.outgoing is None:
             evicted = sum(method_for(pod, rules.migration) is MigrationMethod.EVICT for pod in pods)
             restarts = self.policy.value.restart_nanos * HOUR_S * evicted
         if not pods or any(pod.kind is not WorkKind.BATCH for pod in pods):
@@ -131,7 +132,8 @@ class Rescheduler:
     def _rehouse(self, candidate: Candidate, pods: list[Pod], saving: Saving | None) -> list[Move] | KeptNode:
         """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first.
 
-        Nothing is moved where the targets are then rented longer for more than is saved.
+        Nothing is moved where the targets are then rented longer for more than is saved, but off an outgoing node: what
+        takes over from it is rented for as long as it would have been.
         """
         sim, source, method = self.sim, candidate.node.name, candidate.group.cleaning.migration
         row = sim.table.row_of[source]
@@ -153,7 +155,7 @@ class Rescheduler:
                 moves.append(Move(pod.key, pod.uid, source, target, method_for(pod, method), MoveReason.NODE_DRAINED))
             targets = {sim.table.row_of[move.target] for move in moves if move.target is not None}
             added = self.rentals.added(targets, ends, sim.table.run_until, self.now)
-            if saving is not None and not saving.exceeds(added):
+            if saving is not None and candidate.outgoing is None and not saving.exceeds(added):
                 return _not_worth_it(candidate, saving, added)
         return moves
 

@@ -56,6 +56,21 @@ class Shrinker:
                 found.append(Replacing(group, (candidate,), (offer,), candidate.price - offer.price))
         return found
 
+    def one_for(self, group: NodeGroup, node: Candidate) -> list[Replacing]:
+        """The cheapest machine that takes over from a node, with all that is on it, whatever that costs."""
+        pods = self._rescheduler.movable(node)
+        if isinstance(pods, KeptNode):
+            return []
+        contents = self._contents(group, pods)
+        policy, sim = self._rescheduler.policy, self._rescheduler.sim
+        allowance = Allowance(policy, self._snapshot)
+        for offer in offers_of(sim, policy, self._snapshot, [cls for cls, _ in contents]):  # cheapest first
+            is_enough = offer.group.name == group.name and offer.could_hold_all(contents)
+            if is_enough and allowance.bound(offer).count > 0:
+                is_possible = self._consolidator.rehearsed([node], [offer]) is not None
+                return [Replacing(group, (node,), (offer,), node.price - offer.price)] if is_possible else []
+        return []
+
     def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
         """Whether the cheapest flavour that is large enough would pay: told without judging any."""
         asked = sum((pod.requests for pod in candidate.work), NOTHING)

@@ -1,0 +1,185 @@
+"""Outgoing nodes: which are to go however well they are used, and that none stands in another's way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from htas.model.claims import NodeClaim
+from htas.model.edge import Tier
+from htas.model.flavours import Catalogue
+from htas.model.nodes import DO_NOT_DISRUPT, Node
+from htas.model.plan import Plan
+from htas.model.policy import CleaningRules, NodeGroup, Policy
+from htas.model.reasons import Kept, ProposalReason
+from htas.planning.cluster.outgoing import age_text, expires_at, outgoing, outgoing_nodes
+from tests.builders import NOW, constrained, make_flavour, make_node, make_policy, owned_node, ready_claim
+from tests.unit.planning.cleaning.world import (
+    MEDIUM,
+    cleaned,
+    job_on,
+    kept,
+    message,
+    policy_with,
+    quiet_snapshot,
+    removed,
+)
+
+HOUR, DAY = 3600.0, 86_400.0
+OLD = owned_node("n1")
+
+
+def claim(age_s: float, **fields: Any) -> NodeClaim:
+    return msgspec.structs.replace(ready_claim(OLD, age_s), **fields)
+
+
+def aged(age_s: float | None = DAY, **group: Any) -> Policy:
+    return policy_with({"max_node_age_s": age_s}, group)
+
+
+@pytest.mark.parametrize(
+    ("node", "held", "policy", "why"),
+    [
+        pytest.param(OLD, claim(DAY - 1), aged(), None, id="just younger"),
+        pytest.param(OLD, claim(DAY), aged(), "1d old, 1d at most", id="just as old"),
+        pytest.param(OLD, claim(40 * DAY + 7000), aged(30 * DAY), "40d1h old, 30d at most", id="older"),
+        pytest.param(OLD, claim(400 * DAY), aged(None), None, id="no age is set"),
+        pytest.param(OLD, claim(0.0, rented_at=NOW - DAY), aged(), "1d old, 1d at most", id="from when it was rented"),
+        pytest.param(OLD, claim(2 * DAY, rented_at=NOW - 5), aged(), None, id="not from when it was wanted"),
+        pytest.param(
+            OLD, claim(2 * DAY, since=NOW - 5), aged(), "2d old, 1d at most", id="however lately it was Ready"
+        ),
+        pytest.param(OLD, claim(-DAY), aged(), None, id="from the future"),
+        pytest.param(OLD, None, aged(), None, id="no claim is known for it"),
+        pytest.param(make_node("n1"), claim(2 * DAY), aged(), None, id="not ours"),
+        pytest.param(
+            OLD, claim(2 * DAY), aged(tier=Tier.EDGE, is_elastic=False), None, id="where nothing is bought or released"
+        ),
+        pytest.param(OLD, claim(2 * DAY, group="gone"), aged(), None, id="of a group that is no more"),
+    ],
+)
+def test_a_machine_expires(node: Node, held: NodeClaim | None, policy: Policy, why: str | None) -> None:
+    found = outgoing(node, held, policy, NOW)
+    assert (found and found.why) == why
+    assert (found and found.reason) == (why and ProposalReason.EXPIRED)
+
+
+def test_a_retired_flavour_is_the_first_reason_and_counts_for_nodes_of_others_too() -> None:
+    policy = aged()
+    catalogue = Catalogue((msgspec.structs.replace(MEDIUM, retired=True),), "USD", policy.catalogue.billing)
+    policy = msgspec.structs.replace(policy, catalogue=catalogue)
+    found = outgoing(OLD, claim(2 * DAY), policy, NOW)
+    assert found is not None
+    assert (found.reason, found.why, found.keeps_size) == (ProposalReason.RETIRED, "flavour medium is retired", False)
+    assert outgoing_nodes([OLD, owned_node("n2", flavour="large")], (), policy, NOW) == {"n1"}
+
+
+def test_each_group_has_an_age_of_its_own() -> None:
+    groups = [
+        NodeGroup("any", cleaning=CleaningRules(max_node_age_s=HOUR)),
+        NodeGroup("other", cleaning=CleaningRules(max_node_age_s=3 * HOUR)),
+    ]
+    policy = make_policy(groups, (MEDIUM,))
+    held = ready_claim(OLD, 2 * HOUR)
+    assert expires_at(held, policy) == NOW - HOUR
+    assert expires_at(msgspec.structs.replace(held, group="other"), policy) == NOW + HOUR
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (59.9, "59s"),
+        (90, "1m30s"),
+        (5400, "1h30m"),
+        (36_000, "10h"),
+        (86_400, "1d"),
+        (90_061, "1d1h"),
+        (86_461, "1d"),
+        (30 * 86_400, "30d"),
+    ],
+)
+def test_an_age_is_told_as_the_configuration_has_it(seconds: float, text: str) -> None:
+    assert age_text(seconds) == text
+
+
+def expired(*pods: Any, young: tuple[str, ...] = (), policy: Policy | None = None, **circumstances: Any) -> Plan:
+    """Nodes n1 to n3, two days old where one is allowed; `young` ones are an hour old."""
+    nodes = [owned_node(name) for name in ("n1", "n2", "n3")]
+    claims = tuple(ready_claim(node, HOUR if node.name in young else 2 * DAY) for node in nodes)
+    return cleaned(quiet_snapshot(nodes, pods, claims=claims), policy or aged(), **circumstances)
+
+
+def test_a_node_that_is_well_used_is_emptied_without_having_been_under_used() -> None:
+    pods = [job_on("n1", "a", cpu="3"), job_on("n2", "b", cpu="1"), job_on("n3", "c", cpu="3500m")]
+    found = expired(*pods, young=("n2", "n3"))
+    assert [(item.node, item.reason, item.message) for item in found.remove] == [
+        ("n1", ProposalReason.EXPIRED, "2d old, 1d at most, 1 pod moves")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"annotations": {DO_NOT_DISRUPT: "true"}}, Kept.DO_NOT_DISRUPT, id="annotated"),
+        pytest.param({"is_ready": False}, Kept.NOT_READY, id="not Ready"),
+    ],
+)
+def test_what_keeps_other_nodes_keeps_it(fields: dict[str, Any], reason: Kept) -> None:
+    node, other = owned_node("n1", **fields), owned_node("n2")
+    snapshot = quiet_snapshot(
+        [node, other], [job_on("n1", "a")], claims=(ready_claim(node, 2 * DAY), ready_claim(other, HOUR))
+    )
+    assert kept(cleaned(snapshot, aged()))["n1"] is reason
+
+
+def test_no_more_at_once_than_of_others() -> None:
+    pods = [job_on("n1", "a"), job_on("n2", "b"), job_on("n3", "c")]
+    found = expired(*pods, young=("n3",), policy=policy_with({"max_node_age_s": DAY, "max_nodes_at_once": 1}))
+    assert len(removed(found)) == 1
+    assert kept(found)[("n1" if removed(found) == ["n2"] else "n2")] is Kept.TOO_MANY_AT_ONCE
+
+
+def test_while_work_waits_it_stays_and_both_are_told() -> None:
+    memory = quiet_snapshot([owned_node(f"n{i}") for i in (1, 2, 3)]).memory
+    nodes = [owned_node(f"n{i}") for i in (1, 2, 3)]
+    snapshot = quiet_snapshot(
+        nodes, [job_on("n1", "a", cpu="3")], claims=tuple(ready_claim(n, 2 * DAY) for n in nodes), memory=memory
+    )
+    found = cleaned(snapshot, aged(), work_is_waiting=True)
+    assert message(found, "n1") == "2d old, 1d at most, utilisation 75%, but work is waiting"
+
+
+def only_there(node: str) -> dict[str, Any]:
+    return {"constraints": constrained(node_selector=(("kubernetes.io/hostname", node),))}
+
+
+def test_one_that_nothing_could_take_over_from_is_in_no_others_way() -> None:
+    """The least used was tried again and again, and no other of the group was ever replaced, nor consolidated."""
+    long = {"left_s": 20 * HOUR}
+    pods = [
+        job_on("n1", "pinned", cpu="1", **long, **only_there("n1")),
+        job_on("n2", "b", cpu="4", **long),
+        job_on("n3", "c", cpu="4", **long),
+    ]
+    found = expired(*pods, young=("n3",), may_replace=True)
+    assert [launch.replaces for proposal in found.proposals for launch in proposal.launches] == [("n2",)]
+    assert kept(found)["n1"] is Kept.NO_PLACE_TO_MOVE_PODS
+
+
+def test_restarts_are_worth_less_than_the_age() -> None:
+    policy = aged()
+    policy = msgspec.structs.replace(policy, value=msgspec.structs.replace(policy.value, restart_nanos=10**15))
+    pods = [job_on("n1", "a", cpu="3"), job_on("n2", "b", cpu="1"), job_on("n3", "c", cpu="4")]
+    assert removed(expired(*pods, young=("n2", "n3"), policy=policy)) == ["n1"]
+
+
+def test_nothing_is_asked_of_machines_that_cannot_be_bought_again() -> None:
+    """A group at its least size whose flavours are all too small now keeps what it has."""
+    policy = aged(min_nodes=3)
+    tiny = make_flavour("medium", "1", "1Gi", "0.01")
+    policy = msgspec.structs.replace(policy, catalogue=Catalogue((tiny,), "USD", policy.catalogue.billing))
+    found = expired(job_on("n1", "a", cpu="2", left_s=20 * HOUR), policy=policy, young=("n2", "n3"), may_replace=True)
+    assert (found.proposals, kept(found)["n1"]) == ((), Kept.MIN_SIZE_REACHED)
