@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.record import CycleRecord, cycle_number
 from htas.ports import PermanentError, StorePort, TransientError
 
-PATIENT = Timing(call_s=30.0, first_pause_s=0.01, longest_pause_s=0.05, close_s=0.5)
+PATIENT = ShippingTiming(call_s=30.0, first_pause_s=0.01, longest_pause_s=0.05, close_s=0.5)
 
 
 class FarStore(SqliteStore):

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from htas.cli.console import out
+from htas.cli.daemon_client import DaemonClient, server_at
 from htas.cli.migrate import asker_of
 from htas.cli.options import configured
-from htas.cli.server import Server, server_at
 from htas.cli.tables import table
 from htas.documents.approvals import ApprovalItem, ApprovalsReport
 from htas.documents.instants import ago, length
@@ -25,13 +25,13 @@ STYLES = {
 }
 
 
-def asked_server(config: Path | None, server: str | None, token_file: Path | None, ca: Path | None) -> Server:
+def asked_server(config: Path | None, server: str | None, token_file: Path | None, ca: Path | None) -> DaemonClient:
     """The daemon that is named, else the one that the configuration has listen."""
     named = server_at(server, token_file, ca)
     if named is not None:
         return named
     asker = asker_of(configured(config), None, token_file, None)
-    return Server(asker.url, None, Path(asker.ca_file) if asker.ca_file is not None else None, asker.token)
+    return DaemonClient(asker.url, None, Path(asker.ca_file) if asker.ca_file is not None else None, asker.token)
 
 
 def approvals_view(found: ApprovalsReport) -> RenderableType:

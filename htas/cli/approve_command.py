@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from htas.cli.console import InputError, exit_on_error
+from htas.cli.daemon_client import Authority, ServerUrl, TokenFile
 from htas.cli.options import Config
-from htas.cli.server import Authority, ServerUrl, TokenFile
 
 
 def approve(

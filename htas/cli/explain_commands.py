@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from htas.cli.console import exit_on_error, say
+from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.options import At, Config, Dump, Steady, configured
-from htas.cli.server import Authority, ServerUrl, TokenFile, asked_instead
 
 if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
     from htas.model.plan import Plan

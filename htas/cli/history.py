@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from htas.cli.console import InputError, err, out
-from htas.cli.server import Server
+from htas.cli.daemon_client import DaemonClient
 from htas.cli.tables import table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store, store_path, unshipped
@@ -101,10 +101,10 @@ class Recorded:
             return replayed(store, self._loaded.policy, number)
 
 
-class Asked:
+class DaemonPast:
     """The past, as a daemon tells it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: DaemonClient) -> None:
         self._server = server
 
     def history(self, verb: str | None, limit: int, since: float) -> HistoryReport:

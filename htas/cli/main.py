@@ -18,10 +18,10 @@ from htas.cli.approve_command import approve
 from htas.cli.console import InputError, exit_on_error, labelled, print_as, say, warn
 from htas.cli.console import err as stderr
 from htas.cli.console import out as stdout
+from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.forms import Export, Form, SimulationForm
 from htas.cli.handback_command import handback
 from htas.cli.options import PLACES, VARIABLE, At, Config, Dump, Steady, configured
-from htas.cli.server import Authority, ServerUrl, TokenFile, asked_instead
 from htas.model.moves import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load

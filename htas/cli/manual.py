@@ -13,7 +13,7 @@ import htas
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManualPage:
     """A command with what it takes: each a form such as `--at <str>`, and what it means."""
 
     name: str
@@ -27,12 +27,12 @@ class Entry:
         return " ".join([self.name, *words, *(["[options]"] if self.options else [])])
 
 
-def entries(app: typer.Typer) -> Iterator[Entry]:
+def entries(app: typer.Typer) -> Iterator[ManualPage]:
     """Every command that does something, in the order of the help; groups only hold others."""
     yield from _entries(get_command(app), "htas")
 
 
-def _entries(command: Any, name: str) -> Iterator[Entry]:
+def _entries(command: Any, name: str) -> Iterator[ManualPage]:
     inner = getattr(command, "commands", None)
     if inner is not None:
         for word, each in inner.items():
@@ -41,7 +41,7 @@ def _entries(command: Any, name: str) -> Iterator[Entry]:
     context = command.make_context(name, [], resilient_parsing=True)
     arguments = (each for each in command.params if each.param_type_name == "argument")
     options = (each for each in command.params if each.param_type_name == "option")
-    yield Entry(
+    yield ManualPage(
         name,
         " ".join((command.help or "").split()),
         tuple((each.name.upper(), each.help or "") for each in arguments),

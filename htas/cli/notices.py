@@ -8,7 +8,7 @@ import time
 from htas.cli.console import InputError
 from htas.config.loader import Loaded
 from htas.daemon.audit import note_command
-from htas.daemon.receivers import receivers_of
+from htas.daemon.notice_receivers import receivers_of
 from htas.model.notices import Notice, Occasion
 from htas.ports import HTASError
 

@@ -14,8 +14,8 @@ from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
 from htas.daemon.recommend.kubernetes import present_cluster
+from htas.daemon.sandbox_daemon import sandbox_daemon
 from htas.daemon.stores import has_store, reading_store
-from htas.daemon.wiring import sandbox_daemon
 from htas.documents.words import counted
 from htas.execution.claims_seen import claims_seen
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from htas.cli.console import InputError, exit_on_error, instant_of, say
+from htas.cli.daemon_client import Authority, DaemonClient, ServerUrl, TokenFile, server_at
 from htas.cli.forms import Export
 from htas.cli.options import Config, configured
-from htas.cli.server import Authority, Server, ServerUrl, TokenFile, server_at
 from htas.documents.forms import CostBy, Sorted
 
 
@@ -118,7 +118,7 @@ def history(
                 raise InputError("--node: is read from the store; leave out --server")
             show(past.node_view(configured(config), node))
             return
-        source = past.Recorded(configured(config)) if asked is None else past.Asked(asked)
+        source = past.Recorded(configured(config)) if asked is None else past.DaemonPast(asked)
         if cycles:
             rows = source.cycles(limit, start)
             print_lines(rows, CycleLine, Export.JSONL if form is Export.TABLE else form)
@@ -141,8 +141,8 @@ def replay(
     from htas.cli import history as past
 
     with exit_on_error():
-        asked: Server | None = server_at(server, token_file, ca)
-        source = past.Recorded(configured(config)) if asked is None else past.Asked(asked)
+        asked: DaemonClient | None = server_at(server, token_file, ca)
+        source = past.Recorded(configured(config)) if asked is None else past.DaemonPast(asked)
         found = source.replay(record)
         say(past.replay_view(found))
     if found.differences:

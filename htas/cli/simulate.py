@@ -22,7 +22,7 @@ from htas.model.nodes import Node
 from htas.model.plan_document import instant_text
 from htas.model.pods import MAY_MIGRATE
 from htas.model.policy import NodeGroup, Policy
-from htas.planning.what_if.answer import Answer, HeldNode, NothingPricedError, RuleCost, Told, what_if
+from htas.planning.what_if.answer import HeldNode, NothingPricedError, RuleCost, Told, WhatIfAnswer, what_if
 from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
@@ -33,7 +33,7 @@ from htas.planning.what_if.recognising import Recognised, Unlike, nearest, recog
 class Simulated:
     """An answer, and how the dump was read to get it."""
 
-    answer: Answer
+    answer: WhatIfAnswer
     dated_by: str
     """The object that names the newest instant in the dump, its present; empty: that was stated."""
     gaps: Sequence[Gap]
@@ -219,7 +219,7 @@ def _stage(mix: Arrangement, now: int) -> dict[str, Any]:
     }
 
 
-def _rule(rule: RuleCost, answer: Answer) -> dict[str, Any]:
+def _rule(rule: RuleCost, answer: WhatIfAnswer) -> dict[str, Any]:
     return {
         "rule": rule.rule,
         "remedy": rule.remedy,
@@ -231,7 +231,7 @@ def _rule(rule: RuleCost, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _lifted(each: RuleCost | RuleSet, answer: Answer) -> dict[str, Any]:
+def _lifted(each: RuleCost | RuleSet, answer: WhatIfAnswer) -> dict[str, Any]:
     """What the cluster costs then, in the cheaper of both ways, and how much less than after consolidation."""
     saves = answer.consolidated.nanos_per_hour - each.after_nanos
     return {
@@ -241,7 +241,7 @@ def _lifted(each: RuleCost | RuleSet, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _rule_set(each: RuleSet, answer: Answer) -> dict[str, Any]:
+def _rule_set(each: RuleSet, answer: WhatIfAnswer) -> dict[str, Any]:
     return {
         "rules": list(each.rules),
         "pods": each.pods,
@@ -257,7 +257,7 @@ def _recognised(each: Recognised) -> dict[str, Any]:
     return {"node": each.node, "flavour": each.flavour, "by": by, "otherwise": list(each.others)}
 
 
-def presumed(answer: Answer) -> Sequence[str]:
+def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     """What has to be so for the best saving that was found to come true; nothing that it does not need."""
     found, told = answer.told, []
     if found.is_bought_anew and not answer.consolidates:

@@ -11,7 +11,7 @@ from htas.cli.simulate import Simulated
 from htas.cli.tables import Bullet
 from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
 from htas.model.pods import DAEMONSET_POD
-from htas.planning.what_if.answer import Answer
+from htas.planning.what_if.answer import WhatIfAnswer
 from htas.planning.what_if.recognising import Recognised
 
 ROWS = 12
@@ -98,7 +98,7 @@ def _left_out(simulated: Simulated) -> Iterable[str]:
         )
 
 
-def _taken(answer: Answer) -> Iterable[str]:
+def _taken(answer: WhatIfAnswer) -> Iterable[str]:
     for each in answer.agents:
         yield (
             f"{counted(each.pods, 'pod')} of {each.kind} in {each.namespace}, one on each of as many nodes, come with"
@@ -128,7 +128,7 @@ def _taken(answer: Answer) -> Iterable[str]:
         )
 
 
-def _tainted(answer: Answer) -> Iterable[str]:
+def _tainted(answer: WhatIfAnswer) -> Iterable[str]:
     """Flavours with the same taints, in one line each."""
     texts = {name: ", ".join(map(taint_text, taints)) for name, taints in answer.tainted.items()}
     for text in sorted(set(texts.values())):
@@ -139,7 +139,7 @@ def _tainted(answer: Answer) -> Iterable[str]:
         )
 
 
-def _budgets(answer: Answer) -> Iterable[str]:
+def _budgets(answer: WhatIfAnswer) -> Iterable[str]:
     """Those that let nobody go one by one; of the others, which a move waits for, how many there are."""
     strict = [budget for budget in answer.budgets if not budget.allows]
     if strict:

@@ -24,7 +24,7 @@ from htas.documents.words import (
     some,
 )
 from htas.model.plan_document import instant_text
-from htas.planning.what_if.answer import Answer, HeldNode, RuleCost
+from htas.planning.what_if.answer import HeldNode, RuleCost, WhatIfAnswer
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import FlavourWorth
 from htas.planning.what_if.pinning import PINNED
@@ -61,7 +61,7 @@ def _headline(simulated: Simulated) -> RenderableType:
     return Group(*lines)
 
 
-def _answered(answer: Answer) -> Iterable[RenderableType]:
+def _answered(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
@@ -79,7 +79,7 @@ def _answered(answer: Answer) -> Iterable[RenderableType]:
     yield from _lifted(answer, lift) if lift is not None else ()
 
 
-def _pinned(answer: Answer) -> Iterable[Text]:
+def _pinned(answer: WhatIfAnswer) -> Iterable[Text]:
     """Nodes that stay since pods on them name them; no machine would do instead, however cheap."""
     tied = [held for held in answer.held if held.pinned]
     if not tied:
@@ -92,7 +92,7 @@ def _pinned(answer: Answer) -> Iterable[Text]:
     yield Text(f"{nodes} held by pods pinned to {them} by hostname ({pods}){others}")
 
 
-def _lifted(answer: Answer, lift: RuleCost | RuleSet) -> Iterable[Text]:
+def _lifted(answer: WhatIfAnswer, lift: RuleCost | RuleSet) -> Iterable[Text]:
     """What the best lift saves beyond the rules as they are, and how far the first small set goes."""
     if answer.saved_nanos:
         more = answer.consolidated.nanos_per_hour - lift.after_nanos
@@ -129,7 +129,7 @@ def _titled(title: str, *columns: str, right: Iterable[str] = (), names: Iterabl
     return made
 
 
-def _stages(answer: Answer, *, is_wide: bool) -> Table:
+def _stages(answer: WhatIfAnswer, *, is_wide: bool) -> Table:
     figures = ("nodes", "moved", "per hour", "per month", "saves/month", "less by")
     columns = ("", *figures, " ") if is_wide else ("", *figures)
     table = _titled(f"What it costs, in {answer.currency}", *columns, right=figures, names=("",))
@@ -166,7 +166,7 @@ def _bars(nanos: int, of: int, is_wide: bool) -> list[str]:
     return [bar(nanos / of if of else 0.0, 24)] if is_wide else []
 
 
-def _machines(answer: Answer) -> Table:
+def _machines(answer: WhatIfAnswer) -> Table:
     stages = (answer.now, answer.packed, answer.consolidated, answer.free)
     figures = ("price/h", "now", "packed", "consolidated", "nothing held, anew")
     table = _titled("Machines", "flavour", *figures, "to do", right=figures, names=("flavour",))
@@ -190,7 +190,7 @@ def _change(before: int, after: int) -> str:
     return "keep" if after else ""
 
 
-def _blocking(answer: Answer) -> list[RenderableType]:
+def _blocking(answer: WhatIfAnswer) -> list[RenderableType]:
     parts: list[RenderableType] = [_rules(answer)] if answer.rules else []
     if answer.sets:
         parts.append(_sets(answer))
@@ -202,7 +202,7 @@ def _blocking(answer: Answer) -> list[RenderableType]:
 LIFTED = ("pods", "nodes", "packed/h", "anew/h", "saves/month")
 
 
-def _rules(answer: Answer) -> Table:
+def _rules(answer: WhatIfAnswer) -> Table:
     """Prices rather than savings of packing and of buying: what is saved has one base, the cheaper of both today."""
     title = "What each rule costs: the price were it alone lifted, and what more that saves"
     table = _titled(title, "rule", *LIFTED, "such as", right=LIFTED, names=("rule",))
@@ -222,7 +222,7 @@ def _both(packed: int, anew: int) -> tuple[str, str]:
     return hourly(packed), hourly(anew)
 
 
-def _figures(answer: Answer, lifted: RuleCost | RuleSet) -> tuple[str, str, str]:
+def _figures(answer: WhatIfAnswer, lifted: RuleCost | RuleSet) -> tuple[str, str, str]:
     """What it costs packed and bought anew, where that is less than with the rules as they are, and what is saved."""
     packed, anew = answer.packed.nanos_per_hour, answer.anew.nanos_per_hour
     more = answer.consolidated.nanos_per_hour - lifted.after_nanos
@@ -233,14 +233,14 @@ def _figures(answer: Answer, lifted: RuleCost | RuleSet) -> tuple[str, str, str]
     )
 
 
-def _remedies(answer: Answer) -> RenderableType:
+def _remedies(answer: WhatIfAnswer) -> RenderableType:
     """How each rule is lifted; under the tables, since annotations are too long for a column of them."""
     return Group(
         Text("\nHow each is lifted"), *(Bullet(f"{rule.rule}: {rule.remedy}", style="dim") for rule in answer.rules)
     )
 
 
-def _sets(answer: Answer) -> Table:
+def _sets(answer: WhatIfAnswer) -> Table:
     title = "What rules cost together: the price were all of a set lifted; no fewer of them save as much"
     table = _titled(title, "rules", *LIFTED, right=LIFTED)
     for each in answer.sets:
@@ -248,7 +248,7 @@ def _sets(answer: Answer) -> Table:
     return table
 
 
-def _held(answer: Answer) -> Table:
+def _held(answer: WhatIfAnswer) -> Table:
     figures = ("price/h", "pods")
     total = sum(held.nanos_per_hour for held in answer.held)
     title = f"Nodes of today that would stay beside what is bought anew: {hourly(total)} {answer.currency}/h"
@@ -272,7 +272,7 @@ def _limited(table: Table, rows: Sequence[tuple[str, ...]], how: str) -> None:
         table.add_row("…", *[""] * (len(table.columns) - 2), f"and {len(rows) - ROWS} more ({how})")
 
 
-def _worths(answer: Answer) -> Iterable[RenderableType]:
+def _worths(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     """Of the flavours that the mix has; the others are worth nothing, and are named only."""
     used = [worth for worth in answer.worths if worth.in_mix]
     if not used:
@@ -293,13 +293,13 @@ def _worths(answer: Answer) -> Iterable[RenderableType]:
         yield Text(f"Not in the mix: {some(others, ROWS)}", style="dim")
 
 
-def _worth(worth: FlavourWorth, answer: Answer) -> tuple[str, str]:
+def _worth(worth: FlavourWorth, answer: WhatIfAnswer) -> tuple[str, str]:
     if worth.worth_nanos:
         return hourly(worth.worth_nanos), cents(a_month(worth.worth_nanos))
     return (f"<{hourly(worth.error_nanos)}" if _is_lost(worth, answer) else "·"), "·"
 
 
-def _is_lost(worth: FlavourWorth, answer: Answer) -> bool:
+def _is_lost(worth: FlavourWorth, answer: WhatIfAnswer) -> bool:
     """Whether a difference is there, and too small to tell from the search's error."""
     return 0 < worth.without_nanos - answer.offered.nanos_per_hour <= worth.error_nanos
 
@@ -308,7 +308,7 @@ def _superfluous(worth: FlavourWorth) -> str:
     return f"{worth.name} ({worth.dominated_by} is as large for no more)" if worth.dominated_by else worth.name
 
 
-def _choices(answer: Answer) -> Iterable[RenderableType]:
+def _choices(answer: WhatIfAnswer) -> Iterable[RenderableType]:
     if not answer.choices:
         return
     figures = ("nodes", "per hour", "saves/month", "above all")

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from htas.cli.bars import bar
 from htas.cli.console import out
-from htas.cli.server import Server
+from htas.cli.daemon_client import DaemonClient
 from htas.cli.tables import show, table
 from htas.config.loader import Loaded
 from htas.daemon.stores import reading_store
 from htas.documents.forms import Sorted
 from htas.documents.instants import ago, length
-from htas.documents.nodes import Present, present_of
+from htas.documents.nodes import PresentCluster, present_of
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.record import CycleRecord
@@ -35,7 +35,7 @@ WITH_PODS, WITH_GROUPS, WITH_BARS = 90, 100, 120
 """Columns of a terminal from which on pods are counted, the group shown (a node's name has it), and bars drawn."""
 
 
-Look = Callable[[], Present | None]
+Look = Callable[[], PresentCluster | None]
 """Tells the present; None: nothing has been recorded yet."""
 
 
@@ -44,9 +44,9 @@ def looking(loaded: Loaded, sort: Sorted) -> Look:
     return partial(_present, loaded, sort)
 
 
-def asking(server: Server, sort: Sorted) -> Look:
+def asking(server: DaemonClient, sort: Sorted) -> Look:
     """What a daemon saw last."""
-    return partial(server.get, "/top", Present, sort=sort.value)
+    return partial(server.get, "/top", PresentCluster, sort=sort.value)
 
 
 def top(look: Look, watch: bool) -> None:
@@ -71,7 +71,7 @@ def _screen(look: Look) -> RenderableType:
     return screen(present, out.width, is_terminal=out.is_terminal)
 
 
-def screen(present: Present, width: int, *, is_terminal: bool) -> RenderableType:
+def screen(present: PresentCluster, width: int, *, is_terminal: bool) -> RenderableType:
     """The head line and the table, as much of it as a terminal of `width` columns holds."""
     has_groups = not is_terminal or width >= WITH_GROUPS
     has_pods = not is_terminal or width >= WITH_PODS
@@ -116,7 +116,7 @@ def _share(share: float, has_bar: bool) -> str:
     return f"{bar(share, 8)} {share:4.0%}" if has_bar else f"{share:.0%}"
 
 
-def _present(loaded: Loaded, sort: Sorted) -> Present | None:
+def _present(loaded: Loaded, sort: Sorted) -> PresentCluster | None:
     found = cluster_now(loaded)
     if found is None:
         newest = _newest(loaded)

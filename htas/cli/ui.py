@@ -26,11 +26,11 @@ from htas.cli.ui_recommended import PlayedBeside
 from htas.config.loader import Loaded, load_configuration
 from htas.config.places import config_file
 from htas.config.sandbox import SandboxSetting
-from htas.daemon.asking import Guarded
+from htas.daemon.authorization import Guarded
 from htas.daemon.cycle import Daemon
+from htas.daemon.cycle_view import seen
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes, set_cookie
-from htas.daemon.seeing import seen
 from htas.daemon.sessions import Sessions
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
@@ -41,7 +41,7 @@ from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.planner import plan
-from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.recognising import recognise
 from htas.ports import StorePort
 from htas.sandbox.world import World
@@ -156,7 +156,7 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
     return seat
 
 
-def _with_waiting(present: Present, view: ClusterView) -> ClusterSnapshot:
+def _with_waiting(present: AdoptedCluster, view: ClusterView) -> ClusterSnapshot:
     """What runs, and the pods that wait, as if they were HTAS's to place. The nodes are judged without them: a node
     that only waits for such a pod would hide why it is kept otherwise.
     """

@@ -12,9 +12,9 @@ from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
 from htas.daemon.cycle import Daemon
+from htas.daemon.cycle_view import seen, seen_of_course
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.recommend.watching import WatchingPorts
-from htas.daemon.seeing import seen, seen_of_course
 from htas.daemon.virtual import VirtualDriver
 from htas.execution.ports import Ports
 from htas.experiments.baselines import fixed_set

@@ -25,7 +25,7 @@ from htas.model.snapshot import Problem
 _MIB = 2**20
 
 
-class Offers(NamedTuple):
+class OfferedRoom(NamedTuple):
     """What the price file sells: every name in it, the flavours that are sound, and the whole if all of it is."""
 
     names: Sequence[str]
@@ -59,7 +59,7 @@ _BOUNDS = (
 )
 
 
-def mismatches(document: Document, offers: Offers | None) -> Iterator[Problem]:
+def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Problem]:
     """Groups of one name, patterns without a flavour, groups that can buy nothing, minimum sizes beyond the limits."""
     listed = document.raw.get("nodeGroups")
     items = listed if isinstance(listed, list) else []
@@ -179,7 +179,9 @@ def _limits(document: Document) -> Limits | None:
     return setting.limits() if setting is not None else None
 
 
-def _matched(document: Document, group: NodeGroup, offers: Offers, steps: Steps) -> Generator[Problem, None, set[str]]:
+def _matched(
+    document: Document, group: NodeGroup, offers: OfferedRoom, steps: Steps
+) -> Generator[Problem, None, set[str]]:
     """Returns the names the group's patterns match; tells the patterns that match none."""
     matched: set[str] = set()
     for j, pattern in enumerate(group.flavours):

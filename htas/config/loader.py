@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from htas.config.catalogue import CatalogueSetting, FlavourSetting
-from htas.config.consistency import Offers, mismatches
+from htas.config.consistency import OfferedRoom, mismatches
 from htas.config.document import Document, Steps, read_document
 from htas.config.kwok import KwokSetting
 from htas.config.openstack import OpenStackSetting
@@ -80,7 +80,7 @@ def load_catalogue(path: Path) -> Catalogue:
     return offers.catalogue
 
 
-def _offers_of(document: Document, directory: Path, problems: list[Problem]) -> Offers | None:
+def _offers_of(document: Document, directory: Path, problems: list[Problem]) -> OfferedRoom | None:
     """The price file a configuration names, or has in place."""
     match document.raw.get("flavours"):
         case dict() as raw:
@@ -95,7 +95,7 @@ def _offers_of(document: Document, directory: Path, problems: list[Problem]) -> 
             return None  # told already: the key is missing or is neither a path nor content
 
 
-def _offers(document: Document, raw: dict[str, object], steps: Steps, problems: list[Problem]) -> Offers:
+def _offers(document: Document, raw: dict[str, object], steps: Steps, problems: list[Problem]) -> OfferedRoom:
     settings = parsed(CatalogueSetting, document, raw, steps, problems)
     listed = raw.get("flavours")
     items = list(enumerate(listed)) if isinstance(listed, list) else []
@@ -104,7 +104,7 @@ def _offers(document: Document, raw: dict[str, object], steps: Steps, problems: 
     names = [item["name"] for _, item in items if isinstance(item, dict) and isinstance(item.get("name"), str)]
     sound = [parsed(FlavourSetting, document, item, (), []) for _, item in items]
     catalogue = settings.model() if settings is not None and not doubles else None
-    return Offers(names, tuple(flavour.model() for flavour in sound if flavour is not None), catalogue)
+    return OfferedRoom(names, tuple(flavour.model() for flavour in sound if flavour is not None), catalogue)
 
 
 def _doubles(document: Document, items: list[tuple[int, object]], steps: Steps) -> Iterator[Problem]:

@@ -34,7 +34,7 @@ _SECRET = re.compile(r"token|secret|password|once|key", re.IGNORECASE)
 READING = frozenset({"GET", "HEAD"})
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line. `who` is a user of the API server, `http.tokenFile` for who showed that token, or the user of the machine
     where a command was given; empty: nobody who is known. `source` is the address that it came from.
     """
@@ -60,7 +60,7 @@ class AuditLog:
         self._path = path
         self._what = what
         self._max_bytes = max_bytes
-        self._lines: queue.Queue[Entry | None] = queue.Queue(MOST_WAITING)
+        self._lines: queue.Queue[AuditEntry | None] = queue.Queue(MOST_WAITING)
         self._dropped = 0
         self._complained = False
         self._thread = Thread(target=self._run, name="audit", daemon=True)
@@ -74,13 +74,13 @@ class AuditLog:
         if self._thread.is_alive():
             self._thread.join(5.0)
 
-    def request(self, entry: Entry) -> None:
+    def request(self, entry: AuditEntry) -> None:
         """A request was answered; one that only read is passed over where changes alone are asked for."""
         if self._what is Audited.CHANGES and entry.method in READING and entry.status not in (401, 403):
             return
         self.put(entry)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: AuditEntry) -> None:
         try:
             self._lines.put_nowait(entry)
         except queue.Full:
@@ -91,7 +91,7 @@ class AuditLog:
             dropped, self._dropped = self._dropped, 0
             self.write(msgspec.structs.replace(entry, dropped=dropped) if dropped else entry)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         """Write a line now. A disk that is full is told once, and stops nobody."""
         line = f"{literal_json(msgspec.json.encode(entry).decode())}\n".encode()
         try:
@@ -131,7 +131,7 @@ def note_command(loaded: Loaded, command: str, said: str = "") -> None:
         return
     made = audit_of(loaded)
     if made is not None:
-        made.write(Entry(instant(time.time()), "command", getpass.getuser(), path=command, said=cut(said)))
+        made.write(AuditEntry(instant(time.time()), "command", getpass.getuser(), path=command, said=cut(said)))
 
 
 def instant(at: float) -> str:

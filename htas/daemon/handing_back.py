@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from htas.adapters.sqlite.store import SqliteStore
 from htas.config.loader import Loaded
 from htas.daemon.kubernetes_wiring import KubernetesWorld, identity
-from htas.daemon.leadership import Leadership, Timing
+from htas.daemon.leadership import Leadership, LeaseTiming
 from htas.daemon.remote_store import begin
 from htas.daemon.stores import has_store, open_store
 from htas.execution.backoff import Backoffs
@@ -105,7 +105,7 @@ class Handback:
 
     def _leadership(self, world: KubernetesWorld) -> Leadership:
         setting = self.loaded.settings.leader_election
-        timing = Timing(setting.lease_duration, setting.renew_deadline, setting.retry_period)
+        timing = LeaseTiming(setting.lease_duration, setting.renew_deadline, setting.retry_period)
         return Leadership(world.lease(), f"handback-{identity()}_{token_hex(4)}", timing, insists=True)
 
     def _wait_until_synced(self, world: KubernetesWorld) -> None:

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from htas.daemon.asking import Gate, Gatekeeper, Guarded
 from htas.daemon.audit import AuditLog
+from htas.daemon.authorization import Gate, Gatekeeper, Guarded
 from htas.daemon.health import Health
 from htas.daemon.http_server import Certificate, Listener
 from htas.daemon.logging_in import session_routes
@@ -31,7 +31,7 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Desks:
+class Endpoints:
     """What the daemon tells of itself, and what it can be asked for."""
 
     health: Health
@@ -50,7 +50,7 @@ class HttpServer:
     def __init__(
         self,
         address: tuple[str, int],
-        desks: Desks,
+        desks: Endpoints,
         gate: Gate,
         health_address: tuple[str, int] | None = None,
         certificate: Certificate | None = None,
@@ -95,7 +95,7 @@ def probe_routes(health: Health) -> list[Route]:
     return [Route("/healthz", works), Route("/readyz", is_ready)]
 
 
-def application(desks: Desks, gate: Gatekeeper, sessions: Sessions) -> Starlette:
+def application(desks: Endpoints, gate: Gatekeeper, sessions: Sessions) -> Starlette:
     """The routes, on what the daemon knows of itself; who may ask is asked before (`Guarded`)."""
     metrics, moves, searches = desks.metrics, desks.moves, desks.searches
 

@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LeaseTiming:
     """Seconds: lease > renew > retry."""
 
     lease_s: float = 15.0
@@ -42,7 +42,7 @@ class Leadership:
         self,
         lease: LeasePort,
         identity: str,
-        timing: Timing,
+        timing: LeaseTiming,
         *,
         clock: Callable[[], float] = monotonic,
         wall: Callable[[], float] = time,

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from htas.daemon.asking import SESSION, Gatekeeper
+from htas.daemon.authorization import SESSION, Gatekeeper
 from htas.daemon.sessions import LASTS_S, Sessions, cookie_name
 from htas.web.endpoints import PREFIX
 from htas.web.sent import WHO, RequestRefusedError, as_json, sent_body

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.responses import PlainTextResponse, Response
 
 from htas.daemon.cycle import CycleResult, Daemon
-from htas.daemon.optimizer import Answer
+from htas.daemon.optimizer import SearchResult
 from htas.daemon.searching import SearchReport
 from htas.model.outcomes import Action, OutcomeStatus
 from htas.model.plan_document import API_VERSION, instant_text
@@ -95,7 +95,7 @@ class SearchMetrics:
         )
         self._open = Gauge("htas_rearranging_slots", "Slots of the rearrangement under way.", registry=registry)
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: SearchResult) -> None:
         self._searches.labels(answer.found.status.value if answer.found is not None else "Failed").inc()
         self._took.observe(answer.took_s)
 

@@ -28,7 +28,7 @@ from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from htas.planning.solvers.placement.budget import Budget
+    from htas.planning.solvers.placement.budget import SearchBudget
 
 STARTING_S = 20.0
 """Beyond its budget a search may take so long: to load the solver (2 s on a quiet machine), read and answer."""
@@ -39,7 +39,7 @@ MOST_BYTES = 4 * 2**30
 search fails, and neither the daemon nor the machine."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """What a search came to: a rearrangement, or (`problem`) why there is none."""
 
     found: Rearrangement | None
@@ -47,12 +47,12 @@ class Answer(msgspec.Struct, frozen=True):
     took_s: float
 
 
-def budget_of(policy: Policy, seed: int = 0) -> Budget:
+def budget_of(policy: Policy, seed: int = 0) -> SearchBudget:
     """What the configuration allows a search."""
-    from htas.planning.solvers.placement.budget import Budget
+    from htas.planning.solvers.placement.budget import SearchBudget
 
     fallback = policy.fallback
-    return Budget(fallback.budget_s, fallback.workers, seed, fallback.share, fallback.engine)
+    return SearchBudget(fallback.budget_s, fallback.workers, seed, fallback.share, fallback.engine)
 
 
 class Optimizer(Protocol):
@@ -70,7 +70,7 @@ class Optimizer(Protocol):
         """Begin a search. It is told by `is_busy` whether one may be begun."""
         ...
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> SearchResult | None:
         """The answer, once."""
         ...
 
@@ -87,7 +87,7 @@ class InlineOptimizer:
     """Searches at once, in this thread. Work done is counted, not time: the same question has the same answer."""
 
     def __init__(self) -> None:
-        self._answer: Answer | None = None
+        self._answer: SearchResult | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -102,9 +102,9 @@ class InlineOptimizer:
 
         budget = msgspec.structs.replace(budget_of(policy), is_deterministic=True)
         found = optimise(snapshot, policy, snapshot.taken_at, budget, lambda: 0.0)
-        self._answer = Answer(found, "", 0.0)
+        self._answer = SearchResult(found, "", 0.0)
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> SearchResult | None:
         answer, self._answer = self._answer, None
         return answer
 
@@ -125,7 +125,7 @@ class ProcessOptimizer:
         self._starting_s = starting_s
         self._most_bytes = most_bytes
         self._thread: Thread | None = None
-        self._answer: Answer | None = None
+        self._answer: SearchResult | None = None
         self._pid: int | None = None
         self._is_closed = False
         self._wake: Callable[[], None] = lambda: None
@@ -142,7 +142,7 @@ class ProcessOptimizer:
         self._thread = Thread(target=self._search, args=(snapshot, policy), name="optimizer", daemon=True)
         self._thread.start()
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> SearchResult | None:
         answer, self._answer = self._answer, None
         return answer
 
@@ -165,7 +165,7 @@ class ProcessOptimizer:
         except Exception as error:  # whatever it is: a search that came to nothing
             found, problem = None, f"the optimiser failed: {error!r}"
         if not self._is_closed:
-            self._answer = Answer(found, problem, monotonic() - began)
+            self._answer = SearchResult(found, problem, monotonic() - began)
             self._wake()
 
     def _ask(self, snapshot: ClusterSnapshot, policy: Policy) -> tuple[Rearrangement | None, str]:

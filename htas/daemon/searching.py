@@ -8,7 +8,7 @@ from threading import Lock
 
 import msgspec
 
-from htas.daemon.optimizer import Answer, Optimizer
+from htas.daemon.optimizer import Optimizer, SearchResult
 from htas.execution.ports import Ports
 from htas.execution.rearrangement import RearrangementExecutor
 from htas.model.moves import Move
@@ -17,7 +17,7 @@ from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.proposals import Seat
 from htas.model.rearrangement import PriorityTier, Rearrangement, RearrangementStatus
-from htas.model.snapshot import ClusterSnapshot, Search
+from htas.model.snapshot import ClusterSnapshot, OptimizerState
 from htas.planning.disrupt.fallback import circumstances
 from htas.planning.namespaces.limiting import fenced, held_in
 from htas.ports import ConflictError
@@ -64,11 +64,11 @@ class Searching:
         self._ports = ports
         self._optimizer = optimizer
         self._rearranging = rearranging
-        self.on_answer: Callable[[Answer], None] = lambda answer: None
+        self.on_answer: Callable[[SearchResult], None] = lambda answer: None
         self._lock = Lock()
         self._report: SearchReport | None = None
         self._is_requested = False
-        self._fact = Search()
+        self._fact = OptimizerState()
         self.on_request: Callable[[], None] = lambda: None
         self.requests = 0
         """How many searches were asked for: news that a cycle should come early for."""
@@ -189,15 +189,15 @@ class Searching:
         current = snapshot.rearrangement
         seats = [slot.pod.uid for slot in current.slots if slot.source is None] if current is not None else []
         left = dict.fromkeys((*self._asked_of, *seats), False)
-        self._fact = Search(ended_at=snapshot.taken_at, left=left)
+        self._fact = OptimizerState(ended_at=snapshot.taken_at, left=left)
 
-    def _note(self, answer: Answer, now: float) -> None:
+    def _note(self, answer: SearchResult, now: float) -> None:
         """What the search left, for the planner and for people."""
         found = answer.found
         seated = {seat.uid for seat in found.seats} if found is not None else set()
         proven = _proven(found)
         left = {uid: priority in proven for uid, priority in self._asked_of.items() if uid not in seated}
-        self._fact = Search(ended_at=now, circumstances=self._circumstances, left=left)
+        self._fact = OptimizerState(ended_at=now, circumstances=self._circumstances, left=left)
         if found is None:
             self._tell(state=SearchState.FAILED, took_s=answer.took_s, message=answer.problem)
         else:
@@ -222,7 +222,7 @@ def _proven(found: Rearrangement | None) -> set[int]:
     return {tier.priority for tier in found.tiers if tier.is_placing_proven} if found is not None else set()
 
 
-def _outcome_of(answer: Answer) -> Outcome:
+def _outcome_of(answer: SearchResult) -> Outcome:
     if answer.found is None:
         return Outcome(Action.SEARCH, CLUSTER, OutcomeStatus.FAILED, answer.problem)
     found = answer.found

@@ -13,31 +13,31 @@ import structlog
 
 from htas.adapters.owning import owned
 from htas.config.loader import Loaded
-from htas.daemon.asking import Gate, NotConnectedYet
 from htas.daemon.audit import audit_of
+from htas.daemon.authorization import Gate, NotConnectedYet
 from htas.daemon.cycle import CycleResult, Daemon
+from htas.daemon.cycle_view import seen, seen_of_course
 from htas.daemon.cycling import Cycling
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.http_server import Certificate
 from htas.daemon.kubernetes_wiring import Hooks, KubernetesWorld, identity
-from htas.daemon.leadership import Leadership, Timing
+from htas.daemon.leadership import Leadership, LeaseTiming
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
+from htas.daemon.notice_receivers import Telling
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
 from htas.daemon.optimizer import ProcessOptimizer
-from htas.daemon.receivers import Telling
 from htas.daemon.recommend.kubernetes import WatchedKubernetes
 from htas.daemon.recommend.recommender import Recommender
 from htas.daemon.reloading import Reloading
 from htas.daemon.remote_store import attend, attend_overtaking, begin
-from htas.daemon.seeing import seen, seen_of_course
+from htas.daemon.sandbox_daemon import refuse_another_worlds, sandbox_daemon
 from htas.daemon.standing_by import StandingBy
 from htas.daemon.status import StatusBoard
 from htas.daemon.stores import open_store, reading_store, store_path
 from htas.daemon.triggers import OFTEN, Triggers
-from htas.daemon.wiring import refuse_another_worlds, sandbox_daemon
 from htas.execution.calls import ParallelCalls
 from htas.ports import HTASError, PermanentError, StorePort
 from htas.profiler.meter import Meter
@@ -147,7 +147,7 @@ class Service:
         """Listen before anything else, so that probes are answered while the rest starts."""
         setting = self._loaded.settings.http
         if setting.address is not None:
-            desks = Desks(self._health, self._metrics, self._moves, self._searches, self._seat)
+            desks = Endpoints(self._health, self._metrics, self._moves, self._searches, self._seat)
             audit = audit_of(self._loaded)
             if audit is not None:
                 audit.start()
@@ -253,7 +253,7 @@ class Service:
         setting = self._loaded.settings.leader_election
         if not setting.enabled:
             return None
-        timing = Timing(setting.lease_duration, setting.renew_deadline, setting.retry_period)
+        timing = LeaseTiming(setting.lease_duration, setting.renew_deadline, setting.retry_period)
         leadership = Leadership(world.lease(), f"{identity()}_{token_hex(4)}", timing)
         leadership.start()
         return leadership

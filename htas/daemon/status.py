@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from htas.daemon.cycle import CycleResult
-from htas.daemon.recommend.watching import Notice
+from htas.daemon.recommend.watching import WatchingAnnouncer
 from htas.documents.recommendation import told_in_status
 from htas.model.claims import COMING
 from htas.model.money import price_text
@@ -38,7 +38,7 @@ class StatusBoard:
 
     upcoming: Callable[[], Mapping[Stage, float]] = dict
 
-    def __init__(self, announcer: Notice, leader: str, policy: Callable[[], Policy]) -> None:
+    def __init__(self, announcer: WatchingAnnouncer, leader: str, policy: Callable[[], Policy]) -> None:
         self._announcer = announcer
         self._leader = leader
         self._policy = policy

@@ -15,8 +15,8 @@ from htas.model.policy import EmptyRelease
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterView, Memory
 from htas.model.stages import EVENT_STAGES, Stage
-from htas.planning.cluster.outgoing import expires_at
 from htas.planning.cluster.services import served, services_starting
+from htas.planning.disrupt.cleaning.timers import rules_change_at
 from htas.ports import HTASError
 
 SETTLED_S = 600.0
@@ -49,7 +49,7 @@ class VirtualDriver:
         self._settled_at: float | None = None
         self._memory = Memory()
         self._edge_timers: list[float] = []
-        self._expiries: list[float] = []
+        self._timers: list[float] = []
 
     def run_until(self, end: float, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass to `end`, or until `stop` says so after a cycle."""
@@ -79,19 +79,8 @@ class VirtualDriver:
         settled_at = self._settled_at
         if settled_at is None or self._memory.empty_since:  # an empty machine goes just before it is paid for again
             return due
-        timers = [instant for instant in self._timers() if instant > settled_at]
+        timers = [instant for instant in (*self._edge_timers, *self._timers) if instant > settled_at]
         return max(due, min([*timers, settled_at + SETTLED_S]))
-
-    def _timers(self) -> list[float]:
-        """Instants at which a cleaning rule may change its mind, or a pod may be moved to the edge."""
-        timers = [*self._edge_timers, *self._expiries]
-        for group in self.daemon.policy.groups:
-            rules = group.cleaning
-            timers += [at + rules.underutilized_for_s for at in self._memory.underutilized_since.values()]
-            timers += [at + rules.empty_for_s for at in self._memory.empty_since.values()]
-            if self._memory.queue_empty_since is not None:
-                timers.append(self._memory.queue_empty_since + rules.queue_empty_for_s)
-        return timers
 
     def _due(self, now: float) -> frozenset[Stage]:
         return self._agenda.due(now, with_periodic=now >= self._net_due())
@@ -107,8 +96,7 @@ class VirtualDriver:
         if self.daemon.searching.has_answer and self.daemon.policy.cycles.batch_max_s > 0:
             self._agenda.answered(now)
         self._memory = result.plan.memory
-        expiries = (expires_at(claim, self.daemon.policy) for claim in result.snapshot.claims)
-        self._expiries = [instant for instant in expiries if instant is not None]
+        self._timers = rules_change_at(self.daemon.policy, self._memory, result.snapshot.claims)
         edge_s = self.daemon.policy.edge.period_s if self.daemon.has_edge else None
         self._agenda.follow(Stage.EDGE, edge_s, now)
         if self.daemon.has_edge:

@@ -32,7 +32,7 @@ class NodeLine(msgspec.Struct, frozen=True):
     state: str
 
 
-class Present(msgspec.Struct, frozen=True):
+class PresentCluster(msgspec.Struct, frozen=True):
     """The cluster at an instant, and what its nodes come to. `waiting` counts the pods that no node has."""
 
     now: float
@@ -74,7 +74,7 @@ def present_of(
     known: KnownFigures | None = None,
     recommended: Sequence[str] = (),
     on: Mapping[str, Sequence[Pod]] | None = None,
-) -> Present:
+) -> PresentCluster:
     """What a cluster's nodes come to at an instant; `known`: what was worked out for an earlier one, `on` the pods by
     node where that is known.
     """
@@ -85,7 +85,7 @@ def present_of(
     )
     waiting = len(view.pods) - sum(map(len, on.values()))
     total = sum(figures.nanos for _, figures in found)
-    return Present(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
+    return PresentCluster(now, policy.catalogue.currency, waiting, lines, total, upcoming or {}, recommended)
 
 
 def node_line(node: Node, figures: Figures, pods: int, now: float) -> NodeLine:

@@ -17,7 +17,7 @@ from htas.planning.provision.offers import offers_of
 from htas.planning.provision.refusing import refused_by_all
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class FlavourRefusal(msgspec.Struct, frozen=True):
     """A flavour of a node group. `why` is in kube-scheduler's words; empty: it would take the pod."""
 
     group: str
@@ -26,14 +26,14 @@ class Refusal(msgspec.Struct, frozen=True):
     why: str
 
 
-def refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Sequence[Refusal]:
+def refusals(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Sequence[FlavourRefusal]:
     """Every flavour that some group may buy; those that would take the pod first, then by price."""
     return sorted(
         _judged(pod, snapshot, policy), key=lambda each: (bool(each.why), float(each.price_per_hour), each.flavour)
     )
 
 
-def told_by_reason(found: Sequence[Refusal]) -> Iterator[str]:
+def told_by_reason(found: Sequence[FlavourRefusal]) -> Iterator[str]:
     """The same in lines, flavours with the same reason in one; nothing where there is no flavour."""
     takers = [each.flavour for each in found if not each.why]
     if takers:
@@ -42,7 +42,7 @@ def told_by_reason(found: Sequence[Refusal]) -> Iterator[str]:
         yield f"refused by a new {some(list(dict.fromkeys(each.flavour for each in found if each.why == why)))}: {why}"
 
 
-def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Refusal]:
+def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[FlavourRefusal]:
     opening = open_simulation(snapshot, policy, snapshot.taken_at)
     cls = opening.book.class_of(pod)
     offers = offers_of(opening.sim, policy, snapshot, [cls])
@@ -59,4 +59,4 @@ def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Ref
                 why = refused_by_all(opening.sim, policy, mine, cls)
                 taint = untolerated(mine[0].node(policy, "").taints, pod.constraints.tolerations)
                 why = why.replace(UNTOLERATED, f"{UNTOLERATED} {{{taint_text(taint)}}}") if taint is not None else why
-            yield Refusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)
+            yield FlavourRefusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)

@@ -22,9 +22,9 @@ from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.planning.cluster.machines import machine_node
 from htas.planning.planner import plan
-from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.arranging import Arrangement, Shelves, as_it_is, cheapest, cheapest_anew, packed
-from htas.planning.what_if.combining import Lifting, Outcome
+from htas.planning.what_if.combining import LiftedOutcome, Lifting
 from htas.planning.what_if.lifting import Held, holding, lifts, pinned
 from htas.ports import GivenError
 
@@ -45,7 +45,7 @@ class NewFlavour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price: Short
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Changes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is to be different: rules lifted, prices an hour by flavour, flavours added, replicas by service
     (`shop/Deployment/web`, over all its ReplicaSets).
     """
@@ -157,7 +157,7 @@ def _services(view: ClusterView) -> list[Service]:
     return sorted(found, key=lambda each: (-each.cpu_m * each.replicas, each.name))
 
 
-def decides_who_waits(change: Change) -> bool:
+def decides_who_waits(change: Changes) -> bool:
     """Whether pods may come, or be bought for, that without it would not be: they are counted then, on both sides."""
     return bool(change.replicas or change.flavours)
 
@@ -168,7 +168,7 @@ def compared(found: Simulated, as_is: Simulated) -> Simulated:
 
 
 def simulated(
-    view: ClusterView, policy: Policy, now: float, change: Change, *, counts_bought: bool | None = None
+    view: ClusterView, policy: Policy, now: float, change: Changes, *, counts_bought: bool | None = None
 ) -> Simulated:
     """Whether what waiting pods are bought counts goes by the change, unless it is said.
 
@@ -219,7 +219,7 @@ def _headline(before: int, after: int, currency: str, rules: Sequence[Lifted]) -
     return NOTHING_AS_IT_IS if rules else NOTHING_TO_SAVE
 
 
-def _shelves(policy: Policy, change: Change) -> Shelves:
+def _shelves(policy: Policy, change: Changes) -> Shelves:
     """All flavours, and besides those of today with each first few of the added: an offer more never makes the answer
     dearer, though the purchase, a heuristic, may do better with fewer.
     """
@@ -228,13 +228,13 @@ def _shelves(policy: Policy, change: Change) -> Shelves:
     return (None, *(frozenset(names.difference(added[size:])) for size in range(len(added))))
 
 
-def _only_lowers(policy: Policy, change: Change) -> bool:
+def _only_lowers(policy: Policy, change: Changes) -> bool:
     """Whether prices are changed, and none goes up."""
     before = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
     return bool(change.prices) and all(parse_price(text) <= before[name] for name, text in change.prices.items())
 
 
-def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: float, change: Change) -> Arrangement:
+def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: float, change: Changes) -> Arrangement:
     """The best at today's prices, at the lower ones of `policy`: it holds as well, and may be the better find."""
     present = adopt(view, _priced(today, msgspec.structs.replace(change, prices={})), now, as_annotated=True)
     held = holding(present)
@@ -249,13 +249,13 @@ def _at_the_prices_of(today: Policy, view: ClusterView, policy: Policy, now: flo
     return msgspec.structs.replace(best, nanos_per_hour=best.nanos_per_hour - less)
 
 
-def _relaxed(present: Present, held: Sequence[Held], lift: Sequence[str], shelves: Shelves) -> Outcome:
+def _relaxed(present: AdoptedCluster, held: Sequence[Held], lift: Sequence[str], shelves: Shelves) -> LiftedOutcome:
     """The work with these rules lifted; never dearer than with fewer of them, where what was found holds just as well.
 
     Asked besides are every choice of the first three, and from there on one rule more at a time, as somebody lifts
     them: with all choices of eight rules the answer would take 256 plans.
     """
-    as_is = Outcome(packed(present), cheapest_anew(present, pinned(present, held), shelves))
+    as_is = LiftedOutcome(packed(present), cheapest_anew(present, pinned(present, held), shelves))
     lifting, rules = Lifting(present, tuple(held), as_is, shelves), tuple(dict.fromkeys(lift))
     few = rules[:ALL_CHOICES]
     choices = [each for size in range(1, len(few) + 1) for each in combinations(few, size)]
@@ -270,7 +270,7 @@ def _mix(found: Arrangement) -> Mix:
     return Mix(found.nodes, price_text(found.nanos_per_hour), found.flavours, found.moves)
 
 
-def _rules(present: Present, held: Sequence[Held]) -> list[Lifted]:
+def _rules(present: AdoptedCluster, held: Sequence[Held]) -> list[Lifted]:
     pods, nodes = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for each in held:
         pods[each.rule].add(each.pod)
@@ -289,7 +289,7 @@ def _long_ago(view: ClusterView, now: float) -> Memory:
     return Memory(names, names, since)
 
 
-def _priced(policy: Policy, change: Change) -> Policy:
+def _priced(policy: Policy, change: Changes) -> Policy:
     """The policy with other prices and more flavours, which every node group may buy."""
     names = [flavour.name for flavour in policy.catalogue.flavours]
     for name in change.prices:

@@ -22,7 +22,7 @@ class Then(StrEnum):
     """Delete what is left: the machine by its id, the Node object by its name."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class ClaimStep(msgspec.Struct, frozen=True):
     """What a claim comes to. A Struct, since each claim is given one in each cycle: twenty times quicker made."""
 
     state: ClaimState
@@ -30,38 +30,42 @@ class Step(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def next_step(claim: NodeClaim, instance: Instance | None, node: Node | None, now: float, timeouts: Timeouts) -> Step:
+def next_step(
+    claim: NodeClaim, instance: Instance | None, node: Node | None, now: float, timeouts: Timeouts
+) -> ClaimStep:
     """Where a claim stands, given its machine and node (None: there is none)."""
     if instance is not None and instance.state is InstanceState.DELETING:
         return _leaving(claim, now, timeouts)
     match claim.state:
         case ClaimState.WANTED if instance is None:
             if now - claim.since < timeouts.launch_s:
-                return Step(claim.state, Then.ASK_AGAIN)
-            return Step(ClaimState.FAILED, Then.CLEAN_UP, f"the cloud gave no machine within {timeouts.launch_s:g} s")
+                return ClaimStep(claim.state, Then.ASK_AGAIN)
+            return ClaimStep(
+                ClaimState.FAILED, Then.CLEAN_UP, f"the cloud gave no machine within {timeouts.launch_s:g} s"
+            )
         case ClaimState.FAILED:
             if instance is None and node is None:
-                return Step(ClaimState.RELEASED, message=claim.message)
-            return Step(ClaimState.FAILED, Then.CLEAN_UP, claim.message)
+                return ClaimStep(ClaimState.RELEASED, message=claim.message)
+            return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, claim.message)
         case ClaimState.RELEASED:
-            return Step(claim.state)
+            return ClaimStep(claim.state)
     if instance is None:
         return _vanished(claim, node, now, timeouts)
     if instance.state is InstanceState.ERROR:
-        return Step(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
+        return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, instance.fault or "the machine is in error")
     if claim.state is ClaimState.DRAINING:
-        return Step(claim.state)
+        return ClaimStep(claim.state)
     return _waiting(claim, _shown(instance, node), now, timeouts)
 
 
-def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> Step:
+def _leaving(claim: NodeClaim, now: float, timeouts: Timeouts) -> ClaimStep:
     """The machine is on its way out. Clouds forget such a wish when a host or a message queue dies meanwhile."""
     if claim.leaving_since is None or now - claim.leaving_since < timeouts.release_s:
-        return Step(claim.state)
-    return Step(claim.state, Then.CLEAN_UP, f"not gone within {timeouts.release_s:g} s: asked for its end again")
+        return ClaimStep(claim.state)
+    return ClaimStep(claim.state, Then.CLEAN_UP, f"not gone within {timeouts.release_s:g} s: asked for its end again")
 
 
-def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> Step:
+def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeouts) -> ClaimStep:
     """The cloud does not list the machine.
 
     A drained one that was seen leaving, or whose node is not Ready, has been released. A node that is Ready runs on
@@ -70,10 +74,10 @@ def _vanished(claim: NodeClaim, node: Node | None, now: float, timeouts: Timeout
     """
     is_heard_of = node is not None and node.is_ready
     if claim.state is ClaimState.DRAINING and (claim.leaving_since is not None or not is_heard_of):
-        return Step(ClaimState.RELEASED, Then.CLEAN_UP, "released")
+        return ClaimStep(ClaimState.RELEASED, Then.CLEAN_UP, "released")
     if is_heard_of or claim.missing_since is None or now - claim.missing_since < timeouts.missing_s:
-        return Step(claim.state)
-    return Step(ClaimState.FAILED, Then.CLEAN_UP, "the machine vanished from the cloud")
+        return ClaimStep(claim.state)
+    return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, "the machine vanished from the cloud")
 
 
 def _shown(instance: Instance, node: Node | None) -> ClaimState:
@@ -83,21 +87,21 @@ def _shown(instance: Instance, node: Node | None) -> ClaimState:
     return ClaimState.REQUESTED if instance.state is InstanceState.BUILDING else ClaimState.ACTIVE
 
 
-def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts) -> Step:
+def _waiting(claim: NodeClaim, shown: ClaimState, now: float, timeouts: Timeouts) -> ClaimStep:
     if claim.state is shown is ClaimState.READY:  # as nearly all are
-        return Step(claim.state)
+        return ClaimStep(claim.state)
     if claim.state is ClaimState.READY and shown is not ClaimState.READY:
         shown = ClaimState.REGISTERED  # a node that was there is given as long as one that registers late
     if shown is not claim.state and shown in TRANSITIONS[claim.state]:
-        return Step(shown)
+        return ClaimStep(shown)
     limit, what = {
         ClaimState.REQUESTED: (timeouts.launch_s, "the machine was not active"),
         ClaimState.ACTIVE: (timeouts.registration_s, "no node registered"),
         ClaimState.REGISTERED: (timeouts.ready_s, "the node was not Ready"),
     }.get(claim.state, (float("inf"), ""))
     if now - claim.since >= limit:
-        return Step(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
-    return Step(claim.state)
+        return ClaimStep(ClaimState.FAILED, Then.CLEAN_UP, f"{what} within {limit:g} s")
+    return ClaimStep(claim.state)
 
 
 UNSEEN_S = 60.0
@@ -119,7 +123,7 @@ def timed(times: MachineTimes, claim: NodeClaim, state: ClaimState, now: float) 
     return times
 
 
-def in_state(claim: NodeClaim, step: Step, now: float) -> NodeClaim:
+def in_state(claim: NodeClaim, step: ClaimStep, now: float) -> NodeClaim:
     """The claim with a step taken. An edge the transition table lacks is a defect of ours."""
     if step.state is claim.state:
         return claim

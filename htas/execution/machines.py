@@ -12,13 +12,13 @@ from functools import partial
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step, not_ahead, timed, was_away
+from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead, timed, was_away
 from htas.execution.claimed_nodes import nodes_of_claims, too_many_unready
 from htas.execution.claims_written import put_singly, put_together
 from htas.execution.cloud_calls import LONGEST_DELETE_PAUSE_S, CloudCalls
 from htas.execution.crash_points import reached
 from htas.execution.joined import Joined
-from htas.execution.orders import SHOWN, Orders
+from htas.execution.machine_orders import SHOWN, Orders
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
 from htas.model.machine_times import MachineTimes
@@ -132,7 +132,7 @@ class Machines:
         With one wait for the disk each, a hundred machines that come up at once held a cycle up for seconds.
         """
         now = self._ports.clock.now()
-        steps: list[tuple[NodeClaim, Step, Node | None]] = []
+        steps: list[tuple[NodeClaim, ClaimStep, Node | None]] = []
         for claim in claims.values():
             instance, node = ours.get(claim.id), nodes.get(claim.id)
             if instance is None or claim.instance is None or claim.id in under_way:
@@ -166,7 +166,7 @@ class Machines:
 
     def put(self, claim: NodeClaim, state: ClaimState, message: str = "") -> NodeClaim:
         """Journal a claim's new state."""
-        return self._ports.store.put_claim(in_state(claim, Step(state, message=message), self._ports.clock.now()))
+        return self._ports.store.put_claim(in_state(claim, ClaimStep(state, message=message), self._ports.clock.now()))
 
     def release(self, claim: NodeClaim) -> None:
         """Have a machine's end asked for, and its bill closed; whether it is gone shows in a later listing.
@@ -210,7 +210,7 @@ class Machines:
             return found + self._clean_up(claim, step, instance, node)
         return found + (self._set_up(claim, node) if node is not None else [])
 
-    def _time(self, claim: NodeClaim, step: Step, now: float) -> None:
+    def _time(self, claim: NodeClaim, step: ClaimStep, now: float) -> None:
         """What a step teaches of how long machines take, unless nobody looked when it came about."""
         if not self._was_away:
             self.times = timed(self.times, claim, step.state, now)
@@ -252,7 +252,7 @@ class Machines:
         return [Outcome(Action.SET_UP, node.name, OutcomeStatus.DONE, f"labels {', '.join(sorted(missing))}")]
 
     def _learn_from(
-        self, was: ClaimState, claim: NodeClaim, step: Step, node: Node | None, learned: dict[str, Resources]
+        self, was: ClaimState, claim: NodeClaim, step: ClaimStep, node: Node | None, learned: dict[str, Resources]
     ) -> None:
         """What a change of state teaches: a flavour that fails waits, a Ready one shows what it really offers.
 
@@ -268,7 +268,9 @@ class Machines:
                 self._ports.store.put_learned(claim.flavour, node.allocatable)
                 learned[claim.flavour] = node.allocatable
 
-    def _clean_up(self, claim: NodeClaim, step: Step, instance: Instance | None, node: Node | None) -> list[Outcome]:
+    def _clean_up(
+        self, claim: NodeClaim, step: ClaimStep, instance: Instance | None, node: Node | None
+    ) -> list[Outcome]:
         outcomes = []
         if instance is not None:
             if claim.leaving_since is not None:  # asked for its end anew, and waited for anew
@@ -319,7 +321,7 @@ class Machines:
         return [Outcome(Action.ADOPT, claim_id, OutcomeStatus.DONE, f"{instance.flavour} known to the cloud alone")]
 
 
-def _stepped(claim: NodeClaim, step: Step, node: Node | None, now: float) -> NodeClaim:
+def _stepped(claim: NodeClaim, step: ClaimStep, node: Node | None, now: float) -> NodeClaim:
     ready_at = now if claim.ready_at is None and step.state is ClaimState.READY else claim.ready_at
     name = node.name if node is not None else None
     return msgspec.structs.replace(in_state(claim, step, now), node=name, ready_at=ready_at)

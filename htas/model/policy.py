@@ -110,6 +110,17 @@ class CleaningRules(msgspec.Struct, frozen=True):
             consolidation=Consolidation(shrinks=True),
         )
 
+    def at_once(self, nodes: int) -> CleaningRules:
+        """The same rules without any that waits or goes by age, for so many nodes: what could go, and not when."""
+        return msgspec.structs.replace(
+            self,
+            empty_release=EmptyRelease.AT_ONCE,
+            empty_for_s=0.0,
+            delay_after_launch_s=0.0,
+            max_node_age_s=None,
+            max_nodes_at_once=max(1, nodes),
+        )
+
 
 class Limits(msgspec.Struct, frozen=True):
     """Upper bounds; None: no bound. They hold for what HTAS owns, in-flight machines counted."""

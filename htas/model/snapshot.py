@@ -115,7 +115,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     """For each DaemonSet the pod that its template makes, bound to no node. None: nobody has said which there are."""
 
 
-class Search(msgspec.Struct, frozen=True, omit_defaults=True):
+class OptimizerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of the optimiser: whether it is at work, and what its last search left unplaced.
 
     `is_under_way` holds from the beginning of a search until its rearrangement is carried out or dropped. `left` tells
@@ -158,7 +158,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     move_times: Mapping[str, MoveTimes] = {}
     failed_moves: tuple[MoveBackoff, ...] = ()
     memory: Memory = Memory()
-    search: Search = Search()
+    search: OptimizerState = OptimizerState()
     rearrangement: OpenRearrangement | None = None
     machine_times: MachineTimes = MachineTimes()
     models: tuple[Node, ...] = ()

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from htas.ports import ConflictError, GivenError, HTASError, NotFoundError, TransientError
-from htas.web.endpoints import ENDPOINTS, PREFIX, Asked, Endpoint, Work
+from htas.web.endpoints import ENDPOINTS, PREFIX, ApiRequest, Endpoint, Work
 from htas.web.openapi import openapi
 from htas.web.seat import Seat
 from htas.web.sent import STOPPING, WHO, RequestRefusedError, as_json, sent_body
@@ -56,7 +56,7 @@ def _route(seat: Seat, shelf: Shelf, turns: Turns | None, endpoint: Endpoint) ->
     def answer(request: Request, body: Any = None) -> Response:
         try:
             query = msgspec.convert(dict(request.query_params), endpoint.query, strict=False)
-            asked = Asked(dict(request.path_params), query, body, request.scope.get(WHO, ""))
+            asked = ApiRequest(dict(request.path_params), query, body, request.scope.get(WHO, ""))
             picture = seat.picture()
 
             def made() -> bytes:

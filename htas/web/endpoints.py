@@ -16,9 +16,9 @@ from htas.documents.approvals import ApprovalsReport, Verdict, Word, approvals_r
 from htas.documents.costs import CostReport, books_of, cost_report
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed, cycle_line, known_verb, replayed
-from htas.documents.nodes import Present, present_of
+from htas.documents.nodes import PresentCluster, present_of
 from htas.documents.recommendation import RecommendationReport, recommendation_report, told
-from htas.documents.what_if import Change, Levers, Simulated, compared, levers, simulated
+from htas.documents.what_if import Changes, Levers, Simulated, compared, levers, simulated
 from htas.documents.words import did_you_mean
 from htas.model.plan_document import plan_document
 from htas.ports import GivenError, NotFoundError
@@ -45,7 +45,7 @@ PREFIX = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     """A request: what is in its path, its query and, of a POST, its body."""
 
     path: dict[str, str]
@@ -54,7 +54,7 @@ class Asked:
     who: str = ""
 
 
-Answer = Callable[[Seat, Picture, Asked], Any]
+Answer = Callable[[Seat, Picture, ApiRequest], Any]
 
 
 class Work(Enum):
@@ -90,52 +90,52 @@ def _missing() -> Iterator[None]:
         raise NotFoundError(str(error)) from error
 
 
-def _top(seat: Seat, picture: Picture, asked: Asked) -> Present:
+def _top(seat: Seat, picture: Picture, asked: ApiRequest) -> PresentCluster:
     said = told(picture.savings, picture.policy.catalogue.currency) if picture.savings is not None else ()
     view, sort = picture.snapshot.cluster, asked.query.sort
     return present_of(view, picture.at, picture.policy, sort, seat.upcoming(), picture.figures, said, picture.on)
 
 
-def _nodes(_: Seat, picture: Picture, asked: Asked) -> NodePage:
+def _nodes(_: Seat, picture: Picture, asked: ApiRequest) -> NodePage:
     return node_page(picture, **msgspec.structs.asdict(asked.query))
 
 
-def _pods(_: Seat, picture: Picture, asked: Asked) -> PodPage:
+def _pods(_: Seat, picture: Picture, asked: ApiRequest) -> PodPage:
     return pod_page(picture, **msgspec.structs.asdict(asked.query))
 
 
-def _pod(_: Seat, picture: Picture, asked: Asked) -> PodDetail:
+def _pod(_: Seat, picture: Picture, asked: ApiRequest) -> PodDetail:
     return pod_detail(picture, f"{asked.path['namespace']}/{asked.path['name']}")
 
 
-def _plan(_: Seat, picture: Picture, asked: Asked) -> Any:
+def _plan(_: Seat, picture: Picture, asked: ApiRequest) -> Any:
     is_record = asked.query.form is queries.PlanForm.RECORD
     return picture.plan if is_record else plan_document(picture.plan)
 
 
-def _explain_pod(_: Seat, picture: Picture, asked: Asked) -> Explained:
+def _explain_pod(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
     with _missing():
         return Explained(explain_pod(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
-def _explain_node(_: Seat, picture: Picture, asked: Asked) -> Explained:
+def _explain_node(_: Seat, picture: Picture, asked: ApiRequest) -> Explained:
     with _missing():
         return Explained(explain_node(asked.query.name, picture.snapshot, picture.plan, picture.policy))
 
 
-def _history(seat: Seat, picture: Picture, asked: Asked) -> HistoryReport:
+def _history(seat: Seat, picture: Picture, asked: ApiRequest) -> HistoryReport:
     verb = known_verb(asked.query.verb)
     with seat.store()() as store:
         found = list(entries(store.cycles(limit=asked.query.limit), verb, asked.query.since))
     return HistoryReport(picture.policy.catalogue.currency, seat.present(), found)
 
 
-def _cycles(seat: Seat, _: Picture, asked: Asked) -> Cycles:
+def _cycles(seat: Seat, _: Picture, asked: ApiRequest) -> Cycles:
     with seat.store()() as store:
         return Cycles([cycle_line(record) for record in store.cycles(asked.query.since, asked.query.limit)])
 
 
-def _replay(seat: Seat, picture: Picture, asked: Asked) -> Replayed:
+def _replay(seat: Seat, picture: Picture, asked: ApiRequest) -> Replayed:
     number = asked.path["cycle"]
     if not number.isdecimal() or len(number) > 15:
         raise GivenError(f"cycle {number[:50]!r}: is no number")
@@ -143,7 +143,7 @@ def _replay(seat: Seat, picture: Picture, asked: Asked) -> Replayed:
         return replayed(store, picture.policy, int(number))
 
 
-def _costs(seat: Seat, picture: Picture, asked: Asked) -> CostReport:
+def _costs(seat: Seat, picture: Picture, asked: ApiRequest) -> CostReport:
     query = asked.query
     if query.until is not None and query.until < query.since:
         raise GivenError(f"until={query.until:g} is before since={query.since:g}; exchange them")
@@ -152,31 +152,31 @@ def _costs(seat: Seat, picture: Picture, asked: Asked) -> CostReport:
     return cost_report(books, query.by, query.against or None)
 
 
-def _money(seat: Seat, picture: Picture, asked: Asked) -> MoneyReport:
+def _money(seat: Seat, picture: Picture, asked: ApiRequest) -> MoneyReport:
     return money_report(seat, picture, asked.query.hours)
 
 
-def _against(seat: Seat, picture: Picture, asked: Asked) -> Against:
+def _against(seat: Seat, picture: Picture, asked: ApiRequest) -> Against:
     return against(seat, picture, asked.query.way, asked.query.hours)
 
 
-def _decisions(seat: Seat, picture: Picture, asked: Asked) -> DecisionPage:
+def _decisions(seat: Seat, picture: Picture, asked: ApiRequest) -> DecisionPage:
     kind, kinds = asked.query.kind, sorted(set(KINDS.values()))
     if kind and kind not in kinds:
         raise GivenError(f"kind {kind[:50]!r}: there is none{did_you_mean(kind, kinds)}")
     return decision_page(seat, picture, **msgspec.structs.asdict(asked.query))
 
 
-def _recommendation(seat: Seat, picture: Picture, _: Asked) -> RecommendationReport:
+def _recommendation(seat: Seat, picture: Picture, _: ApiRequest) -> RecommendationReport:
     return recommendation_report(picture.savings, picture.plan, picture.outcomes, seat.courses.points())
 
 
-def _approvals(seat: Seat, picture: Picture, _: Asked) -> ApprovalsReport:
+def _approvals(seat: Seat, picture: Picture, _: ApiRequest) -> ApprovalsReport:
     asked = seat.approvals.asked() if seat.approvals is not None else []
     return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at)
 
 
-def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
+def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport:
     word, approval, currency = asked.body, picture.policy.approval, picture.policy.catalogue.currency
     if approval is None or seat.approvals is None:
         raise GivenError("nothing waits for a word here: this daemon runs in another mode than approve")
@@ -187,11 +187,11 @@ def _approve(seat: Seat, picture: Picture, asked: Asked) -> ApprovalsReport:
     return approvals_report(said, approval, currency, picture.at)
 
 
-def _levers(_: Seat, picture: Picture, __: Asked) -> Levers:
+def _levers(_: Seat, picture: Picture, __: ApiRequest) -> Levers:
     return levers(picture.snapshot.cluster, picture.policy, picture.as_it_is)
 
 
-def _simulate(_: Seat, picture: Picture, asked: Asked) -> Simulated:
+def _simulate(_: Seat, picture: Picture, asked: ApiRequest) -> Simulated:
     found = simulated(picture.snapshot.cluster, picture.policy, picture.at, asked.body)
     return compared(found, picture.as_it_will_be if found.counts_bought else picture.as_it_is)
 
@@ -204,7 +204,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         lambda seat, picture, _: cluster_report(seat, picture),
         ClusterReport,
     ),
-    Endpoint("/top", "What htas top shows", _top, Present, queries.OfTop),
+    Endpoint("/top", "What htas top shows", _top, PresentCluster, queries.OfTop),
     Endpoint("/nodes", "Nodes with their pods and why they are kept, a page at a time", _nodes, NodePage, queries.OfNodes),
     Endpoint(
         "/nodes/{name}",
@@ -228,6 +228,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("/approvals", "What waits for a word, and what was said of late", _approvals, ApprovalsReport, is_kept=False),
     Endpoint("/approvals", "Approve or reject what waits", _approve, ApprovalsReport, method="POST", body=Word, is_kept=False),
     Endpoint("/what-if", "What can be changed: rules, services, flavours; and the cluster as it is", _levers, Levers),
-    Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Change, turns=Work.PLANNING),
+    Endpoint("/simulate", "The bill and the placement with rules, prices, flavours or replicas changed", _simulate, Simulated, method="POST", body=Changes, turns=Work.PLANNING),
 )
 # fmt: on

@@ -14,7 +14,7 @@ import msgspec
 from htas.documents.costs import Reading
 from htas.documents.figures import KnownFigures
 from htas.documents.nodes import pods_by_node
-from htas.documents.what_if import Change, Simulated, simulated
+from htas.documents.what_if import Changes, Simulated, simulated
 from htas.model.approvals import Asked
 from htas.model.outcomes import Outcome
 from htas.model.plan import KeptNode, Plan, UnplacedPod
@@ -33,7 +33,7 @@ RENEW_S = 1.0
 """Pages see a new picture no more often: a busy daemon runs ten cycles a second, each picture is worked out anew."""
 
 
-class Desk(Protocol):
+class ApprovalDesk(Protocol):
     """Takes what people say of proposals that wait for a word."""
 
     def asked(self) -> list[Asked]: ...
@@ -82,12 +82,12 @@ class Picture:
     @cached_property
     def as_it_is(self) -> Simulated:
         """What a change of prices or rules is compared with."""
-        return simulated(self.snapshot.cluster, self.policy, self.at, Change())
+        return simulated(self.snapshot.cluster, self.policy, self.at, Changes())
 
     @cached_property
     def as_it_will_be(self) -> Simulated:
         """The same with the machines that waiting pods are bought."""
-        return simulated(self.snapshot.cluster, self.policy, self.at, Change(), counts_bought=True)
+        return simulated(self.snapshot.cluster, self.policy, self.at, Changes(), counts_bought=True)
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class Seat:
     budget_nanos: Callable[[], int | None] = lambda: None
     chronicle: Chronicle = field(default_factory=Chronicle)
     courses: Courses = field(default_factory=Courses)
-    approvals: Desk | None = None
+    approvals: ApprovalDesk | None = None
     """Where a word is said about what waits for one; None: this daemon does not lead."""
     _lock: Lock = field(default_factory=Lock)
     _last: Seen | None = None

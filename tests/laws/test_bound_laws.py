@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from htas.planning.provision.bound import lower_bound_nanos
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem
 from htas.planning.solvers.cheapest_mix.mix import cheapest
-from htas.planning.solvers.fluid import Machines, bound_by_kinds
+from htas.planning.solvers.fluid import MachineSupply, bound_by_kinds
 
 Flavours = list[tuple[int, int, int]]
 """(cpu, memory, price)."""
@@ -77,8 +77,8 @@ def test_the_bound_beside_what_is_of_no_use_or_for_nothing(
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(flavours(), st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=4))
 def test_flavours_that_others_replace_cost_nothing_to_leave_out(sold: Flavours, pods: list[tuple[int, int]]) -> None:
-    def instance(kinds: Flavours) -> Instance:
-        return Instance(
+    def instance(kinds: Flavours) -> MixProblem:
+        return MixProblem(
             requests=np.array(pods, dtype=np.int64),
             counts=np.ones(len(pods), dtype=np.int64),
             levels=np.zeros(len(pods), dtype=np.int64),
@@ -98,13 +98,13 @@ def test_flavours_that_others_replace_cost_nothing_to_leave_out(sold: Flavours, 
 
 
 @st.composite
-def rented(draw: Any) -> tuple[list[list[int]], list[Machines], list[Machines], int]:
+def rented(draw: Any) -> tuple[list[list[int]], list[MachineSupply], list[MachineSupply], int]:
     """Work on machines that take it: demands of kinds, flavours and free rooms, and the price of what is rented."""
     kinds = draw(st.integers(1, 4))
     sets = st.frozensets(st.integers(0, kinds - 1), min_size=1)
     size = st.tuples(st.integers(0, 64), st.integers(0, 64), st.integers(0, 2))
-    sold = [Machines(draw(size), draw(sets), draw(st.integers(0, 10**6))) for _ in range(draw(st.integers(1, 5)))]
-    rooms = [Machines(draw(size), draw(sets)) for _ in range(draw(st.integers(0, 2)))]
+    sold = [MachineSupply(draw(size), draw(sets), draw(st.integers(0, 10**6))) for _ in range(draw(st.integers(1, 5)))]
+    rooms = [MachineSupply(draw(size), draw(sets)) for _ in range(draw(st.integers(0, 2)))]
     demands, paid = [[0, 0, 0] for _ in range(kinds)], 0
     for machine in [*rooms, *draw(st.lists(st.sampled_from(sold), max_size=6))]:
         left, paid = list(machine.offers), paid + machine.price
@@ -118,7 +118,7 @@ def rented(draw: Any) -> tuple[list[list[int]], list[Machines], list[Machines], 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(rented())
 def test_no_machines_that_hold_the_work_cost_less_than_the_bound_by_kinds(
-    what: tuple[list[list[int]], list[Machines], list[Machines], int],
+    what: tuple[list[list[int]], list[MachineSupply], list[MachineSupply], int],
 ) -> None:
     demands, sold, rooms, paid = what
     assert 0 <= bound_by_kinds(demands, sold, rooms) <= paid
@@ -127,13 +127,13 @@ def test_no_machines_that_hold_the_work_cost_less_than_the_bound_by_kinds(
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(flavours(), st.integers(1, 10**4), st.integers(1, 10**4))
 def test_of_one_kind_the_bound_is_the_fluid_one(sold: Flavours, cpu: int, memory: int) -> None:
-    machines = [Machines(each[:2], frozenset({0}), each[2]) for each in sold]
+    machines = [MachineSupply(each[:2], frozenset({0}), each[2]) for each in sold]
     best = best_dual(sold, cpu, memory)
     assert best * (1 - Fraction(1, 10**5)) <= bound_by_kinds([(cpu, memory)], machines) <= best + 1
 
 
 def test_work_that_spot_machines_do_not_take_is_priced_on_the_others() -> None:
     """Four cores at 1 on spot machines and at 4 on others: 8 cores that tolerate spot cost 2, and 8 that do not 8."""
-    spot, other = Machines((4,), frozenset({0}), 1), Machines((4,), frozenset({0, 1}), 4)
+    spot, other = MachineSupply((4,), frozenset({0}), 1), MachineSupply((4,), frozenset({0, 1}), 4)
     assert bound_by_kinds([(8,), (8,)], [spot, other]) == 10
-    assert bound_by_kinds([(8,), (8,)], [spot, other], [Machines((4,), frozenset({1}))]) == 6
+    assert bound_by_kinds([(8,), (8,)], [spot, other], [MachineSupply((4,), frozenset({1}))]) == 6

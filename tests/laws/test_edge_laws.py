@@ -16,10 +16,10 @@ from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.making_room import DEAREST_MATCH
 from htas.planning.solvers.edge.new_pods import place_new
 from htas.planning.solvers.edge.program import changeable
-from htas.planning.solvers.edge.search import Qualities, Work, moves
+from htas.planning.solvers.edge.search import Qualities, SearchEffort, moves
 from htas.planning.solvers.edge.state import (
     CLOUD,
-    Decision,
+    EdgeDecision,
     EdgeNode,
     EdgePod,
     EdgeService,
@@ -88,7 +88,7 @@ def quality(it: EdgeState, layout: Layout, policy: EdgePolicy) -> float:
     return Qualities(it, policy).total(layout.near)
 
 
-def assert_kept(it: EdgeState, made: Decision) -> Layout:
+def assert_kept(it: EdgeState, made: EdgeDecision) -> Layout:
     """What every decision keeps: room, filters, and pods that may not move; each pod is named once."""
     layout = carried_out(it, made)
     start = Layout(it)
@@ -157,7 +157,7 @@ def test_with_work_enough_a_suggestion_is_the_optimum_with_the_fewest_moves(
     )
     made = suggest(it, policy)
     if not lifts:
-        assert made == Decision()
+        assert made == EdgeDecision()
         return
     best = optimum(it, policy, may_migrate=True, search_s=10.0)
     assert best.is_proven
@@ -247,11 +247,11 @@ def test_more_moves_than_are_chosen_at_once_are_never_worth_less(it: EdgeState, 
 @LAWS
 def test_a_search_ends_when_its_work_is_used_up(it: EdgeState, limit: int) -> None:
     """What is looked at last may exceed it: at most all pods at once, or one matching."""
-    work, policy = Work(limit), EdgePolicy(search_s=0.0)
+    work, policy = SearchEffort(limit), EdgePolicy(search_s=0.0)
     made = suggest(it, policy, work)
     assert work.spent <= limit + 2 * len(it.pods) + DEAREST_MATCH
     assert quality(it, assert_kept(it, made), policy) >= quality(it, Layout(it), policy) - CLOSE
-    again = Work(10**9)
+    again = SearchEffort(10**9)
     assert made == suggest(it, policy, again) or again.spent > limit
 
 

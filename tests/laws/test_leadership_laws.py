@@ -7,11 +7,11 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htas.daemon.leadership import Leadership, Timing
+from htas.daemon.leadership import Leadership, LeaseTiming
 from htas.ports import HTASError
 from tests.unit.daemon.in_memory_lease import InMemoryLease
 
-TIMING = Timing(lease_s=15.0, renew_s=10.0, retry_s=2.0)
+TIMING = LeaseTiming(lease_s=15.0, renew_s=10.0, retry_s=2.0)
 WHO = st.integers(0, 2)
 INSISTING = 2
 """This one is a command: it asks whoever leads to make way."""

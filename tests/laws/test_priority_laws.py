@@ -16,9 +16,9 @@ from htas.model.policy import Engine
 from htas.model.rearrangement import Rearrangement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import open_simulation
-from htas.planning.optimize import Budget, optimise
+from htas.planning.optimize import SearchBudget, optimise
 from htas.planning.optimize.build import build
-from htas.planning.solvers.placement.problem import Problem
+from htas.planning.solvers.placement.problem import PlacementProblem
 from tests.builders import (
     NOW,
     amounts,
@@ -35,11 +35,11 @@ from tests.unit.planning.feasibility import reference
 
 LAWS = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 POLICY = make_policy()
-DETERMINISTIC = Budget(seconds=2.0, workers=1, is_deterministic=True)
+DETERMINISTIC = SearchBudget(seconds=2.0, workers=1, is_deterministic=True)
 ENGINES = st.sampled_from([msgspec.structs.replace(DETERMINISTIC, engine=engine) for engine in Engine])
 
 
-def optimised(snapshot: ClusterSnapshot, policy: Any = POLICY, search: Budget = DETERMINISTIC) -> Rearrangement:
+def optimised(snapshot: ClusterSnapshot, policy: Any = POLICY, search: SearchBudget = DETERMINISTIC) -> Rearrangement:
     return optimise(snapshot, policy, NOW, search, lambda: 0.0)
 
 
@@ -72,11 +72,11 @@ def tiny(draw: Any) -> ClusterSnapshot:
     return make_snapshot(nodes, pods, budgets=(budget(draw(st.integers(0, 2)), {"app": "a"}),))
 
 
-def problem_of(snapshot: ClusterSnapshot) -> Problem:
+def problem_of(snapshot: ClusterSnapshot) -> PlacementProblem:
     return build(open_simulation(snapshot, POLICY, NOW), snapshot, POLICY, NOW)
 
 
-def best_by_trying_all(problem: Problem) -> tuple[int, ...]:
+def best_by_trying_all(problem: PlacementProblem) -> tuple[int, ...]:
     """The best score there is: every way of putting each kind's pods on nodes or nowhere."""
     ways = []
     for kind in range(problem.kinds):
@@ -93,7 +93,7 @@ def best_by_trying_all(problem: Problem) -> tuple[int, ...]:
 @LAWS
 @given(tiny(), ENGINES)
 def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_staying(
-    snapshot: ClusterSnapshot, search: Budget
+    snapshot: ClusterSnapshot, search: SearchBudget
 ) -> None:
     problem = problem_of(snapshot)
     found = optimised(snapshot, search=search)
@@ -108,7 +108,7 @@ def test_a_tiny_cluster_gets_what_trying_all_placements_finds_in_placing_and_in_
 @LAWS
 @given(snapshots(), policies(), ENGINES)
 def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(
-    snapshot: ClusterSnapshot, policy: Any, search: Budget
+    snapshot: ClusterSnapshot, policy: Any, search: SearchBudget
 ) -> None:
     found = optimised(snapshot, policy, search)
     before = [tier.placed_before for tier in found.tiers]
@@ -120,7 +120,7 @@ def test_no_tier_is_worse_than_before_unless_a_higher_one_is_better(
 
 @LAWS
 @given(snapshots(), policies(), ENGINES)
-def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
+def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: Any, search: SearchBudget) -> None:
     placed = 0
     for tier in optimised(snapshot, policy, search).tiers:
         placed += tier.placed_after
@@ -131,7 +131,9 @@ def test_what_comes_out_is_within_its_bounds(snapshot: ClusterSnapshot, policy: 
 
 @LAWS
 @given(snapshots(), policies(), ENGINES)
-def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
+def test_every_filter_accepts_each_pod_where_it_is_put(
+    snapshot: ClusterSnapshot, policy: Any, search: SearchBudget
+) -> None:
     found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     gone = {shift.pod for shift in found.moves}
@@ -156,7 +158,7 @@ def test_every_filter_accepts_each_pod_where_it_is_put(snapshot: ClusterSnapshot
 
 @LAWS
 @given(snapshots(), policies(), ENGINES)
-def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any, search: Budget) -> None:
+def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any, search: SearchBudget) -> None:
     found = optimised(snapshot, policy, search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
     for disruption_budget in snapshot.cluster.budgets:
@@ -166,7 +168,9 @@ def test_budgets_are_held(snapshot: ClusterSnapshot, policy: Any, search: Budget
 
 @LAWS
 @given(snapshots(), policies(), ENGINES, st.integers(0, 3))
-def test_the_same_seed_gives_the_same_answer(snapshot: ClusterSnapshot, policy: Any, search: Budget, seed: int) -> None:
+def test_the_same_seed_gives_the_same_answer(
+    snapshot: ClusterSnapshot, policy: Any, search: SearchBudget, seed: int
+) -> None:
     search = msgspec.structs.replace(search, seed=seed)
     assert optimised(snapshot, policy, search) == optimised(snapshot, policy, search)
 
@@ -174,7 +178,7 @@ def test_the_same_seed_gives_the_same_answer(snapshot: ClusterSnapshot, policy: 
 @LAWS
 @given(tiny(), ENGINES)
 def test_a_service_that_has_not_opted_in_leaves_only_for_more_important_work(
-    snapshot: ClusterSnapshot, search: Budget
+    snapshot: ClusterSnapshot, search: SearchBudget
 ) -> None:
     found = optimised(snapshot, search=search)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}

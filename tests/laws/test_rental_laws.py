@@ -14,7 +14,7 @@ from htas.model.moves import MigrationMethod
 from htas.model.policy import CleaningRules, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.rental.bill import Bill, billed_until
+from htas.planning.rental.bill import RunningBill, billed_until
 from htas.planning.rental.replacing import pays
 from htas.planning.rental.rows import Rentals
 from tests.builders import NOW, owned_node
@@ -28,7 +28,7 @@ INSTANTS = st.floats(-10_000.0, 100_000.0)
 @Law
 @given(BILLINGS, st.integers(0, 10**10), st.lists(INSTANTS, min_size=2, max_size=6))
 def test_what_is_added_step_by_step_is_what_is_added_in_all(billing: Billing, price: int, ends: list[float]) -> None:
-    bill = Bill(price, 0.0, billing)
+    bill = RunningBill(price, 0.0, billing)
     steps = sorted(ends)
     parts = [bill.longer(until, later) for until, later in pairwise(steps)]
     assert all(part >= 0 for part in parts)
@@ -39,7 +39,7 @@ def test_what_is_added_step_by_step_is_what_is_added_in_all(billing: Billing, pr
 @given(BILLINGS, st.lists(st.tuples(INSTANTS, INSTANTS), min_size=1, max_size=6))
 def test_many_bills_at_once_are_the_bills_one_by_one(billing: Billing, spans: list[tuple[float, float]]) -> None:
     since, until = (np.array(each) for each in zip(*spans, strict=True))
-    singly = [Bill(1, each, billing).until(end) for each, end in spans]
+    singly = [RunningBill(1, each, billing).until(end) for each, end in spans]
     assert billed_until(billing, since, until).tolist() == singly
 
 
@@ -61,9 +61,9 @@ def test_rows_add_up_whatever_the_order_of_decisions(
 def test_a_replacement_is_cheaper_than_what_it_replaces(
     billing: Billing, held_s: float, left_s: float, change_s: float, wasted_s: float
 ) -> None:
-    old, price = Bill(3 * 10**8, NOW - held_s, billing), 10**8
+    old, price = RunningBill(3 * 10**8, NOW - held_s, billing), 10**8
     if pays(old, price, NOW, left_s=left_s, change_s=change_s, wasted_s=wasted_s):
-        new = Bill(price, NOW, billing)
+        new = RunningBill(price, NOW, billing)
         both = old.price * old.seconds_in(NOW, change_s) + price * new.seconds_in(NOW, max(left_s, change_s))
         assert both < old.price * old.seconds_in(NOW, left_s)
 
@@ -103,6 +103,6 @@ def _whole(snapshot: ClusterSnapshot, policy: Policy, ends: dict[str, float]) ->
     claims = {claim.node: claim for claim in snapshot.claims}
     price = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
     return sum(
-        Bill(price[claims[name].flavour], claims[name].rented_since, policy.catalogue.billing).until(end)
+        RunningBill(price[claims[name].flavour], claims[name].rented_since, policy.catalogue.billing).until(end)
         for name, end in ends.items()
     )

@@ -12,7 +12,7 @@ import pytest
 from htas.adapters.kubernetes.dump import read_dump
 from htas.config.loader import load_configuration
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import Charge, by_namespace, charges
+from htas.planning.namespaces.charges import NamespaceCharge, by_namespace, charges
 from tests.real.conftest import Tell
 from tests.real.harness import APPS, BATCH, CORE, Cluster, Htas, Json, configuration, eventually
 from tests.real.work import deployment, job, pod
@@ -116,6 +116,6 @@ def _waits(cluster: Cluster, name: str) -> list[float]:
     return found
 
 
-def _charged(cluster: Cluster, config: Path) -> dict[str, Charge]:
+def _charged(cluster: Cluster, config: Path) -> dict[str, NamespaceCharge]:
     view = read_dump(cluster.kubectl("get", "nodes,pods", "-A", "-o", "json").encode(), "cluster")
     return by_namespace(charges(ClusterSnapshot(0.0, view), load_configuration(config).policy).items())

@@ -13,7 +13,7 @@ from htas.model.policy import Limits, NamespaceLimit, NodeGroup
 from htas.model.resources import Resources
 from htas.model.selectors import LabelSelector
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.namespaces.charges import Charge, by_namespace, charges
+from htas.planning.namespaces.charges import NamespaceCharge, by_namespace, charges
 from htas.sandbox.workload import Arrival, ControllerKind
 from tests.builders import labels_are, make_policy
 from tests.stories.play import GIB, Story, job, service
@@ -51,19 +51,19 @@ class Told:
     """How long each quiet pod waited, and the most that a namespace was ever charged."""
 
     waits: dict[str, float]
-    most: dict[str, Charge]
+    most: dict[str, NamespaceCharge]
 
 
 def played(*arrivals: Arrival) -> Told:
     limit = NamespaceLimit(("hostile",), CORES * 1000, NANOS)
     policy = make_policy([NodeGroup("any")], limits=Limits(max_nodes=25), namespaces=(limit,))
-    story, most = Story(policy, *arrivals), defaultdict[str, Charge](Charge)
+    story, most = Story(policy, *arrivals), defaultdict[str, NamespaceCharge](NamespaceCharge)
     for instant in range(int(STEP_S), int(UNTIL_S) + 1, int(STEP_S)):
         story.play(float(instant))
         view, now = story.world.cluster.observe(), story.world.clock.now()
         snapshot = ClusterSnapshot(now, view, claims=tuple(story.store.claims()))
         for name, charge in by_namespace(charges(snapshot, policy).items()).items():
-            most[name] = Charge(max(most[name].cpu_m, charge.cpu_m), max(most[name].nanos, charge.nanos))
+            most[name] = NamespaceCharge(max(most[name].cpu_m, charge.cpu_m), max(most[name].nanos, charge.nanos))
     story.assert_whole()
     waits = {
         pod.name.rpartition("-")[0] or pod.name: pod.started_at - pod.created_at

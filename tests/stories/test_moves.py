@@ -11,9 +11,9 @@ import pytest
 import urllib3
 
 from htas.cli.migrate import Asker, failed, line_of
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -203,7 +203,7 @@ class Desk:
         self.gate = Gate(token_file)
         self.metrics = Metrics()
         story.daemon.listeners.append(self.metrics.observe)
-        desks = Desks(Health(Cycles()), self.metrics, self.desk, OptimizeEndpoint(), Seat("live", make_policy))
+        desks = Endpoints(Health(Cycles()), self.metrics, self.desk, OptimizeEndpoint(), Seat("live", make_policy))
         self.server = HttpServer(("127.0.0.1", 0), desks, self.gate)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from htas.daemon.optimizer import Answer
+from htas.daemon.optimizer import SearchResult
 from htas.daemon.searching import SearchState
 from htas.model.disruptions import rearrangement_of
 from htas.model.migrations import MigrationSettings, Refusal
@@ -46,7 +46,7 @@ class Foretold:
     seats: Mapping[str, str]
     method: MigrationMethod = EVICT
     asked: list[ClusterSnapshot] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[SearchResult] = field(default_factory=list)
     is_slow: bool = False
     """Its search is under way until this is False."""
 
@@ -68,9 +68,9 @@ class Foretold:
         )
         seats = tuple(Seat(pods[name].key, pods[name].uid, node) for name, node in self.seats.items() if name in pods)
         found = Rearrangement(snapshot.taken_at, RearrangementStatus.PROVEN_OPTIMAL, (), shifts, seats)
-        self.answers.append(Answer(found, "", 0.0))
+        self.answers.append(SearchResult(found, "", 0.0))
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> SearchResult | None:
         return self.answers.pop() if self.has_answer else None
 
     def close(self) -> None:
@@ -431,7 +431,7 @@ class Stale(Foretold):
         self.asked.append(snapshot)
         seats = tuple(Seat(pod.key, pod.uid, "b") for pod in snapshot.cluster.pods if pod.node is None)
         found = Rearrangement(snapshot.taken_at, RearrangementStatus.IMPROVED, (), (), seats)
-        self.answers.append(Answer(found, "", 0.0))
+        self.answers.append(SearchResult(found, "", 0.0))
 
 
 @pytest.mark.parametrize("pause_s", [60.0, 0.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
 from htas.profiler.accounts import total
@@ -24,7 +24,7 @@ def story_on(store: WriteBehindStore) -> Story:
 def test_an_outage_and_a_restart_in_it_change_nothing_for_the_work(tmp_path: Path) -> None:
     far = far_store(tmp_path)
     line = Line(far)
-    timing = Timing(first_pause_s=0.01, longest_pause_s=0.02, close_s=0.1)
+    timing = ShippingTiming(first_pause_s=0.01, longest_pause_s=0.02, close_s=0.1)
 
     def opened(name: str) -> WriteBehindStore:
         return WriteBehindStore(str(tmp_path / name), line.opened, timing=timing)

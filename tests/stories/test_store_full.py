@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from htas.adapters.sqlite.database import Database
 from htas.adapters.sqlite.store import SqliteStore
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
 from htas.model.policy import CleaningRules
@@ -29,7 +29,7 @@ Opened = Callable[[Path], Any]
 
 
 def behind(folder: Path) -> WriteBehindStore:
-    timing = Timing(first_pause_s=0.01, longest_pause_s=0.02)
+    timing = ShippingTiming(first_pause_s=0.01, longest_pause_s=0.02)
     store = WriteBehindStore(str(folder / "buffer.db"), Line(far_store(folder)).opened, timing=timing)
     assert store.catch_up(10.0)
     return store

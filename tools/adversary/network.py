@@ -20,9 +20,9 @@ from random import Random
 import urllib3
 from cryptography import x509
 
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
+from htas.daemon.http import LONGEST_BODY, Endpoints, HttpServer
 from htas.daemon.http_server import UNWANTED_BYTES, Certificate
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
@@ -86,7 +86,7 @@ def target(*, has_tls: bool = False) -> Iterator[Target]:
         folder = Path(name)
         token = secrets.token_hex(32)
         (folder / "token").write_text(token)
-        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", _no_policy))
+        desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", _no_policy))
         certificate = Certificate(*write_pem(folder, "tls", "htas", LOOPBACK)) if has_tls else None
         server = HttpServer(("127.0.0.1", 0), desks, Gate(folder / "token"), certificate=certificate)
         server.start()

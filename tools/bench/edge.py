@@ -28,7 +28,7 @@ from htas.planning.solvers.edge.new_pods import place_new
 from htas.planning.solvers.edge.search import Qualities
 from htas.planning.solvers.edge.state import (
     CLOUD,
-    Decision,
+    EdgeDecision,
     EdgeNode,
     EdgePod,
     EdgeService,
@@ -72,7 +72,7 @@ class Family:
         return self.new == 0
 
     @property
-    def decide(self) -> Callable[[EdgeState, EdgePolicy], Decision]:
+    def decide(self) -> Callable[[EdgeState, EdgePolicy], EdgeDecision]:
         return suggest if self.may_migrate else place_new
 
 
@@ -190,14 +190,14 @@ def measure(family: Family, seeds: int, *, is_small: bool) -> Tally:
     return tally
 
 
-def timed(decide: Callable[[], Decision]) -> tuple[Decision, float]:
+def timed(decide: Callable[[], EdgeDecision]) -> tuple[EdgeDecision, float]:
     """(what was decided, milliseconds of one core: nothing here uses a second one)."""
     started = time.process_time()
     made = decide()
     return made, (time.process_time() - started) * 1000
 
 
-def quality(state: EdgeState, made: Decision) -> float:
+def quality(state: EdgeState, made: EdgeDecision) -> float:
     layout = carried_out(state, made)
     start = Layout(state)
     assert all(

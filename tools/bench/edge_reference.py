@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.program import EdgeProgram, as_one_node, changeable
 from htas.planning.solvers.edge.search import Qualities
-from htas.planning.solvers.edge.state import Decision, EdgeState, Layout, decision
+from htas.planning.solvers.edge.state import EdgeDecision, EdgeState, Layout, decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Optimum:
     """`bound` is what no decision's total quality can exceed; `is_proven` where `decision` reaches it and none with
     fewer moves does."""
 
-    decision: Decision
+    decision: EdgeDecision
     quality: float
     bound: float
     is_proven: bool
@@ -39,7 +39,7 @@ def quality_bound(state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, se
     return as_one_node(state, policy, may_migrate=may_migrate, search_s=search_s).bound
 
 
-def carried_out(state: EdgeState, made: Decision) -> Layout:
+def carried_out(state: EdgeState, made: EdgeDecision) -> Layout:
     """The layout that a decision leads to."""
     layout = Layout(state)
     for move in made.moves:

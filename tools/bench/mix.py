@@ -37,7 +37,7 @@ from rich.table import Table
 
 from htas.experiments.workloads.openb import SAMPLE, openb
 from htas.planning.solvers.cheapest_mix.finish import Counts
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, pattern_of
 from htas.planning.solvers.cheapest_mix.mix import cheapest
 from tools.bench.mix_greedy import greedy_cost
 from tools.bench.numbers import numbers
@@ -86,14 +86,14 @@ def of_table_4_batch(random: Random, count: int) -> Pods:
     return [(cpu, -int(-gib * GIB // 1), random.randint(least, most)) for cpu, gib, least, most in chosen]
 
 
-def instance_of(pods: Pods, flavours: Flavours) -> Instance:
+def instance_of(pods: Pods, flavours: Flavours) -> MixProblem:
     """Alike pods are one item; a batch pod's level is the billed time of its startup and run."""
     is_by_hour = all(not length for *_, length in pods)
     billed = {length: -(-(STARTUP_S + length) // GRANULARITY_S) * GRANULARITY_S for *_, length in pods}
     holds = (1,) if is_by_hour else tuple(sorted(set(billed.values())))
     items = Counter((cpu, memory, 0 if is_by_hour else holds.index(billed[length])) for cpu, memory, length in pods)
     keys = sorted(items)
-    return Instance(
+    return MixProblem(
         requests=np.array([(cpu, memory, 1) for cpu, memory, _ in keys], dtype=np.int64),
         counts=np.array([items[key] for key in keys], dtype=np.int64),
         levels=np.array([level for *_, level in keys], dtype=np.int64),
@@ -104,20 +104,20 @@ def instance_of(pods: Pods, flavours: Flavours) -> Instance:
     )
 
 
-def decreasing(work: Instance) -> list[int]:
+def decreasing(work: MixProblem) -> list[int]:
     """Items pod by pod: longest first, then the largest, memory before cpu."""
     order = sorted(range(len(work.counts)), key=lambda i: (-work.levels[i], -work.requests[i, 1], -work.requests[i, 0]))
     return [i for i in order for _ in range(int(work.counts[i]))]
 
 
-def one_flavour(work: Instance) -> int:
+def one_flavour(work: MixProblem) -> int:
     """First fit decreasing on each flavour by itself; the cheapest that holds every pod."""
     able = [kind for kind in range(len(work.prices)) if (work.most[kind] > 0).all()]
     costs = (sum(pattern_of(work, kind, held).cost for held in first_fit(work, work.free[[kind]])) for kind in able)
     return min(costs, default=0)
 
 
-def one_claim(work: Instance) -> int:
+def one_claim(work: MixProblem) -> int:
     """First fit decreasing into claims that some flavour could still become; each becomes the cheapest in the end."""
     cost = 0
     for held in first_fit(work, work.free):
@@ -126,7 +126,7 @@ def one_claim(work: Instance) -> int:
     return cost
 
 
-def first_fit(work: Instance, kinds: np.ndarray) -> list[np.ndarray]:
+def first_fit(work: MixProblem, kinds: np.ndarray) -> list[np.ndarray]:
     """What each machine holds; a machine has room as long as one of the kinds has."""
     pods = decreasing(work)
     held = np.zeros((len(pods), len(work.counts)), dtype=np.int64)
@@ -141,7 +141,7 @@ def first_fit(work: Instance, kinds: np.ndarray) -> list[np.ndarray]:
     return list(held[:count])
 
 
-def proven(work: Instance, cost: int) -> bool | None:
+def proven(work: MixProblem, cost: int) -> bool | None:
     """Whether a cost is the optimum, by an assignment model that shares nothing with column generation.
 
     Machines in numbered slots, pods of an item counted into slots. None: not decided within its share of work.

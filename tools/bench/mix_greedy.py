@@ -8,12 +8,12 @@ from htas.model.policy import NodeGroup, Policy
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.planning.planner import plan
-from htas.planning.solvers.cheapest_mix.instance import Instance
+from htas.planning.solvers.cheapest_mix.instance import MixProblem
 
 NOW = 1_000_000.0
 
 
-def greedy_cost(work: Instance) -> int:
+def greedy_cost(work: MixProblem) -> int:
     """What the greedy's machines cost, each held as long as its longest pod needs it."""
     is_by_hour = work.holds == (1,)
     pods, levels = [], {}

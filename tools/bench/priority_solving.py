@@ -7,7 +7,7 @@ from time import perf_counter, process_time
 from htas.model.flavours import Catalogue
 from htas.model.policy import Engine, NodeGroup, Policy
 from htas.model.rearrangement import Rearrangement
-from htas.planning.optimize import Budget, optimise
+from htas.planning.optimize import SearchBudget, optimise
 from tools.bench.priority_document import Document
 from tools.bench.priority_instances import NOW, Instance, node_name, snapshot
 
@@ -44,7 +44,7 @@ def solve(
         node_of, bound = answer.node_of, None
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
     else:
-        budget = Budget(seconds, workers, engine=Engine(formulation), pace=pace)
+        budget = SearchBudget(seconds, workers, engine=Engine(formulation), pace=pace)
         found = optimise(snapshot(instance), POLICY, NOW, budget, elapsed)
         took, took_cpu = perf_counter() - began, process_time() - began_cpu
         placed = tuple(tier.placed_after for tier in found.tiers)

@@ -25,9 +25,9 @@ import urllib3
 
 from htas.config.loader import load_configuration
 from htas.config.places import config_file
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -150,7 +150,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         token = Path(folder) / "token"
         token.write_text("bench-bench-bench")
-        desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
+        desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
         server = HttpServer(("127.0.0.1", 0), desks, Gate(token))
         server.start()
         url = f"http://127.0.0.1:{server.port}"

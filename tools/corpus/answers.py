@@ -12,7 +12,7 @@ from htas.model.plan import Plan
 from htas.model.policy import Engine, Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import ALL_STAGES, Stage
-from htas.planning.optimize import Budget, optimise
+from htas.planning.optimize import SearchBudget, optimise
 from htas.planning.planner import plan
 from htas.planning.what_if.answer import NothingPricedError, what_if
 from tools.corpus.clusters import NOW, crowded, grown
@@ -35,8 +35,8 @@ WORK_S = 2.0
 
 def searched(snapshot: ClusterSnapshot, policy: Policy, now: float, _stages: frozenset[Stage] = ALL_STAGES) -> Document:
     """The rearrangement that each engine finds, and the one that is found without any time to search."""
-    budgets = {engine.value: Budget(WORK_S, 1, engine=engine, is_deterministic=True) for engine in Engine}
-    budgets["no time"] = Budget(0.0, 1, is_deterministic=True)
+    budgets = {engine.value: SearchBudget(WORK_S, 1, engine=engine, is_deterministic=True) for engine in Engine}
+    budgets["no time"] = SearchBudget(0.0, 1, is_deterministic=True)
     return {
         name: plain(optimise(snapshot, policy, now, budget, elapsed=lambda: 0.0)) for name, budget in budgets.items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from htas.cli.main import app
-from htas.cli.manual import Entry, entries
+from htas.cli.manual import ManualPage, entries
 
 HEAD = """# Commands
 What `htas COMMAND --help` says, of every command; `htas man` prints it for man, and `kubectl htas` is the same
@@ -20,7 +20,7 @@ def commands_page() -> str:
     return HEAD + "\n".join(line for entry in entries(app) for line in _section(entry))
 
 
-def _section(entry: Entry) -> Iterator[str]:
+def _section(entry: ManualPage) -> Iterator[str]:
     yield f"## `{entry.name}`\n"
     yield f"{_cell(entry.summary)}\n"
     yield f"    {entry.usage}\n"

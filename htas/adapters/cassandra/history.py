@@ -31,7 +31,7 @@ _RUNS = (
 )
 
 
-class Bills:
+class StoredBills:
     """Open ones in one table, closed ones by the day of their end. One that is read in both is closed."""
 
     def __init__(self, session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from htas.adapters.cassandra.cycles import Cycles
-from htas.adapters.cassandra.history import Bills, Runs
+from htas.adapters.cassandra.history import Runs, StoredBills
 from htas.adapters.cassandra.journal import Journal
 from htas.adapters.cassandra.profile import Profile
 from htas.adapters.cassandra.schema import require_current
@@ -36,7 +36,7 @@ class CassandraStore:
         self._journal = Journal(session, settings.cluster)
         self._profile = Profile(session)
         self._cycles = Cycles(session)
-        self._bills = Bills(session)
+        self._bills = StoredBills(session)
         self._runs = Runs(session)
 
     # The journal.

@@ -184,16 +184,16 @@ class EmptyDir(Wire, frozen=True):
     medium: str = ""
 
 
-class Present(Wire, frozen=True):
+class Existing(Wire, frozen=True):
     """Something of which it is only asked whether it is there."""
 
 
 class Volume(Wire, frozen=True):
     name: str
-    config_map: Present | None = None
-    secret: Present | None = None
-    projected: Present | None = None
-    downward_api: Present | None = msgspec.field(default=None, name="downwardAPI")
+    config_map: Existing | None = None
+    secret: Existing | None = None
+    projected: Existing | None = None
+    downward_api: Existing | None = msgspec.field(default=None, name="downwardAPI")
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: dict[str, object] | None = None
     empty_dir: EmptyDir | None = None

@@ -24,7 +24,7 @@ from htas.adapters.migration.documents import (
 )
 from htas.adapters.migration.failures import StepFailedError
 from htas.adapters.migration.objects import Objects, poll_s
-from htas.adapters.migration.present import Present
+from htas.adapters.migration.present import PresentObjects
 from htas.adapters.migration.switching import Switching
 from htas.model.migrations import Failure, MigrationRecord, MigrationState
 
@@ -39,7 +39,7 @@ class Handover:
     def __init__(
         self,
         objects: Objects,
-        present: Present,
+        present: PresentObjects,
         switching: Switching,
         closing: Event,
         reached: Callable[[str], None],

@@ -23,7 +23,7 @@ from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, R
 from htas.ports import MoveRefusedError
 
 
-class Present:
+class PresentObjects:
     """Looks anew each time it is asked; raises what the API server answers."""
 
     def __init__(self, objects: Objects, settings: MigrationSettings) -> None:

@@ -30,7 +30,7 @@ from htas.adapters.migration.journal import Journal, TakenOverError
 from htas.adapters.migration.leftovers import Leftovers
 from htas.adapters.migration.method import Checkpointing, Method
 from htas.adapters.migration.objects import POLL_S, Objects, Removal, at_once_s, poll_s
-from htas.adapters.migration.present import Present, has_come_up, late
+from htas.adapters.migration.present import PresentObjects, has_come_up, late
 from htas.adapters.migration.switching import Switching
 from htas.model.migrations import Failure, MigrationRecord, MigrationSettings, MigrationState
 from htas.ports import HTASError, PermanentError, TransientError
@@ -71,7 +71,7 @@ class Steps:
         self._clock = clock
         self._reached = reached
         self._grace = grace
-        self._present = Present(objects, settings)
+        self._present = PresentObjects(objects, settings)
         self._switching = Switching(objects, reached)
         self._handover = Handover(objects, self._present, self._switching, closing, reached)
         self._removal = Removal(objects, closing)

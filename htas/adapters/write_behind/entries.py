@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """`key` is what entries of the journal are about: a claim's or a disruption's id, a flavour. History has none."""
 
     number: int
@@ -60,7 +60,7 @@ def body_of(kind: Kind, content: Any) -> bytes:
     return zlib.compress(body, 1) if kind is Kind.CYCLE else body
 
 
-def write_journal(store: StorePort, entry: Entry) -> None:
+def write_journal(store: StorePort, entry: JournalEntry) -> None:
     """Make the one call of a journal's entry; raises what the store raises."""
     match entry.kind:
         case Kind.CLAIM:
@@ -75,7 +75,7 @@ def write_journal(store: StorePort, entry: Entry) -> None:
             store.put_learned(entry.key, entry.holds(Resources))
 
 
-def write_history(store: StorePort, kind: Kind, entries: Sequence[Entry]) -> None:
+def write_history(store: StorePort, kind: Kind, entries: Sequence[JournalEntry]) -> None:
     """Write entries of one kind: rows and runs in one call, cycles one by one; raises what the store raises."""
     if kind is Kind.PROFILE:
         store.add_profile([row for entry in entries for row in entry.holds(list[ProfileRow])])
@@ -86,15 +86,15 @@ def write_history(store: StorePort, kind: Kind, entries: Sequence[Entry]) -> Non
             store.add_cycle(entry.holds(CycleRecord))
 
 
-def in_calls(entries: Iterable[Entry]) -> list[tuple[Kind, list[Entry]]]:
+def in_calls(entries: Iterable[JournalEntry]) -> list[tuple[Kind, list[JournalEntry]]]:
     """Entries as they are shipped together: the rows of a batch, its runs, then each cycle by itself.
 
     A daemon writes rows and cycles in turn, so that neighbours alone would hardly ever be merged. Each kind keeps its
     order.
     """
-    rows: list[Entry] = []
-    runs: list[Entry] = []
-    cycles: list[tuple[Kind, list[Entry]]] = []
+    rows: list[JournalEntry] = []
+    runs: list[JournalEntry] = []
+    cycles: list[tuple[Kind, list[JournalEntry]]] = []
     for entry in entries:
         if entry.kind is Kind.PROFILE:
             rows.append(entry)

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from htas.adapters.write_behind.entries import Entry, Kind, in_calls, write_history
+from htas.adapters.write_behind.entries import JournalEntry, Kind, in_calls, write_history
 from htas.adapters.write_behind.outbox import MAY_BE_DROPPED
 from htas.adapters.write_behind.shipping import Shipper
 from htas.adapters.write_behind.state import Lane
@@ -44,7 +44,7 @@ class HistoryShipper(Shipper):
         if self.stuck:
             raise TransientError(self.stuck)
 
-    def _write(self, kind: Kind, entries: Sequence[Entry]) -> None:
+    def _write(self, kind: Kind, entries: Sequence[JournalEntry]) -> None:
         try:
             self._call(lambda store: write_history(store, kind, entries))
         except RefusedError:
@@ -59,7 +59,7 @@ class HistoryShipper(Shipper):
             self._refused[kind] = 0
             self._shipped(entries)
 
-    def _give_up(self, entry: Entry, error: PermanentError) -> None:
+    def _give_up(self, entry: JournalEntry, error: PermanentError) -> None:
         if entry.kind not in MAY_BE_DROPPED:
             self.stuck = f"it refuses a run ({', '.join(run.uid for run in entry.holds(list[Run]))}): {error}"
             return

@@ -12,11 +12,11 @@ from time import monotonic
 import msgspec
 import structlog
 
-from htas.adapters.write_behind.entries import Entry, Kind, body_of, write_journal
+from htas.adapters.write_behind.entries import JournalEntry, Kind, body_of, write_journal
 from htas.adapters.write_behind.local import LocalCopy
 from htas.adapters.write_behind.outbox import Outbox
 from htas.adapters.write_behind.remote import Remote
-from htas.adapters.write_behind.shipping import Shipper, Timing
+from htas.adapters.write_behind.shipping import Shipper, ShippingTiming
 from htas.adapters.write_behind.state import Availability, Lane
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.disruptions import ANY_DISRUPTION, Disruption
@@ -47,7 +47,7 @@ class JournalShipper(Shipper):
         outbox: Outbox,
         remote: Remote,
         availability: Availability,
-        timing: Timing,
+        timing: ShippingTiming,
         on_call: Callable[[float], None],
         on_late: Callable[[], None],
         clock: Callable[[], float],
@@ -158,13 +158,13 @@ class JournalShipper(Shipper):
         if not entries:
             self._look(queued)
 
-    def _write(self, store: StorePort, entry: Entry) -> None:
+    def _write(self, store: StorePort, entry: JournalEntry) -> None:
         """Make an entry's call. A bill that waited is not opened again where another daemon has closed it since."""
         has_waited = entry.number <= self._uncertain or self._availability.is_behind(Lane.JOURNAL)
         if not (has_waited and entry.kind is Kind.BILL and _is_closed(store, entry.holds(Bill))):
             write_journal(store, entry)
 
-    def _conflict(self, entry: Entry, error: ConflictError) -> None:
+    def _conflict(self, entry: JournalEntry, error: ConflictError) -> None:
         """The store holds something else than this entry builds on: what we wrote after all, or what another did."""
         kinds = next(kinds for kinds in WHOLES if entry.kind in kinds)
         theirs = self._call(partial(_found, entry=entry))
@@ -196,7 +196,7 @@ class JournalShipper(Shipper):
         else:
             self._copy.close_claims([key])
 
-    def _arrived(self, ours: Sequence[Entry], theirs: Kept | None) -> Sequence[Entry]:
+    def _arrived(self, ours: Sequence[JournalEntry], theirs: Kept | None) -> Sequence[JournalEntry]:
         """Which of our entries the store has known all along: those up to the one that it shows."""
         for index in reversed(range(len(ours))):
             entry = ours[index]
@@ -259,14 +259,14 @@ def _is_closed(store: StorePort, bill: Bill) -> bool:
     return any(known.claim == bill.claim and known.ended_at is not None for known in store.bills(bill.started_at))
 
 
-def _found(store: StorePort, entry: Entry) -> Kept | None:
+def _found(store: StorePort, entry: JournalEntry) -> Kept | None:
     """What the store shows where an entry was to be written."""
     if entry.kind is Kind.CLAIM:
         return next((claim for claim in store.claims() if claim.id == entry.key), None)
     return next((each for each in store.disruptions() if each.id == entry.key), None)
 
 
-def _shows(entry: Entry, theirs: Kept | None) -> bool:
+def _shows(entry: JournalEntry, theirs: Kept | None) -> bool:
     """Whether the store looks as this entry has left it."""
     if entry.kind is Kind.DISRUPTION_END:
         return False

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from htas.adapters.sqlite.database import Database
-from htas.adapters.write_behind.entries import Entry, Kind
+from htas.adapters.write_behind.entries import JournalEntry, Kind
 from htas.adapters.write_behind.state import Lane
 from htas.ports import PermanentError
 
@@ -110,7 +110,7 @@ class Outbox:
                 self._drop()
             return int(done.lastrowid or 0)
 
-    def oldest(self, lane: Lane, most: int, most_bytes: int) -> Sequence[Entry]:
+    def oldest(self, lane: Lane, most: int, most_bytes: int) -> Sequence[JournalEntry]:
         """The first entries of a lane: at least one if there is any, no more than so many and so many bytes."""
         sizes = self._database.rows(
             "SELECT number, length(body) FROM outbox WHERE lane = ? ORDER BY number LIMIT ?", (lane, most)
@@ -122,13 +122,15 @@ class Outbox:
                 break
             last = number
         query = "SELECT number, kind, key, body FROM outbox WHERE lane = ? AND number <= ? ORDER BY number"
-        return [Entry(row[0], Kind(row[1]), *row[2:]) for row in self._database.rows(query, (lane, last))]
+        return [JournalEntry(row[0], Kind(row[1]), *row[2:]) for row in self._database.rows(query, (lane, last))]
 
-    def about(self, kinds: Iterable[Kind], key: str) -> Sequence[Entry]:
+    def about(self, kinds: Iterable[Kind], key: str) -> Sequence[JournalEntry]:
         """Entries of these kinds about one thing, in order."""
         query = "SELECT number, kind, key, body FROM outbox WHERE kind = ? AND key = ?"
         found = [
-            Entry(row[0], Kind(row[1]), *row[2:]) for kind in kinds for row in self._database.rows(query, (kind, key))
+            JournalEntry(row[0], Kind(row[1]), *row[2:])
+            for kind in kinds
+            for row in self._database.rows(query, (kind, key))
         ]
         return sorted(found, key=lambda entry: entry.number)
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import structlog
 
-from htas.adapters.write_behind.entries import Entry
+from htas.adapters.write_behind.entries import JournalEntry
 from htas.adapters.write_behind.outbox import Outbox
 from htas.adapters.write_behind.remote import Remote
 from htas.adapters.write_behind.state import Availability, Lane
@@ -26,7 +26,7 @@ HURRIED_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ShippingTiming:
     """Seconds: how long a write of the journal waits for the remote store; the pauses between attempts while it is
     away, doubled from the first to the longest; how long the end may take, and the next process wait for it."""
 
@@ -45,7 +45,7 @@ class Shipper(ABC):
         outbox: Outbox,
         remote: Remote,
         availability: Availability,
-        timing: Timing,
+        timing: ShippingTiming,
         on_call: Callable[[float], None],
     ) -> None:
         self._lane = lane
@@ -69,7 +69,7 @@ class Shipper(ABC):
         self._availability.failed(self._lane, reason)
         self._tell()
 
-    def _shipped(self, entries: Sequence[Entry]) -> None:
+    def _shipped(self, entries: Sequence[JournalEntry]) -> None:
         self._outbox.remove(entry.number for entry in entries)
         self._availability.worked(self._lane, len(entries))
 

@@ -23,7 +23,7 @@ from htas.adapters.write_behind.journal import JournalShipper
 from htas.adapters.write_behind.local import LocalCopy
 from htas.adapters.write_behind.outbox import Outbox
 from htas.adapters.write_behind.remote import Remote
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.state import Availability, Lane, StoreState
 from htas.model.claims import NodeClaim
 from htas.model.disruptions import Disruption
@@ -54,14 +54,14 @@ class WriteBehindStore:
         open_remote: Callable[[], StorePort],
         *,
         max_bytes: int = MAX_BYTES,
-        timing: Timing | None = None,
+        timing: ShippingTiming | None = None,
         clock: Callable[[], float] = time,
     ) -> None:
         self.on_call: Callable[[float], None] = lambda seconds: None
         self.on_late_take_over: Callable[[], None] = lambda: None
         self._path = path
         self._max_bytes = max_bytes
-        self._timing = timing or Timing()
+        self._timing = timing or ShippingTiming()
         self._clock = clock
         self._remote = Remote(open_remote)
         self._availability = Availability()

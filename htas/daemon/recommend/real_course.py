@@ -13,7 +13,7 @@ from htas.sandbox.ledger import Rental
 
 
 @dataclass(slots=True)
-class Bills:
+class RentalSums:
     """Rentals, of which those that are over are one sum: years of them are no more than those that run."""
 
     closed_nano_seconds: int = 0
@@ -41,7 +41,7 @@ class RealCourse:
 
     def __init__(self, since: float, closed: int = 0, waits: Waits | None = None) -> None:
         self._since = since
-        self._bills = Bills(closed)
+        self._bills = RentalSums(closed)
         self._waits = waits or Waits()
         self._started: set[str] = set()
         """Pods (uid) whose wait has been counted."""

@@ -20,7 +20,7 @@ class WatchedCluster(Protocol):
     def on_change(self, wake: Callable[[], None]) -> None: ...
 
 
-class Notice(Protocol):
+class WatchingAnnouncer(Protocol):
     """AnnouncerPort without Events and conditions on others' objects."""
 
     def publish(self, status: str) -> None: ...
@@ -33,4 +33,4 @@ class WatchingPorts:
     clock: Clock
     cluster: WatchedCluster
     store: StorePort
-    announcer: Notice
+    announcer: WatchingAnnouncer

@@ -12,7 +12,7 @@ from htas.planning.cluster.simulation import Simulation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transfer:
+class RowTransfer:
     """A pod goes to a row (`target`; None: there is none any more) from another one (`source`; None: it has left)."""
 
     key: str
@@ -27,7 +27,7 @@ class Transfer:
         return self.target is not None and sim.fits(self.cls, self.target)
 
 
-def in_order(sim: Simulation, transfers: Iterable[Transfer]) -> Iterator[Transfer]:
+def in_order(sim: Simulation, transfers: Iterable[RowTransfer]) -> Iterator[RowTransfer]:
     """Those that can go, one after another, carried out in the simulation; the others never get room.
 
     Round by round: by affinity, say, one pod may need another one to be there first. Two pods that are to change
@@ -47,9 +47,9 @@ def in_order(sim: Simulation, transfers: Iterable[Transfer]) -> Iterator[Transfe
         left = stuck
 
 
-def in_a_circle(sim: Simulation, transfers: Iterable[Transfer]) -> set[str]:
+def in_a_circle(sim: Simulation, transfers: Iterable[RowTransfer]) -> set[str]:
     """Keys of those that wait for each other's room where none may go first. The simulation stays as it was."""
-    down: list[Transfer] = []
+    down: list[RowTransfer] = []
     left = list(transfers)
     with sim.fork():
         while left:
@@ -61,5 +61,5 @@ def in_a_circle(sim: Simulation, transfers: Iterable[Transfer]) -> set[str]:
             left.remove(first)
             if first.source is not None:
                 sim.unplace(first.cls, first.source)
-            down.append(Transfer(first.key, first.cls, first.target))
+            down.append(RowTransfer(first.key, first.cls, first.target))
     return {each.key for each in left}

@@ -25,7 +25,7 @@ from htas.planning.cluster.feasibility.filter_context import FilterContext, acce
 from htas.planning.cluster.feasibility.resources import fits
 
 
-class Change(msgspec.Struct, frozen=True, eq=False):
+class PlacedChange(msgspec.Struct, frozen=True, eq=False):
     """Pods of a class put on rows (negative counts: taken away). `run_until` is what the rows had before.
 
     A Struct, since many thousands are made in a plan: a frozen dataclass takes 2 µs to make, this 0.1.
@@ -57,7 +57,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class RowsBefore:
     """What rows were before they were closed, vacated, given up or opened."""
 
     rows: Ints
@@ -94,7 +94,7 @@ class Simulation:
         self.nominees: tuple[KeptRoom, ...] = ()
         """Room of pods that name their node, in the order in which it was kept."""
         self._bin_s = filter_context.policy.cycles.autoscaling_s
-        self.log: list[Change | Growth | Standing | Undo] = []
+        self.log: list[PlacedChange | Growth | RowsBefore | Undo] = []
 
     # Asking.
 
@@ -199,7 +199,7 @@ class Simulation:
 
     def place_many(self, cls: PodClass, rows: Ints, counts: Ints, *, is_work: bool = True) -> None:
         """Put `counts[i]` pods of a class on `rows[i]` (each row once)."""
-        change = Change(cls, rows, counts, self.table.run_until[rows], is_work)
+        change = PlacedChange(cls, rows, counts, self.table.run_until[rows], is_work)
         self._apply(change, 1)
         if cls.kind is WorkKind.BATCH and is_work:
             ends = np.where(counts > 0, self.now + cls.run_length_s, 0.0)
@@ -240,7 +240,7 @@ class Simulation:
     def _noted(self, rows: Sequence[int]) -> Ints:
         """The rows as an index, how they stand noted in the log."""
         table, index = self.table, np.array(rows, dtype=np.int64)
-        self.log.append(Standing(index, table.is_open[index], table.is_leaving[index], table.is_domain[index]))
+        self.log.append(RowsBefore(index, table.is_open[index], table.is_leaving[index], table.is_domain[index]))
         return index
 
     def set_members(self, cls: PodClass, pods: list[Pod]) -> None:
@@ -273,7 +273,7 @@ class Simulation:
             if len(here):
                 self.place_many(daemon, here, np.ones(len(here), dtype=np.int64), is_work=False)
 
-    def _apply(self, change: Change, sign: int) -> None:
+    def _apply(self, change: PlacedChange, sign: int) -> None:
         cls, rows = change.cls, change.rows
         counts = change.counts * sign
         if len(rows) == 1:  # by far the most frequent change where pods are unique
@@ -305,11 +305,11 @@ class Simulation:
             entry = self.log.pop()
             if isinstance(entry, Growth):
                 self.filter_context.truncate(entry.start)
-            elif isinstance(entry, Standing):
+            elif isinstance(entry, RowsBefore):
                 self.table.is_open[entry.rows] = entry.is_open
                 self.table.is_leaving[entry.rows] = entry.is_leaving
                 self.table.is_domain[entry.rows] = entry.is_domain
-            elif isinstance(entry, Change):
+            elif isinstance(entry, PlacedChange):
                 self._apply(entry, -1)
                 self.table.run_until[entry.rows] = entry.run_until
             else:
@@ -320,7 +320,7 @@ class Simulation:
     def assignments(self, since: int = 0) -> Iterator[tuple[PodClass, int, int]]:
         """(class, row, count) of the work placed since a mark in the log."""
         for entry in self.log[since:]:
-            if isinstance(entry, Change) and entry.is_work:
+            if isinstance(entry, PlacedChange) and entry.is_work:
                 for row, count in zip(entry.rows.tolist(), entry.counts.tolist(), strict=True):
                     yield entry.cls, row, count
 

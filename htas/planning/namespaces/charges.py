@@ -23,31 +23,31 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class NamespaceCharge:
     """Cores of bought machines in millicores, and their price in billionths an hour."""
 
     cpu_m: int = 0
     nanos: int = 0
 
-    def __add__(self, other: Charge) -> Charge:
-        return Charge(self.cpu_m + other.cpu_m, self.nanos + other.nanos)
+    def __add__(self, other: NamespaceCharge) -> NamespaceCharge:
+        return NamespaceCharge(self.cpu_m + other.cpu_m, self.nanos + other.nanos)
 
 
 @dataclass(slots=True)
-class Machine:
+class ChargedMachine:
     """A machine that was bought, is on its way or is about to be bought, and the pods it is for."""
 
     capacity: Resources
     nanos: int
     pods: list[Pod] = field(default_factory=list)
 
-    def charges(self) -> Iterator[tuple[Pod, Charge]]:
+    def charges(self) -> Iterator[tuple[Pod, NamespaceCharge]]:
         """What each of its pods is charged; DaemonSets' and static pods, which are on every node, nothing."""
         charged = [pod for pod in self.pods if is_charged(pod)]
         shares = [share(pod.requests, self.capacity) for pod in charged]
         whole = sum(shares)
         for pod, part in zip(charged, shares, strict=True):
-            yield pod, Charge(self.capacity.cpu_m * part // whole, self.nanos * part // whole)
+            yield pod, NamespaceCharge(self.capacity.cpu_m * part // whole, self.nanos * part // whole)
 
 
 def is_charged(pod: Pod) -> bool:
@@ -62,7 +62,7 @@ def share(asked: Resources, capacity: Resources) -> int:
     return max(1, *shares)
 
 
-def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None) -> dict[str, Charge]:
+def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None) -> dict[str, NamespaceCharge]:
     """What each pod (by key) on a bought machine is charged, those included that a plan puts on one or buys one for."""
     there = _there(snapshot, policy)
     pods = {pod.key: pod for pod in snapshot.cluster.pods}
@@ -79,16 +79,16 @@ def charges(snapshot: ClusterSnapshot, policy: Policy, plan: Plan | None = None)
             if name in there and key in pods:
                 there[name].pods.append(pods[key])
         machines += _launched(plan, policy, pods)
-    found: dict[str, Charge] = defaultdict(Charge)
+    found: dict[str, NamespaceCharge] = defaultdict(NamespaceCharge)
     for machine in machines:
         for pod, charge in machine.charges():
             found[pod.key] += charge  # a pod that is preempted for may have two nodes in sight
     return dict(found)
 
 
-def by_namespace(found: Iterable[tuple[str, Charge]]) -> dict[str, Charge]:
+def by_namespace(found: Iterable[tuple[str, NamespaceCharge]]) -> dict[str, NamespaceCharge]:
     """The sums of pods' charges (by key) over their namespaces; nothing for those that have none."""
-    sums: dict[str, Charge] = defaultdict(Charge)
+    sums: dict[str, NamespaceCharge] = defaultdict(NamespaceCharge)
     for key, charge in found:
         sums[namespace_of(key)] += charge
     return sums
@@ -98,17 +98,19 @@ def namespace_of(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, Machine]:
+def _there(snapshot: ClusterSnapshot, policy: Policy) -> dict[str, ChargedMachine]:
     """Machines of ours by the name of their node, those on their way by their claim's id."""
     claims = {claim.id: claim for claim in snapshot.claims}
-    found: dict[str, Machine] = {}
+    found: dict[str, ChargedMachine] = {}
     for node in snapshot.cluster.nodes:
         if node.cluster == policy.cluster and not policy.is_given(node):
-            found[node.name] = Machine(node.allocatable, nanos_paid(node, claims.get(node.claim or ""), policy))
+            found[node.name] = ChargedMachine(node.allocatable, nanos_paid(node, claims.get(node.claim or ""), policy))
     for claim in claims.values():
         flavour = policy.catalogue.named(claim.flavour)
         if claim.is_coming and flavour is not None:
-            found.setdefault(claim.id, Machine(flavour.allocatable, claim.nanos_per_hour or flavour.nanos_per_hour))
+            found.setdefault(
+                claim.id, ChargedMachine(flavour.allocatable, claim.nanos_per_hour or flavour.nanos_per_hour)
+            )
     return found
 
 
@@ -121,8 +123,10 @@ def _placed(plan: Plan, snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
         yield from ((slot.pod.key, slot.node) for slot in snapshot.rearrangement.slots if slot.source is None)
 
 
-def _launched(plan: Plan, policy: Policy, pods: Mapping[str, Pod]) -> Iterable[Machine]:
+def _launched(plan: Plan, policy: Policy, pods: Mapping[str, Pod]) -> Iterable[ChargedMachine]:
     for item in plan.launches:
         flavour = policy.catalogue.named(item.flavour)
         if flavour is not None:
-            yield Machine(flavour.allocatable, item.nanos_per_hour, [pods[key] for key in item.pods if key in pods])
+            yield ChargedMachine(
+                flavour.allocatable, item.nanos_per_hour, [pods[key] for key in item.pods if key in pods]
+            )

@@ -24,7 +24,15 @@ from htas.model.resources import Resources
 from htas.model.selectors import Operator, Requirement
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.whereabouts import is_pending, node_of
-from htas.planning.namespaces.charges import MILLION, Charge, by_namespace, charges, is_charged, namespace_of, share
+from htas.planning.namespaces.charges import (
+    MILLION,
+    NamespaceCharge,
+    by_namespace,
+    charges,
+    is_charged,
+    namespace_of,
+    share,
+)
 
 MOST_TURNS = 8
 """So often a plan is made anew. With fewer pods smaller machines are bought, which those pods fill less: each may be
@@ -115,7 +123,7 @@ def _hopeless(queues: Mapping[str, Sequence[Pod]], snapshot: ClusterSnapshot, po
     of_requests = {requests: _least(requests, policy) for requests in asked}
     for namespace, pods in queues.items():
         least = {pod.key: of_requests[pod.requests] for pod in pods}
-        held |= _cut(pods, least, standing.get(namespace, Charge()), policy.limit_of(namespace))
+        held |= _cut(pods, least, standing.get(namespace, NamespaceCharge()), policy.limit_of(namespace))
     return held
 
 
@@ -133,7 +141,7 @@ def _beyond(
     beyond: set[str] = set()
     for namespace, pods in queues.items():
         given = [pod for pod in pods if pod.key in found and pod.key not in held]
-        beyond |= _cut(given, found, standing.get(namespace, Charge()), policy.limit_of(namespace))
+        beyond |= _cut(given, found, standing.get(namespace, NamespaceCharge()), policy.limit_of(namespace))
     return beyond
 
 
@@ -146,7 +154,9 @@ def _halves(queues: Mapping[str, Sequence[Pod]], held: Collection[str], namespac
     return later
 
 
-def _cut(pods: Iterable[Pod], costs: Mapping[str, Charge], have: Charge, limit: NamespaceLimit | None) -> set[str]:
+def _cut(
+    pods: Iterable[Pod], costs: Mapping[str, NamespaceCharge], have: NamespaceCharge, limit: NamespaceLimit | None
+) -> set[str]:
     """Those of a queue for whom the limit leaves nothing; a smaller one behind a larger one may have what is left."""
     beyond = set()
     for pod in pods:
@@ -158,7 +168,7 @@ def _cut(pods: Iterable[Pod], costs: Mapping[str, Charge], have: Charge, limit: 
     return beyond
 
 
-def _least(requests: Resources, policy: Policy) -> Charge:
+def _least(requests: Resources, policy: Policy) -> NamespaceCharge:
     """What a pod that asks for so much is charged at least, wherever it is put.
 
     Nothing where no flavour holds it, since none is bought.
@@ -167,7 +177,7 @@ def _least(requests: Resources, policy: Policy) -> Charge:
     prices = [
         flavour.nanos_per_hour * share(requests, flavour.allocatable) // (LEAST_PART * MILLION) for flavour in holding
     ]
-    return Charge(requests.cpu_m // LEAST_PART if holding else 0, min(prices, default=0))
+    return NamespaceCharge(requests.cpu_m // LEAST_PART if holding else 0, min(prices, default=0))
 
 
 def _kept_off(pod: Pod, policy: Policy) -> Pod:
@@ -202,8 +212,8 @@ def _told(made: Plan, held: Collection[str], snapshot: ClusterSnapshot, policy: 
     return msgspec.structs.replace(made, unplaced=unplaced, optimize=optimize)
 
 
-def _why(namespace: str, found: Mapping[str, Charge], policy: Policy) -> str:
-    have, limit = found.get(namespace, Charge()), policy.limit_of(namespace)
+def _why(namespace: str, found: Mapping[str, NamespaceCharge], policy: Policy) -> str:
+    have, limit = found.get(namespace, NamespaceCharge()), policy.limit_of(namespace)
     parts = []
     if limit is not None and limit.max_cpu_m is not None:
         parts.append(f"{have.cpu_m / 1000:g} of {limit.max_cpu_m / 1000:g} cores")

@@ -7,7 +7,7 @@ patterns, neighbourhoods), `decode` turns the answer back into pods and replays 
 from htas.planning.optimize.considering import as_if_all_may_move
 from htas.planning.optimize.optimise import optimise
 from htas.planning.optimize.untouched import Untouched, untouched
-from htas.planning.solvers.placement.budget import Budget
+from htas.planning.solvers.placement.budget import SearchBudget
 from htas.planning.solvers.placement.engines import load
 
-__all__ = ["Budget", "Untouched", "as_if_all_may_move", "load", "optimise", "untouched"]
+__all__ = ["SearchBudget", "Untouched", "as_if_all_may_move", "load", "optimise", "untouched"]

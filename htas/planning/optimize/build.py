@@ -19,7 +19,7 @@ from htas.planning.cluster.whereabouts import on_their_way
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
 from htas.planning.place.edge_present import edge_nodes
-from htas.planning.solvers.placement.problem import Problem, load
+from htas.planning.solvers.placement.problem import PlacementProblem, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Kind:
     rows: list[int]
 
 
-def build(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> Problem:
+def build(simulated: SimulatedCluster, snapshot: ClusterSnapshot, policy: Policy, now: float) -> PlacementProblem:
     """The problem of a snapshot. What runs and is no part of it is counted as settled."""
     builder = _Builder(simulated, snapshot, policy, now)
     kinds = builder.kinds()
@@ -117,7 +117,7 @@ class _Builder:
         return _Terms(yields, move is AllowedFor.NOBODY, charged[0] if charged else -1)
 
 
-def _arrays(simulated: SimulatedCluster, kinds: list[_Kind], builder: _Builder) -> Problem:
+def _arrays(simulated: SimulatedCluster, kinds: list[_Kind], builder: _Builder) -> PlacementProblem:
     sim = simulated.sim
     coming = np.array([node.name in simulated.coming for node in sim.table.nodes], dtype=np.bool_)
     is_open = sim.table.is_open[: len(sim.table)]
@@ -136,7 +136,7 @@ def _arrays(simulated: SimulatedCluster, kinds: list[_Kind], builder: _Builder) 
     capacity = np.maximum(sim.table.free[:, rows].T + taken, taken)
     capacity, requests = _smallest_units(capacity, requests)
     running, open_now = home.sum(axis=1) > 0, ~coming[rows]
-    return Problem(
+    return PlacementProblem(
         priorities=tuple(priorities),
         capacity=capacity,
         requests=requests,

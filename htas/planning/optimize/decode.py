@@ -13,11 +13,11 @@ from htas.model.proposals import Seat
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.eligibility.migration_methods import MigrationMethods
-from htas.planning.solvers.placement.problem import Counts, Problem
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DecodedStep:
     """A pod and where it goes: rows of the simulation, None for nowhere. `source` is None for one that waits."""
 
     pod: Pod
@@ -25,9 +25,9 @@ class Step:
     target: int | None
 
 
-def steps_of(problem: Problem, simulated: SimulatedCluster, x: Counts) -> list[Step]:
+def steps_of(problem: PlacementProblem, simulated: SimulatedCluster, x: Counts) -> list[DecodedStep]:
     """Who changes: of interchangeable pods as many stay as can; of those that leave, the youngest."""
-    steps: list[Step] = []
+    steps: list[DecodedStep] = []
     row_of = simulated.sim.table.row_of
     for k in np.flatnonzero((x != problem.home).any(axis=1)).tolist():
         stays = np.minimum(x[k], problem.home[k])
@@ -41,13 +41,17 @@ def steps_of(problem: Problem, simulated: SimulatedCluster, x: Counts) -> list[S
                     left[row] -= 1
                 else:
                     movers.append((pod, row))
-            steps += [Step(pod, row, targets[i] if i < len(targets) else None) for i, (pod, row) in enumerate(movers)]
+            steps += [
+                DecodedStep(pod, row, targets[i] if i < len(targets) else None) for i, (pod, row) in enumerate(movers)
+            ]
         else:
-            steps += [Step(pod, None, target) for pod, target in zip(problem.members[k], targets, strict=False)]
+            steps += [DecodedStep(pod, None, target) for pod, target in zip(problem.members[k], targets, strict=False)]
     return steps
 
 
-def verified(simulated: SimulatedCluster, problem: Problem, steps: list[Step], leaving: MigrationMethods) -> list[Step]:
+def verified(
+    simulated: SimulatedCluster, problem: PlacementProblem, steps: list[DecodedStep], leaving: MigrationMethods
+) -> list[DecodedStep]:
     """The steps that hold when replayed: every pod that leaves is taken out, then all are put in place one by one.
 
     The filters of the simulation judge each placement anew, as they would judge a bind. A running pod that is refused,
@@ -75,7 +79,7 @@ def verified(simulated: SimulatedCluster, problem: Problem, steps: list[Step], l
         if _has_room(simulated, step.pod, source):
             sim.place(book.class_of(step.pod), source)
         else:
-            done.append(Step(step.pod, step.source, None))
+            done.append(DecodedStep(step.pod, step.source, None))
     return done
 
 
@@ -85,7 +89,7 @@ def _has_room(simulated: SimulatedCluster, pod: Pod, row: int) -> bool:
     return bool(fits(simulated.sim.table.free[:, row], cls))
 
 
-def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[Step]:
+def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[DecodedStep]:
     """Waiting pods with constraints among pods, placed in the simulation that stands after the verified steps."""
     steps = []
     waiting = [pod for pod in simulated.waiting if pod.scheduler == policy.scheduler_name]
@@ -97,12 +101,12 @@ def seats_after(simulated: SimulatedCluster, policy: Policy) -> list[Step]:
         if len(rows):
             row = int(rows[np.argmin(simulated.sim.table.free[1, rows])])
             simulated.sim.place(cls, row)
-            steps.append(Step(pod, None, row))
+            steps.append(DecodedStep(pod, None, row))
     return steps
 
 
 def written(
-    simulated: SimulatedCluster, steps: list[Step], leaving: MigrationMethods
+    simulated: SimulatedCluster, steps: list[DecodedStep], leaving: MigrationMethods
 ) -> tuple[tuple[Move, ...], tuple[Seat, ...]]:
     """Moves and seats by pod. Seats on machines on their way are the planner's to give, when they are there."""
     nodes = simulated.sim.table.nodes

@@ -10,15 +10,15 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.optimize.build import build
-from htas.planning.optimize.decode import Step, seats_after, steps_of, verified, written
-from htas.planning.solvers.placement.budget import Budget, Clock
+from htas.planning.optimize.decode import DecodedStep, seats_after, steps_of, verified, written
+from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
 from htas.planning.solvers.placement.engines import ENGINES
-from htas.planning.solvers.placement.problem import Problem
+from htas.planning.solvers.placement.problem import PlacementProblem
 from htas.planning.solvers.placement.search import Reached
 
 
 def optimise(
-    snapshot: ClusterSnapshot, policy: Policy, now: float, budget: Budget, elapsed: Callable[[], float]
+    snapshot: ClusterSnapshot, policy: Policy, now: float, budget: SearchBudget, elapsed: Callable[[], float]
 ) -> Rearrangement:
     """The best placement by priority found within the budget; at worst the present one with what fits beside it.
 
@@ -27,7 +27,7 @@ def optimise(
     """
     simulated = open_simulation(snapshot, policy, now)
     problem = build(simulated, snapshot, policy, now)
-    search = ENGINES[budget.engine](problem, Clock(budget, elapsed))
+    search = ENGINES[budget.engine](problem, SearchClock(budget, elapsed))
     search.run()
     wanted = steps_of(problem, simulated, search.x)
     leaving = MigrationMethods(snapshot.cluster, policy)
@@ -43,7 +43,9 @@ def optimise(
     return Rearrangement(now, status, tiers, moves, seats, _message(tiers, len(moves), len(seats)))
 
 
-def _tiers(problem: Problem, reached: list[Reached], steps: list[Step], is_as_found: bool) -> tuple[PriorityTier, ...]:
+def _tiers(
+    problem: PlacementProblem, reached: list[Reached], steps: list[DecodedStep], is_as_found: bool
+) -> tuple[PriorityTier, ...]:
     """What came out, counted from the steps themselves."""
     tiers = []
     stays = undecided = wanted_above = placed_above = 0

@@ -17,7 +17,7 @@ from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility.resources import how_many
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.place.orders import BestFit, Order, TimeBinBestFit, order_of
+from htas.planning.place.packing_orders import BestFit, Order, TimeBinBestFit, order_of
 
 
 class Judge(Protocol):

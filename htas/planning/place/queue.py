@@ -15,7 +15,7 @@ from htas.planning.place.context import PlanContext
 from htas.planning.place.demand import Demand
 from htas.planning.place.near_users import EdgePlacement
 from htas.planning.place.nominations import Nominations
-from htas.planning.place.orders import BestFit
+from htas.planning.place.packing_orders import BestFit
 from htas.planning.place.placing import fill
 
 InTurn = Callable[[Sequence[Demand], int], None]

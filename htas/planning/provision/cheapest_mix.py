@@ -10,15 +10,15 @@ import numpy as np
 from htas.model.policy import AutoscalingAlgorithm
 from htas.planning.cluster.classes import Ints
 from htas.planning.place.demand import Demand
-from htas.planning.place.orders import BestFit
+from htas.planning.place.packing_orders import BestFit
 from htas.planning.place.placing import fill
 from htas.planning.provision.greedy import GreedyProvisioner
 from htas.planning.provision.offers import Offer
 from htas.planning.provision.steady import NEARLY_AS_GOOD
-from htas.planning.provision.trimming import Machine
+from htas.planning.provision.trimming import FilledMachine
 from htas.planning.rental.new_machines import ExpectedRental
 from htas.planning.solvers.cheapest_mix.finish import Counts, within_limits
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Limit, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, Limit, MixProblem, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.mix import cheapest
 
 MOST_ITEMS = 300
@@ -37,7 +37,7 @@ class _Item:
 
 
 def buy_mix(
-    provisioner: GreedyProvisioner, demands: Sequence[Demand], hints: Sequence[Machine], rental: ExpectedRental
+    provisioner: GreedyProvisioner, demands: Sequence[Demand], hints: Sequence[FilledMachine], rental: ExpectedRental
 ) -> None:
     """Buy the cheapest mix for the demands that have no wishes about other pods; their counts become what is left.
 
@@ -85,7 +85,7 @@ def _solved(work: _Work, provisioner: GreedyProvisioner, hints: Counts, effort: 
 class _Work:
     """An instance, and what its items and kinds stand for."""
 
-    instance: Instance
+    instance: MixProblem
     items: list[_Item]
     item_of: Mapping[int, int]
     """By the class's identity."""
@@ -106,7 +106,7 @@ class _Work:
             takes = tuple(offer.would_take(example) for example in examples)
             kinds.setdefault((offer.group.name, offer.flavour.name, offer.free.tobytes(), takes), []).append(offer)
         used = np.flatnonzero(np.array([example.requests for example in examples]).any(axis=0))
-        instance = Instance(
+        instance = MixProblem(
             requests=np.array([example.requests[used] for example in examples], dtype=np.int64),
             counts=np.array([item.count for item in items.values()], dtype=np.int64),
             levels=np.array([level for _, level, _ in items], dtype=np.int64),
@@ -118,7 +118,7 @@ class _Work:
         whose = {id(demand.cls): i for i, item in enumerate(items.values()) for demand in item.demands}
         return cls(instance, list(items.values()), whose, list(kinds.values()))
 
-    def patterns_of(self, machines: Sequence[Machine]) -> Counts:
+    def patterns_of(self, machines: Sequence[FilledMachine]) -> Counts:
         """Machines bought otherwise as patterns, as far as their contents are items."""
         kind_of = {id(offer): number for number, offers in enumerate(self.kinds) for offer in offers}
         found: Counts = {}

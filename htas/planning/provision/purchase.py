@@ -22,7 +22,7 @@ from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.reaching import out_of_reach
 from htas.planning.provision.refusing import refused_by_all, zones_missing
-from htas.planning.provision.trimming import Assignment, Machine, drop_superfluous, right_size
+from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
 
@@ -108,7 +108,7 @@ def _leaves_room(chosen: Attempt) -> bool:
 class Attempt:
     """One way to buy, tried in the simulation and taken back."""
 
-    machines: list[Machine]
+    machines: list[FilledMachine]
     elsewhere: list[Assignment]
     """What found room on nodes that were there, once machines had been bought."""
     left: list[Demand]
@@ -129,7 +129,7 @@ def attempt(
     demands: Sequence[Demand],
     placer: Placer,
     offers: Sequence[Offer],
-    hints: Sequence[Machine] = (),
+    hints: Sequence[FilledMachine] = (),
     mix: ExpectedRental | None = None,
     steady: Sequence[Demand] = (),
 ) -> Attempt:
@@ -152,9 +152,11 @@ def attempt(
     return Attempt(machines, elsewhere, left, allowance)
 
 
-def _machines(sim: Simulation, provisioner: GreedyProvisioner, mark: int) -> tuple[list[Machine], list[Assignment]]:
+def _machines(
+    sim: Simulation, provisioner: GreedyProvisioner, mark: int
+) -> tuple[list[FilledMachine], list[Assignment]]:
     """The machines with their contents, and what found room on nodes that were there once machines were bought."""
-    machines = {row: Machine(batch.offer, row, []) for batch in provisioner.batches for row in batch.rows}
+    machines = {row: FilledMachine(batch.offer, row, []) for batch in provisioner.batches for row in batch.rows}
     elsewhere: list[Assignment] = []
     for cls, row, count in placed_since(sim, mark).values():
         if row in machines:
@@ -168,7 +170,7 @@ def _settle(
     sim: Simulation,
     policy: Policy,
     snapshot: ClusterSnapshot,
-    machines: Sequence[Machine],
+    machines: Sequence[FilledMachine],
     offers: Sequence[Offer],
     allowance: Allowance,
 ) -> tuple[BoughtMachine, ...]:

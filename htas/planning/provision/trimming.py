@@ -14,7 +14,7 @@ import numpy as np
 from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.place.orders import BestFit
+from htas.planning.place.packing_orders import BestFit
 from htas.planning.place.placing import Placer, fill
 from htas.planning.provision.levelling import may_stay
 from htas.planning.provision.limits import Allowance
@@ -26,7 +26,7 @@ Assignment = tuple[PodClass, int, int]
 
 
 @dataclass(slots=True)
-class Machine:
+class FilledMachine:
     """One machine of a purchase, with what it would hold."""
 
     offer: Offer
@@ -38,7 +38,11 @@ class Machine:
 
 
 def drop_superfluous(
-    sim: Simulation, machines: Sequence[Machine], elsewhere: list[Assignment], allowance: Allowance, placer: Placer
+    sim: Simulation,
+    machines: Sequence[FilledMachine],
+    elsewhere: list[Assignment],
+    allowance: Allowance,
+    placer: Placer,
 ) -> None:
     """Empty the machines whose contents find room on the others, emptiest and dearest first; changes `machines`.
 
@@ -77,14 +81,18 @@ def _may_be_let_in(content: tuple[PodClass, int]) -> bool:
     return bool(content[0].constraints.spread or content[0].constraints.affinity)
 
 
-def _least_worth(machine: Machine) -> tuple[float, int, int]:
+def _least_worth(machine: FilledMachine) -> tuple[float, int, int]:
     capacity = np.maximum(machine.offer.free[:2], 1)
     filled = float((machine.used()[:2] / capacity).max())
     return filled, -machine.offer.price, machine.row
 
 
 def _rehouse(
-    sim: Simulation, machine: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment], placer: Placer
+    sim: Simulation,
+    machine: FilledMachine,
+    machines: Sequence[FilledMachine],
+    elsewhere: Sequence[Assignment],
+    placer: Placer,
 ) -> list[Assignment] | None:
     """Move a machine's contents onto the other machines of the purchase and nodes that were there; None: not all of it.
 
@@ -113,7 +121,9 @@ def _moved(sim: Simulation, cls: PodClass, count: int, rows: slice, placer: Plac
     return not left
 
 
-def _still_spread(sim: Simulation, gone: Machine, machines: Sequence[Machine], elsewhere: Sequence[Assignment]) -> bool:
+def _still_spread(
+    sim: Simulation, gone: FilledMachine, machines: Sequence[FilledMachine], elsewhere: Sequence[Assignment]
+) -> bool:
     """Whether all others may stay where they are without what they counted on.
 
     A zone's fifth pod came in beside four in each other zone: none of these may lose its fourth. And for minDomains
@@ -139,7 +149,7 @@ def _add(contents: list[tuple[PodClass, int]], cls: PodClass, count: int) -> Non
 
 def right_size(
     sim: Simulation,
-    machines: Sequence[Machine],
+    machines: Sequence[FilledMachine],
     offers: Sequence[Offer],
     allowance: Allowance,
     worth: Callable[[Offer], float],
@@ -172,6 +182,6 @@ def _minds_flavour(sim: Simulation, cls: PodClass) -> bool:
     return not keys <= {HOSTNAME_LABEL, ZONE_LABEL}
 
 
-def _could_replace(offer: Offer, machine: Machine) -> bool:
+def _could_replace(offer: Offer, machine: FilledMachine) -> bool:
     is_alike = offer.group is machine.offer.group and offer.zone == machine.offer.zone
     return is_alike and offer.could_hold_all(machine.contents)

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class RunningBill:
     """The bill of a machine that is charged for since an instant; a price is billionths of the currency an hour."""
 
     price: int

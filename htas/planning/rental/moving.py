@@ -18,7 +18,7 @@ import numpy as np
 from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.rental.bill import Bill, Floats
+from htas.planning.rental.bill import Floats, RunningBill
 from htas.planning.rental.rows import Rentals
 
 
@@ -35,7 +35,7 @@ class Saving:
 
     @classmethod
     def of(
-        cls, bill: Bill, now: float, *, left_s: float, moves_s: float, repeated_s: float, restarts: int = 0
+        cls, bill: RunningBill, now: float, *, left_s: float, moves_s: float, repeated_s: float, restarts: int = 0
     ) -> Saving:
         """Of a machine whose work ends in `left_s`, and is elsewhere in `moves_s`.
 

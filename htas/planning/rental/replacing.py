@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from htas.planning.rental.bill import Bill
+from htas.planning.rental.bill import RunningBill
 
 
-def pays(bill: Bill, price: int, now: float, *, left_s: float, change_s: float, wasted_s: float) -> bool:
+def pays(bill: RunningBill, price: int, now: float, *, left_s: float, change_s: float, wasted_s: float) -> bool:
     """Whether a machine of `price` an hour should take over what is left for `left_s`.
 
     `change_s` is from its order until the moves are done, while both are paid; `wasted_s` is how long the other one

@@ -14,7 +14,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import Ints
 from htas.planning.cluster.machines import owned_machines
-from htas.planning.rental.bill import Bill, Floats, billed_until
+from htas.planning.rental.bill import Floats, RunningBill, billed_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Rentals:
             if row < len(self.price) and self.price[row]
         )
 
-    def _bill(self, row: int) -> Bill:
-        return Bill(int(self.price[row]), float(self.since[row]), self.billing)
+    def _bill(self, row: int) -> RunningBill:
+        return RunningBill(int(self.price[row]), float(self.since[row]), self.billing)
 
 
 def _goes_when_empty(node: Node, policy: Policy, sizes: Mapping[str, int]) -> bool:

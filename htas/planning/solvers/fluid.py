@@ -22,7 +22,7 @@ FINE = 10**15
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
+class MachineSupply:
     """A flavour, or room that is free: what it offers of each resource, and which kinds of work may use it."""
 
     offers: Vector
@@ -30,7 +30,9 @@ class Machines:
     price: int = 0
 
 
-def bound_by_kinds(demands: Sequence[Vector], flavours: Sequence[Machines], rooms: Sequence[Machines] = ()) -> int:
+def bound_by_kinds(
+    demands: Sequence[Vector], flavours: Sequence[MachineSupply], rooms: Sequence[MachineSupply] = ()
+) -> int:
     """The least price an hour at which flavours can cover what each kind of work demands beside the rooms, rounded up.
 
     0 where nothing better is known. All vectors are on one axis, the kinds are the places in `demands`.
@@ -60,7 +62,7 @@ def _product(weights: Vector, amounts: Vector) -> int:
 
 
 def _values(
-    demands: Sequence[Vector], sold: Sequence[Machines], rooms: Sequence[Machines], scale: Vector
+    demands: Sequence[Vector], sold: Sequence[MachineSupply], rooms: Sequence[MachineSupply], scale: Vector
 ) -> dict[tuple[int, int], float]:
     """The best values, in billionths for the whole of a resource of the largest machine; empty: there are none.
 

@@ -12,7 +12,7 @@ from htas.model.claims import ClaimState, NodeClaim
 from htas.model.constraints import Constraints, Taint, Toleration
 from htas.model.nodes import CLAIM_LABEL, CLUSTER_LABEL, GROUP_LABEL, HOLDING, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod, WorkKind
-from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup, Policy, Workload
+from htas.model.policy import CleaningRules, NodeGroup, Policy, Workload
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot, ClusterView, Memory
 from htas.model.volumes import Volumes
@@ -30,7 +30,7 @@ LONG_AGO_S = 10 * 365 * 86_400.0
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 
 
-class Stays(msgspec.Struct, frozen=True):
+class WhyItStays(msgspec.Struct, frozen=True):
     """Why a node stays whatever is planned; where the cleaner has a word for it, `rule` is that."""
 
     rule: str
@@ -38,14 +38,14 @@ class Stays(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class AdoptedCluster:
     """A cluster with every node adopted that has a price and may go. All its pods run: what waits is left out."""
 
     policy: Policy
     snapshot: ClusterSnapshot
-    fixed: Mapping[str, Stays]
+    fixed: Mapping[str, WhyItStays]
     """Nodes that stay in any case, and why."""
-    calm: Mapping[str, Stays]
+    calm: Mapping[str, WhyItStays]
     """Nodes that stay for as long as they are annotated so."""
     unpriced: Mapping[str, int]
     """Instance types that the price file does not have ("": a node without one), and how many nodes are of them."""
@@ -84,7 +84,7 @@ STATIC = "static/"
 """How the DaemonSets are named that stand for static pods; a slash is in no real name."""
 
 
-def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> Present:
+def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False) -> AdoptedCluster:
     """A cluster as the what-if sees it, whoever bought its nodes.
 
     Nodes without a price stay as they are, hold what they hold and take nothing more: moving work to them would only
@@ -119,7 +119,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
     unpriced = Counter(node.flavour or "" for node in view.nodes if prices[node.name] is None)
     waiting = sum(pod.node is None and not pod.is_daemon and not pod.is_terminating for pod in view.pods)
     foreign = frozenset(node.name for node in view.nodes if node.name not in fixed and not _is_owned(node, policy))
-    return Present(
+    return AdoptedCluster(
         _adopting(policy, workers),
         snapshot,
         fixed,
@@ -177,14 +177,9 @@ def _is_owned(node: Node, policy: Policy) -> bool:
 
 def _adopting(policy: Policy, workers: Sequence[Node]) -> Policy:
     """The policy with a group for what is there: cleaned by the first group's rules, at any age and without waiting."""
-    rules = msgspec.structs.replace(
-        policy.groups[0].cleaning,
-        empty_release=EmptyRelease.AT_ONCE,
-        empty_for_s=0.0,
-        delay_after_launch_s=0.0,
-        max_node_age_s=None,  # what is asked is what the work costs, not whose turn it is
-        max_nodes_at_once=max(1, len(workers)),
-    )
+    rules = policy.groups[0].cleaning.at_once(
+        len(workers)
+    )  # what is asked is what the work costs, not whose turn it is
     group = NodeGroup(ADOPTED, Workload.ANY, flavours=(), cleaning=rules)
     return msgspec.structs.replace(
         policy,
@@ -238,7 +233,7 @@ def _static_base(pod: Pod) -> str | None:
     return pod.name.removesuffix(f"-{pod.node}") if pod.is_mirror and pod.node is not None else None
 
 
-def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, Stays]:
+def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, WhyItStays]:
     static: dict[str, list[str]] = {}
     for pod in pods:
         if pod.is_mirror and pod.node is not None:
@@ -247,28 +242,28 @@ def _fixed(view: ClusterView, pods: Iterable[Pod], policy: Policy) -> dict[str, 
     return {name: reason for name, reason in sorted(reasons.items()) if reason is not None}
 
 
-def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy) -> Stays | None:
+def _stays(node: Node, static: Sequence[str], view: ClusterView, policy: Policy) -> WhyItStays | None:
     """Why a node stays whatever is planned; None: it may go."""
     if policy.price_of(node) is None:
-        return Stays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
+        return WhyItStays(Kept.NO_PRICE, f"its instance type {node.flavour or '(no label)'} has no price")
     if is_control_plane(node):
-        return Stays(CONTROL_PLANE, OF_CONTROL_PLANE)
+        return WhyItStays(CONTROL_PLANE, OF_CONTROL_PLANE)
     if policy.is_given(node):
-        return Stays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
+        return WhyItStays(Kept.NOT_ELASTIC, "it is on the edge, where nothing is bought or released")
     if not node.is_ready:
-        return Stays(Kept.NOT_READY, "it is not Ready")
+        return WhyItStays(Kept.NOT_READY, "it is not Ready")
     if node.name in view.unread:
-        return Stays(Kept.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
+        return WhyItStays(Kept.UNREADABLE_POD, cannot_be_read(view.unread[node.name]))
     if static:
-        return Stays("StaticPod", f"static pod {min(static)} is defined on this machine alone")
+        return WhyItStays("StaticPod", f"static pod {min(static)} is defined on this machine alone")
     return None
 
 
-def _calm(key: str) -> Stays:
-    return Stays(kept_by(key), f"annotated {key}=true")
+def _calm(key: str) -> WhyItStays:
+    return WhyItStays(kept_by(key), f"annotated {key}=true")
 
 
-def uncalmed(present: Present, rules: Collection[str]) -> Present:
+def uncalmed(present: AdoptedCluster, rules: Collection[str]) -> AdoptedCluster:
     """Without the annotations by which nodes stay by these rules; one that has no other may go like all that may."""
     view, policy = present.snapshot.cluster, present.policy
     nodes, freed = [], []

@@ -11,11 +11,11 @@ from htas.model.constraints import Taint
 from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
-from htas.planning.what_if.adopting import Present, adopt
+from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed, reusing
 from htas.planning.what_if.bounding import bound_nanos
-from htas.planning.what_if.combining import Lifting, Outcome, RuleSet, rule_sets
+from htas.planning.what_if.combining import LiftedOutcome, Lifting, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
     THRESHOLD,
     Held,
@@ -76,7 +76,7 @@ class Told(msgspec.Struct, frozen=True):
     """Flavours that it buys and that name no zones, where some work goes by them."""
 
 
-class Budget(msgspec.Struct, frozen=True):
+class CoveringBudget(msgspec.Struct, frozen=True):
     """A disruption budget that covers pods on nodes that could go."""
 
     name: str
@@ -84,7 +84,7 @@ class Budget(msgspec.Struct, frozen=True):
     pods: int
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WhatIfAnswer(msgspec.Struct, frozen=True):
     """Prices in billionths an hour. `anew` is the mix that the planner would buy for the work beside what is held;
     `consolidated` is that, or `packed` where it is not cheaper. `bound_nanos`: no arrangement costs less that leaves
     alone what is held, and the nodes with pods that no flavour on offer would hold. `free` is the cheapest found were
@@ -117,7 +117,7 @@ class Answer(msgspec.Struct, frozen=True):
     rules: tuple[RuleCost, ...]
     sets: tuple[RuleSet, ...]
     held: tuple[HeldNode, ...]
-    budgets: tuple[Budget, ...]
+    budgets: tuple[CoveringBudget, ...]
     worths: tuple[FlavourWorth, ...]
     choices: tuple[Choice, ...]
     best_lift: RuleCost | RuleSet | None = None
@@ -157,7 +157,7 @@ Steps = Callable[[str], None]
 
 def what_if(
     view: ClusterView, policy: Policy, now: float, *, as_annotated: bool = False, tell: Steps = lambda _: None
-) -> Answer:
+) -> WhatIfAnswer:
     """What a cluster costs now, packed, and bought anew with the policy's flavours; what stands in the way of less.
 
     Reads nothing but its arguments. Raises NothingPricedError.
@@ -184,7 +184,7 @@ def what_if(
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
     anew = reusing(present, pins, anew, shelves)
-    lifting = Lifting(present, tuple(held), Outcome(after_packing, anew), shelves, (offering.bought(),))
+    lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
     tell("the price of each rule")
     rules = _rules(lifting)
     tell("sets of rules")
@@ -195,7 +195,7 @@ def what_if(
     best = _best_lift((*rules, *sets), lifting)
     lifted = lifting.known[frozenset(_rules_of(best))] if best is not None else lifting.as_is
     as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
-    return Answer(
+    return WhatIfAnswer(
         taken_at=now,
         currency=policy.catalogue.currency,
         now=start,
@@ -239,7 +239,7 @@ def _rules_of(lift: RuleCost | RuleSet) -> tuple[str, ...]:
     return lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
 
 
-def _told(present: Present, found: Outcome) -> Told:
+def _told(present: AdoptedCluster, found: LiftedOutcome) -> Told:
     """Moved are the pods of nodes that go, so what else would have to be so concerns these alone."""
     best = found.best
     gone = present.foreign - best.kept.keys()
@@ -256,7 +256,7 @@ def _told(present: Present, found: Outcome) -> Told:
     )
 
 
-def _whole(present: Present, *mixes: Arrangement) -> tuple[str, ...]:
+def _whole(present: AdoptedCluster, *mixes: Arrangement) -> tuple[str, ...]:
     """Flavours that nobody has seen and that keep nothing for the system: a machine will offer less to pods."""
     used = {name for mix in mixes for name in mix.flavours}
     return tuple(
@@ -275,7 +275,7 @@ def _as_set(rule: RuleCost) -> RuleSet:
     return RuleSet((rule.rule,), rule.pods, rule.nodes, rule.packing_nanos, rule.anew_nanos, rule.after_nanos)
 
 
-def _nothing_priced(present: Present) -> str:
+def _nothing_priced(present: AdoptedCluster) -> str:
     sold = ", ".join(flavour.name for flavour in present.policy.catalogue.flavours)
     if not present.unpriced:
         return "there are no nodes, and nothing to price"
@@ -312,7 +312,7 @@ def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
 
 
 def _held_nodes(
-    present: Present, held: Iterable[Held], pins: Mapping[str, str], anew: Arrangement
+    present: AdoptedCluster, held: Iterable[Held], pins: Mapping[str, str], anew: Arrangement
 ) -> tuple[HeldNode, ...]:
     """The nodes of today that stay when all else is bought anew, dearest first."""
     holders: dict[str, list[Held]] = {}
@@ -327,7 +327,7 @@ def _held_nodes(
     return tuple(sorted(found, key=lambda each: (-each.nanos_per_hour, each.node)))
 
 
-def _naming_nodes(present: Present) -> dict[str, str]:
+def _naming_nodes(present: AdoptedCluster) -> dict[str, str]:
     """Pods that may run on nodes of today alone, with why in words."""
     pins = pins_of(present)
     found = ((pod, pins.of(pod)) for pod in present.snapshot.cluster.pods)
@@ -335,7 +335,7 @@ def _naming_nodes(present: Present) -> dict[str, str]:
 
 
 def _held_node(
-    present: Present, node: Node, held: Iterable[Held], stuck: str, naming_nodes: Mapping[str, str]
+    present: AdoptedCluster, node: Node, held: Iterable[Held], stuck: str, naming_nodes: Mapping[str, str]
 ) -> HeldNode:
     held = list(held)
     pods, first = tuple(dict.fromkeys(each.pod for each in held if each.pod)), next(iter(held), None)
@@ -353,14 +353,14 @@ def _held_node(
     return HeldNode(node.name, flavour, price, "NoFlavourFits", (pod,), stuck.partition("; 0/")[0])
 
 
-def _gangs(present: Present) -> dict[str, int]:
+def _gangs(present: AdoptedCluster) -> dict[str, int]:
     """On nodes that could go."""
     pods = (pod for pod in present.snapshot.cluster.pods if pod.gang and pod.node is not None)
     counts = Counter(f"{pod.namespace}/{pod.gang}" for pod in pods if pod.node not in present.fixed)
     return dict(sorted(counts.items()))
 
 
-def _budgets(present: Present) -> tuple[Budget, ...]:
+def _budgets(present: AdoptedCluster) -> tuple[CoveringBudget, ...]:
     """The budgets that pods on nodes that could go are under, the strictest first."""
     counts: Counter[int] = Counter()
     budgets = present.snapshot.cluster.budgets
@@ -368,7 +368,7 @@ def _budgets(present: Present) -> tuple[Budget, ...]:
         if pod.node is not None and pod.node not in present.fixed and not pod.is_daemon:
             counts.update(i for i, budget in enumerate(budgets) if budget.covers(pod))
     found = [
-        Budget(f"{budgets[i].namespace}/{budgets[i].name}", max(0, budgets[i].disruptions_allowed), count)
+        CoveringBudget(f"{budgets[i].namespace}/{budgets[i].name}", max(0, budgets[i].disruptions_allowed), count)
         for i, count in counts.items()
     ]
     return tuple(sorted(found, key=lambda budget: (budget.allows, budget.name)))

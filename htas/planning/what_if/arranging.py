@@ -14,7 +14,7 @@ from htas.model.pods import Pod
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
 from htas.planning.planner import plan
-from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.adopting import AdoptedCluster
 
 Shelves = tuple[frozenset[str] | None, ...]
 """Choices of flavours to buy from; None: all of them."""
@@ -46,11 +46,11 @@ def cheapest(first: Arrangement, *others: Arrangement) -> Arrangement:
     return min((first, *others), key=lambda each: each.nanos_per_hour)
 
 
-def as_it_is(present: Present) -> Arrangement:
+def as_it_is(present: AdoptedCluster) -> Arrangement:
     return _arranged(present, present.snapshot.cluster.nodes, {}, frozenset(), {})
 
 
-def packed(present: Present) -> Arrangement:
+def packed(present: AdoptedCluster) -> Arrangement:
     """The work on fewer of the present nodes: cleaning cycles, one after another, until none finds a node to empty.
 
     Between two cycles the pods that moved are taken to be Ready again, so that disruption budgets recover.
@@ -89,7 +89,7 @@ def _carried_out(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
 
 
 def bought_anew(
-    present: Present, pinned: Collection[str], sold: Collection[str] | None = None, reused: Collection[str] = ()
+    present: AdoptedCluster, pinned: Collection[str], sold: Collection[str] | None = None, reused: Collection[str] = ()
 ) -> Arrangement:
     """The work on the cheapest machines the planner finds, beside the nodes that stay.
 
@@ -116,7 +116,7 @@ def bought_anew(
     return _arranged(present, nodes, bought, moved, kept, price)
 
 
-def reusing(present: Present, pinned: Collection[str], mix: Arrangement, shelves: Shelves) -> Arrangement:
+def reusing(present: AdoptedCluster, pinned: Collection[str], mix: Arrangement, shelves: Shelves) -> Arrangement:
     """A mix bought anew less the machines for which a node of today of their flavour does, where that costs no more.
 
     A mix has so many machines of a flavour, whoever bought them: a GPU machine was bought, and one like it given back.
@@ -135,7 +135,7 @@ def reusing(present: Present, pinned: Collection[str], mix: Arrangement, shelves
     return found if found.nanos_per_hour <= mix.nanos_per_hour else mix
 
 
-def cheapest_anew(present: Present, pinned: Collection[str], shelves: Shelves) -> Arrangement:
+def cheapest_anew(present: AdoptedCluster, pinned: Collection[str], shelves: Shelves) -> Arrangement:
     """The cheapest that is found with each of some choices of flavours: the purchase is a heuristic, and with few of
     them it happens to do better.
     """
@@ -143,7 +143,7 @@ def cheapest_anew(present: Present, pinned: Collection[str], shelves: Shelves) -
 
 
 def _emptied(
-    present: Present, kept: Mapping[str, str], sold: Collection[str] | None, empty: Collection[str]
+    present: AdoptedCluster, kept: Mapping[str, str], sold: Collection[str] | None, empty: Collection[str]
 ) -> ClusterSnapshot:
     """Only what stays, nodes that are empty, and the pods of all but the former waiting for a place. DaemonSet pods are
     left as patterns.
@@ -168,7 +168,7 @@ def _waiting(pod: Pod) -> Pod:
 
 
 def _arranged(
-    present: Present,
+    present: AdoptedCluster,
     nodes: Iterable[Node],
     bought: Mapping[str, int],
     moved: Collection[str],

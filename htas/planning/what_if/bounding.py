@@ -14,7 +14,7 @@ from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.offers import Offer, offers_of
-from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.adopting import AdoptedCluster
 
 MOST_KINDS = 12
 """Kinds of work told apart; the rest count as one that may use what any of them may, which only lowers the bound."""
@@ -22,7 +22,7 @@ Admitting = tuple[frozenset[int], frozenset[int]]
 """The flavours, by their place, that may take a pod, and the rows of nodes that stay and may."""
 
 
-def bound_nanos(present: Present, stay: Mapping[str, str]) -> int:
+def bound_nanos(present: AdoptedCluster, stay: Mapping[str, str]) -> int:
     """The price of the nodes that stay, and the least that any mix costs which holds the rest beside their free room.
 
     A pod counts for those flavours alone that have its size and whose machines, bought or there, would take it (taints,
@@ -64,14 +64,14 @@ def _by_kinds(kinds: Sequence[Admitting], work: _Work, prices: Sequence[int]) ->
     if len(kinds) == 1:
         return 0  # no kind of work to tell apart from another
     # Imported here: loading ortools takes half a second, which those who never ask need not spend.
-    from htas.planning.solvers.fluid import Machines, bound_by_kinds
+    from htas.planning.solvers.fluid import MachineSupply, bound_by_kinds
 
     flavours = [
-        Machines(capacity, frozenset(k for k, (admitted, _) in enumerate(kinds) if i in admitted), prices[i])
+        MachineSupply(capacity, frozenset(k for k, (admitted, _) in enumerate(kinds) if i in admitted), prices[i])
         for i, capacity in enumerate(work.capacities)
     ]
     rooms = [
-        Machines(room.tolist(), frozenset(k for k, (_, rows) in enumerate(kinds) if row in rows))
+        MachineSupply(room.tolist(), frozenset(k for k, (_, rows) in enumerate(kinds) if row in rows))
         for row, room in work.rooms.items()
     ]
     demands = [work.demands[kind].tolist() for kind in kinds]
@@ -81,7 +81,7 @@ def _by_kinds(kinds: Sequence[Admitting], work: _Work, prices: Sequence[int]) ->
 class _Work:
     """What moves, by what may take it; and what the flavours and the nodes that stay offer."""
 
-    def __init__(self, present: Present, stay: Mapping[str, str]) -> None:
+    def __init__(self, present: AdoptedCluster, stay: Mapping[str, str]) -> None:
         snapshot, policy = present.snapshot, present.policy
         self._opening: SimulatedCluster = open_simulation(snapshot, policy, present.now)
         self._nodes = self._opening.sim.table.nodes

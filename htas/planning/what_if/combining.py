@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.adopting import AdoptedCluster
 from htas.planning.what_if.arranging import Arrangement, Shelves, cheapest, cheapest_anew, packed
 from htas.planning.what_if.lifting import Held, Lift, holding, pinned, without
 
@@ -36,7 +36,7 @@ class RuleSet(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LiftedOutcome:
     """The work with some rules lifted: on fewer of the present nodes, and bought anew."""
 
     packed: Arrangement
@@ -60,29 +60,31 @@ class Lifting:
     than what was found with fewer of its rules lifted: no rule saves less than nothing.
     """
 
-    present: Present
+    present: AdoptedCluster
     held: tuple[Held, ...]
-    as_is: Outcome
+    as_is: LiftedOutcome
     shelves: Shelves = (None,)
     unheld: tuple[Arrangement, ...] = ()
     """What was found, with any choice of flavours, to be bought anew where nothing holds a node that could go."""
-    known: dict[frozenset[str], Outcome] = field(default_factory=dict)
+    known: dict[frozenset[str], LiftedOutcome] = field(default_factory=dict)
 
-    def of(self, lift: Lift) -> Outcome:
+    def of(self, lift: Lift) -> LiftedOutcome:
         """With one rule lifted."""
         return self._asked(frozenset((lift.rule,)), lift.lifted)
 
-    def without(self, rules: frozenset[str]) -> Outcome:
+    def without(self, rules: frozenset[str]) -> LiftedOutcome:
         if rules in self.known:
             return self.known[rules]
         return self._asked(rules, without(self.present, rules, self.held))
 
-    def _asked(self, rules: frozenset[str], free: Present) -> Outcome:
+    def _asked(self, rules: frozenset[str], free: AdoptedCluster) -> LiftedOutcome:
         inside = [self.as_is, *(found for key, found in self.known.items() if key < rules)]
         held = holding(free)
         bought = cheapest_anew(free, pinned(free, held), self.shelves)
         known = [each.anew for each in inside] if held else [*self.unheld, *(each.anew for each in inside)]
-        self.known[rules] = Outcome(cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *known))
+        self.known[rules] = LiftedOutcome(
+            cheapest(packed(free), *(each.packed for each in inside)), cheapest(bought, *known)
+        )
         return self.known[rules]
 
 

@@ -18,7 +18,7 @@ from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
 from htas.planning.eligibility.drain_rules.rule import Context
 from htas.planning.eligibility.movability import VolumeBook
-from htas.planning.what_if.adopting import Present, annotations_that_hold, uncalmed
+from htas.planning.what_if.adopting import AdoptedCluster, annotations_that_hold, uncalmed
 from htas.planning.what_if.arranging import Arrangement, packed
 from htas.planning.what_if.pinning import PINNED, Pins, told
 
@@ -45,7 +45,7 @@ class Held:
     """It ends by itself, and frees its node: batch work that has not run for long."""
 
 
-def holding(present: Present) -> list[Held]:
+def holding(present: AdoptedCluster) -> list[Held]:
     """Every rule that holds a node that could go: its annotations, then its pods by name, each by all its rules."""
     policy = present.policy
     volumes = VolumeBook.of(present.snapshot.cluster.volumes)
@@ -97,13 +97,13 @@ def _beside(pod: Pod, rule: str, owners: Mapping[str, Owner], *, ends: bool) -> 
     return whose + ("; it goes away by itself when its work is done, and frees the node" if ends else "")
 
 
-def pins_of(present: Present) -> Pins:
+def pins_of(present: AdoptedCluster) -> Pins:
     """Who names the nodes to run on; all nodes count, also those that stay in any case."""
     view = present.snapshot.cluster
     return Pins(view.nodes, view.volumes)
 
 
-def pinned(present: Present, held: Iterable[Held]) -> dict[str, str]:
+def pinned(present: AdoptedCluster, held: Iterable[Held]) -> dict[str, str]:
     """Nodes that stay with all they hold, and the first reason of each."""
     reasons = {name: f"{stays.rule}: {stays.message}" for name, stays in present.fixed.items()}
     for each in held:
@@ -117,10 +117,10 @@ class Lift:
 
     rule: str
     remedy: str
-    lifted: Present
+    lifted: AdoptedCluster
 
 
-def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
+def lifts(present: AdoptedCluster, held: Iterable[Held]) -> list[Lift]:
     """Each rule that holds something, lifted alone; in order of the rules' names."""
     held = list(held)
     rules = {each.rule for each in held}
@@ -134,7 +134,7 @@ def lifts(present: Present, held: Iterable[Held]) -> list[Lift]:
     return sorted(found, key=lambda lift: lift.rule)
 
 
-def raised_threshold(present: Present, without_any: Arrangement) -> str:
+def raised_threshold(present: AdoptedCluster, without_any: Arrangement) -> str:
     """How far the threshold has to be raised for what was packed without any, in words.
 
     The fullest node that went is the least that it could be, if it is enough: each packing is a search of its own.
@@ -221,7 +221,7 @@ def _of_controllers(held: Iterable[Held]) -> str:
     ) + f"; where {'it does' if one else 'they do'}, cleaning.skipCustomControllerPods: false"
 
 
-def all_lifted(present: Present) -> Present:
+def all_lifted(present: AdoptedCluster) -> AdoptedCluster:
     """The cluster were no rule to hold a pod: what its work could cost once everything may move."""
     pins = pins_of(present)
     free = _with_pods(
@@ -231,7 +231,7 @@ def all_lifted(present: Present) -> Present:
     return _with_rules(free, utilization_threshold=1.0, migration=MigrationMethod.EVICT)
 
 
-def without(present: Present, rules: Collection[str], held: Iterable[Held]) -> Present:
+def without(present: AdoptedCluster, rules: Collection[str], held: Iterable[Held]) -> AdoptedCluster:
     """The cluster as it would be if these rules did not hold the pods they hold; others may hold them still."""
     pods: dict[str, set[str]] = {rule: set() for rule in rules}
     for each in held:
@@ -242,7 +242,7 @@ def without(present: Present, rules: Collection[str], held: Iterable[Held]) -> P
     return present
 
 
-def _without(present: Present, rule: str, pods: Collection[str]) -> Present:
+def _without(present: AdoptedCluster, rule: str, pods: Collection[str]) -> AdoptedCluster:
     if rule == Blocking.NOT_ENOUGH_PDB:
         return _with_budgets(present, _generous(present))
     if rule in _SETTINGS:
@@ -298,13 +298,13 @@ def _freed(pod: Pod) -> Pod:
     return msgspec.structs.replace(_of_many(pod), disruption=FREE)
 
 
-def _with_pods(present: Present, change: Callable[[Pod], Pod]) -> Present:
+def _with_pods(present: AdoptedCluster, change: Callable[[Pod], Pod]) -> AdoptedCluster:
     view = present.snapshot.cluster
     changed = msgspec.structs.replace(view, pods=tuple(change(pod) for pod in view.pods))
     return replace(present, snapshot=msgspec.structs.replace(present.snapshot, cluster=changed))
 
 
-def _generous(present: Present) -> tuple[DisruptionBudget, ...]:
+def _generous(present: AdoptedCluster) -> tuple[DisruptionBudget, ...]:
     """The budgets with any number of disruptions allowed; one alone for each pod, since Kubernetes evicts none of two.
 
     They are not taken away: a budget is also what makes a pod of kube-system movable.
@@ -317,16 +317,16 @@ def _generous(present: Present) -> tuple[DisruptionBudget, ...]:
     return tuple(msgspec.structs.replace(budget, disruptions_allowed=_ANY_NUMBER) for budget in kept)
 
 
-def _without_budgets(present: Present) -> Present:
+def _without_budgets(present: AdoptedCluster) -> AdoptedCluster:
     return _with_budgets(present, ())
 
 
-def _with_budgets(present: Present, budgets: tuple[DisruptionBudget, ...]) -> Present:
+def _with_budgets(present: AdoptedCluster, budgets: tuple[DisruptionBudget, ...]) -> AdoptedCluster:
     view = msgspec.structs.replace(present.snapshot.cluster, budgets=budgets)
     return replace(present, snapshot=msgspec.structs.replace(present.snapshot, cluster=view))
 
 
-def _with_rules(present: Present, **changes: object) -> Present:
+def _with_rules(present: AdoptedCluster, **changes: object) -> AdoptedCluster:
     *groups, adopted = present.policy.groups
     groups.append(msgspec.structs.replace(adopted, cleaning=msgspec.structs.replace(adopted.cleaning, **changes)))
     return replace(present, policy=msgspec.structs.replace(present.policy, groups=tuple(groups)))

@@ -8,7 +8,7 @@ import msgspec
 
 from htas.model.flavours import Flavour, dominating
 from htas.model.policy import NodeGroup, Policy, Workload
-from htas.planning.what_if.adopting import Present
+from htas.planning.what_if.adopting import AdoptedCluster
 from htas.planning.what_if.arranging import Arrangement, Shelves, bought_anew, cheapest, packed
 
 MOST = 3
@@ -97,7 +97,7 @@ class Offering:
     to more than that, and none is missed by more.
     """
 
-    def __init__(self, present: Present, pinned: Collection[str]) -> None:
+    def __init__(self, present: AdoptedCluster, pinned: Collection[str]) -> None:
         self._present = present
         self._pinned = frozenset(pinned)
         self._known: dict[frozenset[str], Arrangement] = {}
@@ -125,7 +125,7 @@ class Offering:
         is_better = mix.nanos_per_hour < of_all.nanos_per_hour and mix.kept.keys() <= of_all.kept.keys()
         return (None, few) if is_better else (None,)
 
-    def alone(self, present: Present, pinned: Collection[str]) -> list[tuple[Arrangement, frozenset[str]]]:
+    def alone(self, present: AdoptedCluster, pinned: Collection[str]) -> list[tuple[Arrangement, frozenset[str]]]:
         """What is bought for some work of each flavour alone, the cheapest first."""
         mixes = [(bought_anew(present, pinned, (name,)), frozenset((name,))) for name in self.sensible]
         return sorted(mixes, key=lambda item: (item[0].nanos_per_hour, sorted(item[1])))

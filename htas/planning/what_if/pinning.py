@@ -21,7 +21,7 @@ _NAME = "metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class NamedNodes:
     """The nodes a pod names that are there, and by what it names them."""
 
     nodes: frozenset[str]
@@ -38,21 +38,21 @@ class Pins:
         self._claims: Mapping[str, VolumeClaim] = {each.key: each for each in volumes.claims}
         self._volumes: Mapping[str, PersistentVolume] = {each.name: each for each in volumes.persistent}
 
-    def of(self, pod: Pod) -> Pin | None:
+    def of(self, pod: Pod) -> NamedNodes | None:
         """None: it may run on nodes that it does not name, or belongs to its node."""
         if not pod.is_work:
             return None
         wanted = pod.constraints
         for key, value in wanted.node_selector:
             if key == HOSTNAME_LABEL:
-                return Pin(self._there((value,)), "nodeSelector")
+                return NamedNodes(self._there((value,)), "nodeSelector")
         named = self._named(wanted.node_affinity)
         if named is not None:
-            return Pin(named, "node affinity")
+            return NamedNodes(named, "node affinity")
         for claim in wanted.claims:
             named = self._of_claim(pod.namespace, claim)
             if named is not None:
-                return Pin(named, f"its volume {claim}")
+                return NamedNodes(named, f"its volume {claim}")
         return None
 
     def unpinned(self, pod: Pod) -> Pod:
@@ -114,7 +114,7 @@ def without_names(wanted: Constraints) -> Constraints:
     )
 
 
-def told(pod: Pod, pin: Pin) -> str:
+def told(pod: Pod, pin: NamedNodes) -> str:
     """Of a pod that may run on one node alone, or on some that are there, in words."""
     if len(pin.nodes) > 1:
         return f"{pod.key} may run on {len(pin.nodes)} nodes of today alone, which it names ({pin.by})"

@@ -69,7 +69,7 @@ class Coming(msgspec.Struct, frozen=True):
     pods: int
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingPods(msgspec.Struct, frozen=True):
     """Pods that wait for one and the same reason."""
 
     reason: str
@@ -127,7 +127,7 @@ class ClusterReport(msgspec.Struct, frozen=True):
     reasons: Sequence[Why]
     nodes: Columns
     coming: Sequence[Coming]
-    waiting: Sequence[Waiting]
+    waiting: Sequence[WaitingPods]
     moves: Sequence[OnTheMove]
     leaving: Sequence[Leaving]
     problems: Sequence[str]
@@ -333,10 +333,10 @@ def _on_its_way(claim: NodeClaim, pods: int) -> Coming:
     return Coming(claim.id, claim.group, claim.flavour, claim.state.value, claim.since, price, pods)
 
 
-def _waiting(picture: Picture) -> list[Waiting]:
+def _waiting(picture: Picture) -> list[WaitingPods]:
     counts = Counter((item.reason.value, item.message) for item in picture.plan.unplaced)
     first = {(item.reason.value, item.message): item.pod for item in reversed(picture.plan.unplaced)}
-    return [Waiting(*key, count, first[key], meaning(key[0])) for key, count in counts.most_common(50)]
+    return [WaitingPods(*key, count, first[key], meaning(key[0])) for key, count in counts.most_common(50)]
 
 
 def _leaving(picture: Picture) -> list[Leaving]:

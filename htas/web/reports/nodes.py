@@ -8,7 +8,7 @@ import msgspec
 
 from htas.documents.explain import explain_node, explain_pod
 from htas.documents.nodes import NodeLine, node_line
-from htas.documents.refusals import Refusal, refusals
+from htas.documents.refusals import FlavourRefusal, refusals
 from htas.documents.remedies import Meaning, meaning
 from htas.model.money import bill_amount, price_text
 from htas.model.pods import Pod
@@ -88,7 +88,7 @@ class PodDetail(msgspec.Struct, frozen=True):
     currency: str
     price_per_hour: str
     meaning: Meaning
-    refusals: Sequence[Refusal]
+    refusals: Sequence[FlavourRefusal]
 
 
 def node_page(

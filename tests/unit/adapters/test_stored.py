@@ -13,7 +13,7 @@ import pytest
 from htas.adapters.cassandra import rows
 from htas.adapters.sqlite.store import SqliteStore
 from htas.adapters.stored import decoded
-from htas.adapters.write_behind.entries import Entry, Kind
+from htas.adapters.write_behind.entries import JournalEntry, Kind
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.disruptions import ANY_DISRUPTION, Drain, drains_of, rearrangement_of
 from htas.model.holds import Hold, HoldReason
@@ -164,7 +164,7 @@ def test_rows_of_a_keyspace_and_entries_that_wait_for_it_are_understood(
 ) -> None:
     body = earlier.body(form, name)
     held = zlib.compress(body) if kind is CycleRecord else body
-    entry = Entry(1, Kind.CYCLE if kind is CycleRecord else Kind.DISRUPTION, "", held)
+    entry = JournalEntry(1, Kind.CYCLE if kind is CycleRecord else Kind.DISRUPTION, "", held)
     assert rows.decoded(body.decode(), kind) == entry.holds(kind) == decoded(body, kind)
 
 

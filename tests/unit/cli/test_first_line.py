@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from htas.cli.main import app
 from htas.cli.ui import seat_of_dump
-from htas.documents.what_if import Change, simulated
+from htas.documents.what_if import Changes, simulated
 from tools.sample.cluster import sample
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
@@ -35,5 +35,5 @@ def test_the_first_lines_say_the_same(dump: Path, option: list[str], lift: list[
     (line,) = (each for each in said.stdout.splitlines() if each.startswith("HTAS "))
     picture = seat_of_dump(dump, PRICES, None, None).picture()
     view, policy, now = picture.snapshot.cluster, picture.policy, picture.at
-    shown = simulated(view, policy, now, Change(lift=tuple(lift))) if lift else picture.as_it_is
+    shown = simulated(view, policy, now, Changes(lift=tuple(lift))) if lift else picture.as_it_is
     assert line.partition(", provided")[0].partition(". With")[0] == shown.headline

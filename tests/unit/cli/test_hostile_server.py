@@ -16,7 +16,7 @@ from htas.cli.main import app
 from htas.documents.approvals import ApprovalsReport
 from htas.documents.costs import CostReport
 from htas.documents.history import Cycles, Explained, HistoryReport, Replayed
-from htas.documents.nodes import Present
+from htas.documents.nodes import PresentCluster
 from htas.model.plan import Plan
 from tests.unit.cli.test_migrate import written
 
@@ -29,8 +29,8 @@ COMMANDS = [
     pytest.param(["plan"], Plan, id="a plan"),
     pytest.param(["plan", "-o", "json"], Plan, id="a plan for programs"),
     pytest.param(["plan", "-o", "yaml"], Plan, id="a plan as YAML"),
-    pytest.param(["top"], Present, id="the cluster now"),
-    pytest.param(["top", "-o", "csv"], Present, id="nodes as CSV"),
+    pytest.param(["top"], PresentCluster, id="the cluster now"),
+    pytest.param(["top", "-o", "csv"], PresentCluster, id="nodes as CSV"),
     pytest.param(["cost"], CostReport, id="what was spent"),
     pytest.param(["cost", "-o", "jsonl"], CostReport, id="that as lines of JSON"),
     pytest.param(["history"], HistoryReport, id="what was done"),

@@ -17,7 +17,7 @@ from htas.config.loader import load_configuration
 from htas.daemon.stores import open_store
 from htas.documents.forms import Sorted
 from htas.documents.instants import ago, length
-from htas.documents.nodes import Present, present_of
+from htas.documents.nodes import PresentCluster, present_of
 from htas.model.nodes import Node
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
@@ -50,7 +50,7 @@ VIEW = ClusterView(
 )
 
 
-def present(sort: Sorted) -> Present:
+def present(sort: Sorted) -> PresentCluster:
     return present_of(VIEW, NOW, make_policy(), sort)
 
 

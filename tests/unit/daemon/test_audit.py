@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from htas.config.audit import Audited
 from htas.config.loader import load_configuration
-from htas.daemon.asking import Gate, Guarded
-from htas.daemon.audit import LONGEST, MOST_WAITING, AuditLog, Entry, note_command, plain_query
+from htas.daemon.audit import LONGEST, MOST_WAITING, AuditEntry, AuditLog, note_command, plain_query
+from htas.daemon.authorization import Gate, Guarded
 from htas.daemon.http_server import Listener
 from htas.daemon.logging_in import session_routes
 from htas.daemon.sessions import Sessions
@@ -25,8 +25,8 @@ from htas.daemon.sessions import Sessions
 TOKEN = "t0ken-of-the-file"
 
 
-def entry(path: str = "/planz", method: str = "GET", status: int = 200) -> Entry:
-    return Entry("2026-11-01T00:00:00.000Z", "http", "http.tokenFile", "127.0.0.1", method, path, status=status)
+def entry(path: str = "/planz", method: str = "GET", status: int = 200) -> AuditEntry:
+    return AuditEntry("2026-11-01T00:00:00.000Z", "http", "http.tokenFile", "127.0.0.1", method, path, status=status)
 
 
 def lines(file: Path) -> list[dict]:

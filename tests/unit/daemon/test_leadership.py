@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from htas.daemon.leadership import Leadership, Timing
+from htas.daemon.leadership import Leadership, LeaseTiming
 from htas.ports import TransientError
 from tests.unit.daemon.in_memory_lease import InMemoryLease
 
-TIMING = Timing(lease_s=15.0, renew_s=10.0, retry_s=2.0)
+TIMING = LeaseTiming(lease_s=15.0, renew_s=10.0, retry_s=2.0)
 
 
 class Clock:

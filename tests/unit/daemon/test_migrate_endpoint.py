@@ -12,9 +12,9 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import LONGEST_BODY, Desks, HttpServer
+from htas.daemon.http import LONGEST_BODY, Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint, described
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -41,7 +41,7 @@ def port(token_file: Path) -> Iterator[int]:
     """Of a daemon that does not lead: whom it listens to is answered with 503."""
     server = HttpServer(
         ("127.0.0.1", 0),
-        Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
         Gate(token_file),
     )
     server.start()

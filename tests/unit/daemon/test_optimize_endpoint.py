@@ -10,9 +10,9 @@ import msgspec
 import pytest
 import urllib3
 
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import PATH, OptimizeEndpoint
@@ -32,7 +32,7 @@ class Asked:
         token_file.write_text("let-me\n")
         self.desk = OptimizeEndpoint()
         self.metrics = Metrics()
-        desks = Desks(Health(Cycles()), self.metrics, MigrateEndpoint(), self.desk, Seat("live", make_policy))
+        desks = Endpoints(Health(Cycles()), self.metrics, MigrateEndpoint(), self.desk, Seat("live", make_policy))
         self._server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
         self._server.start()
 

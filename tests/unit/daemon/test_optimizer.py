@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from htas.daemon.optimizer import Answer, InlineOptimizer, Optimizer, ProcessOptimizer
+from htas.daemon.optimizer import InlineOptimizer, Optimizer, ProcessOptimizer, SearchResult
 from htas.model.policy import Engine, Fallback, Limits, Policy
 from htas.model.snapshot import ClusterSnapshot
 from tests.builders import make_node, make_pod, make_policy, make_snapshot, running
@@ -40,7 +40,7 @@ def optimizer() -> Iterator[ProcessOptimizer]:
         yield made
 
 
-def answered(optimizer: Optimizer) -> Answer:
+def answered(optimizer: Optimizer) -> SearchResult:
     until(lambda: optimizer.has_answer, 60)
     answer = optimizer.answer()
     assert answer is not None

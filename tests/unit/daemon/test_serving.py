@@ -15,9 +15,9 @@ import yaml
 
 from htas.config.loader import Loaded, load_configuration
 from htas.config.serving import LoggingSetting
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.logs import set_up_logs
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
@@ -93,7 +93,7 @@ def get(health: Health, metrics: Metrics, tmp_path: Path) -> Iterator[Get]:
     token_file.write_text("let-me\n")
     server = HttpServer(
         ("127.0.0.1", 0),
-        Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Endpoints(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
         Gate(token_file),
     )
     server.start()
@@ -137,7 +137,7 @@ def test_pages_show_the_last_plan_and_what_it_was_made_from(get: Get, metrics: M
 def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> None:
     server = HttpServer(
         ("127.0.0.1", 0),
-        Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+        Endpoints(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
         Gate(),
     )
     server.start()
@@ -146,14 +146,14 @@ def test_it_listens_until_it_is_stopped(health: Health, metrics: Metrics) -> Non
     with pytest.raises(PermanentError, match=r"http\.listen: 127\.0\.0\.1:\d+: Address already in use"):
         HttpServer(
             ("127.0.0.1", server.port),
-            Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+            Endpoints(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
             Gate(),
         )
     busy = ("127.0.0.1", server.port)
     with pytest.raises(PermanentError, match=r"http\.healthListen: 127\.0\.0\.1:\d+: Address already in use"):
         HttpServer(
             ("127.0.0.1", 0),
-            Desks(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
+            Endpoints(health, metrics, MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy)),
             Gate(),
             busy,
         )

@@ -12,9 +12,9 @@ import pytest
 import urllib3
 from cryptography import x509
 
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.http_server import Certificate
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
@@ -72,7 +72,7 @@ def token_file(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(token_file: Path, certificate: Certificate | None = None) -> Iterator[int]:
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
+    desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
     server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file), certificate=certificate)
     server.start()
     yield server.port

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, Then, in_state, next_step, not_ahead
+from htas.execution.claim_life import ClaimStep, Then, in_state, next_step, not_ahead
 from htas.execution.claimed_nodes import nodes_of_claims, with_true_claims
 from htas.execution.expectations import PATIENCE_S, Expectations
 from htas.model.claims import TRANSITIONS, ClaimState, Instance, InstanceState, NodeClaim
@@ -75,8 +75,8 @@ def test_every_state_has_its_edges_and_the_last_has_none() -> None:
 
 def test_a_new_state_is_dated_an_old_one_is_not() -> None:
     before = claim(ClaimState.ACTIVE)
-    assert in_state(before, Step(ClaimState.ACTIVE), NOW) is before
-    assert in_state(before, Step(ClaimState.READY), NOW).since == NOW
+    assert in_state(before, ClaimStep(ClaimState.ACTIVE), NOW) is before
+    assert in_state(before, ClaimStep(ClaimState.READY), NOW).since == NOW
 
 
 def test_backing_off_doubles_after_each_wait_and_ends_with_success() -> None:
@@ -107,7 +107,7 @@ def test_expectations_hold_until_seen_or_too_old() -> None:
 @pytest.mark.parametrize("state", [S.REQUESTED, S.ACTIVE, S.REGISTERED, S.READY, S.DRAINING])
 def test_a_list_without_the_machine_proves_little_at_first(state: ClaimState) -> None:
     for missing in (claim(state, missing_s=59.0), msgspec.structs.replace(claim(state), missing_since=None)):
-        assert next_step(missing, None, READY, NOW, T) == Step(state)
+        assert next_step(missing, None, READY, NOW, T) == ClaimStep(state)
 
 
 @pytest.mark.parametrize(

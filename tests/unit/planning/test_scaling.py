@@ -25,7 +25,7 @@ from htas.planning.planner import plan
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import claim_id, offers_of
-from htas.planning.provision.trimming import Machine, drop_superfluous
+from htas.planning.provision.trimming import FilledMachine, drop_superfluous
 from tests.builders import (
     NECTAR,
     NOW,
@@ -168,7 +168,7 @@ def test_a_machine_that_turns_out_superfluous_is_no_longer_counted_as_bought() -
     rows = sim.add_nodes([offer.node(policy, name) for name in ("one", "other")])
     for row in rows:
         sim.place(cls, row)
-    machines = [Machine(offer, row, [(cls, 1)]) for row in rows]
+    machines = [FilledMachine(offer, row, [(cls, 1)]) for row in rows]
     drop_superfluous(sim, machines, [], allowance, Placer(policy, simulated.pools))
     assert sorted(len(machine.contents) for machine in machines) == [0, 1]
     assert (allowance.nodes_of("any"), allowance.bound(offer).count) == (1, 1)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from htas.adapters.sqlite.store import SqliteStore
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -73,7 +73,7 @@ def saw(seat: Seat) -> Seat:
 def url(seat: Seat, tmp_path: Path) -> Iterator[str]:
     token_file = tmp_path / "token"
     token_file.write_text(TOKEN)
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
+    desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
     server = HttpServer(("127.0.0.1", 0), desks, Gate(token_file))
     server.start()
     yield f"http://127.0.0.1:{server.port}"

@@ -12,9 +12,9 @@ import urllib3
 from typer.testing import CliRunner
 
 from htas.cli.main import app
-from htas.daemon.asking import Gate
+from htas.daemon.authorization import Gate
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -67,7 +67,7 @@ def approvals(seat: Seat) -> Approvals:
 @pytest.fixture
 def address(seat: Seat, approvals: Approvals, tmp_path: Path) -> Iterator[str]:
     (tmp_path / "token").write_text(TOKEN)
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
+    desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), seat)
     server = HttpServer(("127.0.0.1", 0), desks, Gate(tmp_path / "token", Users()))
     server.start()
     yield f"http://127.0.0.1:{server.port}"

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from htas.cli.ui import seat_of_dump
-from htas.documents.what_if import Change, NewFlavour, Simulated, simulated
+from htas.documents.what_if import Changes, NewFlavour, Simulated, simulated
 from htas.ports import GivenError
 from htas.web.reports.cluster import ClusterReport, cluster_report
 from htas.web.seat import Seat
@@ -79,7 +79,7 @@ def test_another_rule_lifted_never_costs_more(tmp_path: Path) -> None:
     picture = seat_of(tmp_path, held_in_three_ways()).picture()
     view, policy, now = picture.snapshot.cluster, picture.policy, picture.at
     choices = [rules for size in range(4) for rules in combinations(RULES, size)]
-    costs = {rules: Decimal(simulated(view, policy, now, Change(lift=rules)).best.price_per_hour) for rules in choices}
+    costs = {rules: Decimal(simulated(view, policy, now, Changes(lift=rules)).best.price_per_hour) for rules in choices}
     dearer = [(few, more) for few in choices for more in choices if set(few) < set(more) and costs[more] > costs[few]]
     assert (dearer, costs[RULES]) == ([], Decimal("0.95"))
 
@@ -95,7 +95,7 @@ def batch_work(*nodes: tuple[int, ...]) -> list[dict[str, Any]]:
 
 def best(folder: Path, objects: list[dict[str, Any]], **change: Any) -> str:
     picture = seat_of(folder, objects).picture()
-    found = simulated(picture.snapshot.cluster, picture.policy, picture.at, Change(**change))
+    found = simulated(picture.snapshot.cluster, picture.policy, picture.at, Changes(**change))
     return found.best.price_per_hour
 
 
@@ -139,7 +139,7 @@ def test_what_waits_makes_the_least_possible_no_dearer_where_no_figure_has_it(tm
     nominated = [msgspec.structs.replace(pod, nominated_node=pod.node or "a") for pod in views[1].pods]
     views.append(msgspec.structs.replace(views[1], pods=tuple(nominated)))
     policy, at = found[0].policy, found[0].at
-    alone, beside, kept = (simulated(view, policy, at, Change()) for view in views)
+    alone, beside, kept = (simulated(view, policy, at, Changes()) for view in views)
     assert (beside.least_per_hour, beside.best) == (alone.least_per_hour, alone.best)
     assert (kept.least_per_hour, kept.best) == (alone.least_per_hour, alone.best)
     assert beside.bought, "what waits is bought for"
@@ -149,15 +149,15 @@ def test_flavours_that_are_added_have_names_of_their_own(tmp_path: Path) -> None
     seat = seat_of(tmp_path, three_large_nodes()).picture()
     twice = (NewFlavour("x", "4", "8Gi", "0.01"), NewFlavour("x", "64", "256Gi", "5"))
     with pytest.raises(GivenError, match="there is a flavour 'x' already"):
-        simulated(seat.snapshot.cluster, seat.policy, seat.at, Change(flavours=twice))
+        simulated(seat.snapshot.cluster, seat.policy, seat.at, Changes(flavours=twice))
 
 
 @pytest.mark.parametrize(
     "change",
-    [Change(prices={"small": "9223372037"}), Change(flavours=(NewFlavour("x", "4", "8Gi", "1000000.1"),))],
+    [Changes(prices={"small": "9223372037"}), Changes(flavours=(NewFlavour("x", "4", "8Gi", "1000000.1"),))],
     ids=["of a flavour", "of one that is added"],
 )
-def test_a_price_is_one_that_a_price_file_could_have(change: Change, tmp_path: Path) -> None:
+def test_a_price_is_one_that_a_price_file_could_have(change: Changes, tmp_path: Path) -> None:
     """The planner's sums overflowed: an error of the server, and a traceback in its log."""
     seat = seat_of(tmp_path, three_large_nodes()).picture()
     with pytest.raises(GivenError, match="is above a million an hour"):
@@ -173,7 +173,7 @@ def test_a_higher_price_is_paid(tmp_path: Path) -> None:
 
 def asked(folder: Path, objects: list[dict[str, Any]], **change: Any) -> Simulated:
     picture = seat_of(folder, objects).picture()
-    return simulated(picture.snapshot.cluster, picture.policy, picture.at, Change(**change))
+    return simulated(picture.snapshot.cluster, picture.policy, picture.at, Changes(**change))
 
 
 ROOMY = NewFlavour("roomy", "80", "200Gi", "0.90")

@@ -50,7 +50,7 @@ class Clean(msgspec.Struct, frozen=True):
     archives: list[str] = []
 
 
-class Problem(msgspec.Struct, frozen=True):
+class AgentProblem(msgspec.Struct, frozen=True):
     """An answer to what could not be done."""
 
     message: str

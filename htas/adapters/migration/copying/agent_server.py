@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from htas.adapters.migration.copying.agent import Agent, Clean, Problem, Push
+from htas.adapters.migration.copying.agent import Agent, AgentProblem, Clean, Push
 from htas.adapters.tokens import read_token, shows
 from htas.ports import HTASError, NotFoundError, PermanentError
 
@@ -65,14 +65,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.token()
             except PermanentError as error:
                 code, said = 503, str(error)
-        self._answer(code, Problem(said))
+        self._answer(code, AgentProblem(said))
 
     def do_POST(self) -> None:  # the library's own name
         refused = self._refused()
         if refused is not None:
             code, why = refused
             log.warning("order refused", order=self.path, why=why)
-            self._answer(code, Problem(why))
+            self._answer(code, AgentProblem(why))
             return
         try:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (HTASError, msgspec.DecodeError, OSError) as error:
             code = 404 if isinstance(error, NotFoundError) else 422
             log.warning("order not carried out", order=self.path, error=str(error))
-            self._answer(code, Problem(str(error)))
+            self._answer(code, AgentProblem(str(error)))
 
     def _refused(self) -> tuple[int, str] | None:
         """Why no more of a request is read; the token comes first, so that others learn nothing."""

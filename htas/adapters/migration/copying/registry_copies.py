@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import urllib3
 
-from htas.adapters.migration.copying.agent import Clean, Problem, Push, Pushed
+from htas.adapters.migration.copying.agent import AgentProblem, Clean, Push, Pushed
 from htas.adapters.migration.copying.image import ARCHIVES, USUAL, archives_of, tag_of
 from htas.adapters.migration.copying.oci_registry import OciRegistry
 from htas.adapters.migration.failures import StepFailedError, copy_failure, shortened
@@ -127,6 +127,6 @@ def _token(path: str) -> str:
 
 def _told(body: bytes) -> str:
     try:
-        return msgspec.json.decode(body, type=Problem).message
+        return msgspec.json.decode(body, type=AgentProblem).message
     except msgspec.DecodeError:
         return shortened(body.decode("utf-8", "replace"))

@@ -17,14 +17,14 @@ from htas.planning.cluster.table import NodeTable
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FilterRefusal:
     """A reason in kube-scheduler's words, and where (relative to the rows asked about) it holds."""
 
     reason: str
     where: Bools
 
 
-Filter = Callable[["FilterContext", PodClass, slice], Iterable[Refusal]]
+Filter = Callable[["FilterContext", PodClass, slice], Iterable[FilterRefusal]]
 """Asked about the rows of a slice (with explicit start and stop); a row that no refusal names is accepted."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from htas.model.nodes import ZONE_LABEL
 from htas.planning.cluster.classes import Bools, Ints, PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 from htas.planning.cluster.table import NO_VALUE
 
 AFFINITY = "node(s) didn't match pod affinity rules"
@@ -21,7 +21,7 @@ ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """A node is named once, by the first of the three that refuses it."""
     left = np.ones(rows.stop - rows.start, dtype=np.bool_)
     for reason, judge in (
@@ -34,7 +34,7 @@ def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refus
             where &= left
             if where.any():
                 left &= ~where
-                yield Refusal(reason, where)
+                yield FilterRefusal(reason, where)
                 if not left.any():
                     return
 

@@ -13,7 +13,7 @@ import numpy as np
 from htas.model.constraints import NodeSelectorTerm
 from htas.model.selectors import Operator, Requirement
 from htas.planning.cluster.classes import Bools, PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 from htas.planning.cluster.table import NO_VALUE, LabelColumn, NodeTable
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
@@ -22,7 +22,7 @@ CONFLICT = "pod affinity terms conflict"
 _NAME = "metadata.name"
 
 
-def refuse_names(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_names(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Nodes that a pod pinned to nodes by name leaves out, before any other filter sees them (NodeAffinity.PreFilter).
 
     It holds where every required term names nodes; such are the pods of DaemonSets.
@@ -33,7 +33,7 @@ def refuse_names(context: FilterContext, cls: PodClass, rows: slice) -> Iterator
     wanted = {row for row in (context.table.row_of.get(name) for name in names) if row is not None}
     elsewhere = np.array([row not in wanted for row in range(rows.start, rows.stop)], dtype=np.bool_)
     if elsewhere.any():
-        yield Refusal(OTHER_NODE if names else CONFLICT, elsewhere)
+        yield FilterRefusal(OTHER_NODE if names else CONFLICT, elsewhere)
 
 
 def _pinned_to(terms: Iterable[NodeSelectorTerm]) -> set[str] | None:
@@ -47,10 +47,10 @@ def _pinned_to(terms: Iterable[NodeSelectorTerm]) -> set[str] | None:
     return names
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     refused = ~matching(context.table, cls, rows)
     if refused.any():
-        yield Refusal(REASON, refused)
+        yield FilterRefusal(REASON, refused)
 
 
 def matching(table: NodeTable, cls: PodClass, rows: slice) -> Bools:

@@ -12,7 +12,7 @@ import numpy as np
 
 from htas.model.pods import WorkKind
 from htas.planning.cluster.classes import Bools, PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 
 
 def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
@@ -20,9 +20,9 @@ def _closed(context: FilterContext, kind: WorkKind, rows: slice) -> Bools:
     return np.array([node.group in closed for node in context.table.nodes[rows]], dtype=np.bool_)
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     if not cls.is_ours:
         return
     where = context.column(("closed to", cls.kind), lambda new: _closed(context, cls.kind, new))[rows]
     if where.any():
-        yield Refusal(f"node(s) were in a node group that does not take {cls.kind.value} work", where)
+        yield FilterRefusal(f"node(s) were in a node group that does not take {cls.kind.value} work", where)

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.planning.cluster.classes import PODS_ROW, Bools, Ints, PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 
 TOO_MANY_PODS = "Too many pods"
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     free = context.table.free
     for resource in _pods_first(cls):
         short = free[resource, rows] < cls.requests[resource]
         if short.any():
             name = context.table.axis.names[resource]
-            yield Refusal(TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {name}", short)
+            yield FilterRefusal(TOO_MANY_PODS if resource == PODS_ROW else f"Insufficient {name}", short)
 
 
 def _pods_first(cls: PodClass) -> list[int]:

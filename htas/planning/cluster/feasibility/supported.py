@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Every node, with one reason per feature."""
     for feature in dict.fromkeys(cls.constraints.unsupported):
-        yield Refusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))
+        yield FilterRefusal(f"{feature} is not supported by htas", np.ones(rows.stop - rows.start, dtype=np.bool_))

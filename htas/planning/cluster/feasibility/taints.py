@@ -15,7 +15,7 @@ import numpy as np
 
 from htas.model.constraints import Effect, Taint, Toleration
 from htas.planning.cluster.classes import Bools, PodClass
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 UNTOLERATED = "node(s) had untolerated taint(s)"
@@ -67,25 +67,25 @@ def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> T
     return None
 
 
-def refuse_unschedulable(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_unschedulable(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Cordoned nodes, unless the pod tolerates the cordon."""
     if untolerated((CORDON,), cls.constraints.tolerations) is None:
         return
     cordoned = context.column("cordoned", lambda new: _cordoned(context, new))[rows]
     if cordoned.any():
-        yield Refusal(UNSCHEDULABLE, cordoned)
+        yield FilterRefusal(UNSCHEDULABLE, cordoned)
 
 
 def _cordoned(context: FilterContext, rows: slice) -> Bools:
     return np.array([node.is_unschedulable for node in context.table.nodes[rows]], dtype=np.bool_)
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Nodes with a taint the pod does not tolerate."""
     tolerations = cls.constraints.tolerations
     where = context.column(("untolerated", tolerations), lambda new: _untolerated(context, tolerations, new))[rows]
     if where.any():
-        yield Refusal(UNTOLERATED, where)
+        yield FilterRefusal(UNTOLERATED, where)
 
 
 def _untolerated(context: FilterContext, tolerations: tuple[Toleration, ...], rows: slice) -> Bools:

@@ -18,25 +18,25 @@ from htas.model.constraints import SpreadConstraint
 from htas.model.nodes import DRAINING_TAINT
 from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import node_affinity, node_groups, taints
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal, accepted
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal, accepted
 from htas.planning.cluster.table import NO_VALUE
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = REASON + " (missing required label)"
 
 
-def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """A node is named once, by the first constraint it fails."""
     left = np.ones(rows.stop - rows.start, dtype=np.bool_)
     for constraint in cls.constraints.spread:
         missing = left & (context.table.label(constraint.topology_key).codes[rows] == NO_VALUE)
         if missing.any():
             left &= ~missing
-            yield Refusal(MISSING_LABEL, missing)
+            yield FilterRefusal(MISSING_LABEL, missing)
         skewed = left & ~_within_skew(context, cls, constraint, rows)
         if skewed.any():
             left &= ~skewed
-            yield Refusal(REASON, skewed)
+            yield FilterRefusal(REASON, skewed)
 
 
 def _within_skew(context: FilterContext, cls: PodClass, constraint: SpreadConstraint, rows: slice) -> Bools:

@@ -19,7 +19,7 @@ from htas.model.selectors import Operator, Requirement
 from htas.model.volumes import PersistentVolume, VolumeClaim
 from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.feasibility import node_affinity
-from htas.planning.cluster.feasibility.filter_context import FilterContext, Refusal, VolumeIndex
+from htas.planning.cluster.feasibility.filter_context import FilterContext, FilterRefusal, VolumeIndex
 from htas.planning.cluster.table import NO_VALUE
 
 AFFINITY_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -44,11 +44,11 @@ _MIGRATED = {"kubernetes.io/cinder": "cinder.csi.openstack.org"}
 _NO_LIMIT = np.iinfo(np.int64).max
 
 
-def refuse_claims(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_claims(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Every node, where a claim is not there, must be bound before it is used, or cannot be judged."""
     trouble = _trouble(context, cls)
     if trouble is not None:
-        yield Refusal(trouble, np.ones(rows.stop - rows.start, dtype=np.bool_))
+        yield FilterRefusal(trouble, np.ones(rows.stop - rows.start, dtype=np.bool_))
 
 
 def _trouble(context: FilterContext, cls: PodClass) -> str | None:
@@ -95,7 +95,7 @@ def reaches(volumes: VolumeIndex, namespace: str, claims: Iterable[str]) -> Iter
             yield Reach(f"storage class {storage.name} of claim {name}", storage.allowed_topologies)
 
 
-def refuse_binding(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_binding(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Nodes from which bound volumes cannot be reached, or where unbound ones would not be made."""
     far = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     outside = np.zeros_like(far)
@@ -109,9 +109,9 @@ def refuse_binding(context: FilterContext, cls: PodClass, rows: slice) -> Iterat
         elif claim.volume is None and storage is not None and storage.allowed_topologies:
             outside |= ~node_affinity.any_term(context.table, storage.allowed_topologies, rows)
     if far.any():
-        yield Refusal(AFFINITY_CONFLICT, far)
+        yield FilterRefusal(AFFINITY_CONFLICT, far)
     if outside.any():
-        yield Refusal(BIND_CONFLICT, outside)
+        yield FilterRefusal(BIND_CONFLICT, outside)
 
 
 def _all_but(context: FilterContext, node: str, rows: slice) -> Bools:
@@ -123,7 +123,7 @@ def _all_but(context: FilterContext, node: str, rows: slice) -> Bools:
     return others
 
 
-def refuse_zone(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_zone(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Nodes in other zones or regions than the labels of bound volumes name; nodes that name none take any."""
     elsewhere = np.zeros(rows.stop - rows.start, dtype=np.bool_)
     for claim in _known_claims(context, cls):
@@ -132,7 +132,7 @@ def refuse_zone(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[
             elsewhere |= _other_zone(context, volume, rows)
     if elsewhere.any():
         elsewhere &= _names_zone(context, rows)
-        yield Refusal(NO_VOLUME_ZONE, elsewhere)
+        yield FilterRefusal(NO_VOLUME_ZONE, elsewhere)
 
 
 def _known_claims(context: FilterContext, cls: PodClass) -> Iterator[VolumeClaim]:
@@ -161,15 +161,15 @@ def _names_zone(context: FilterContext, rows: slice) -> Bools:
     return np.asarray(np.any([context.table.label(key).codes[rows] != NO_VALUE for key in _ZONES], axis=0))
 
 
-def refuse_restrictions(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_restrictions(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """A ReadWriteOncePod claim that a pod uses is closed to all others, wherever that pod runs."""
     for claim in _known_claims(context, cls):
         if "ReadWriteOncePod" in claim.access_modes and context.counts.claim_users[claim.key] > 0:
-            yield Refusal(READ_WRITE_ONCE_POD, np.ones(rows.stop - rows.start, dtype=np.bool_))
+            yield FilterRefusal(READ_WRITE_ONCE_POD, np.ones(rows.stop - rows.start, dtype=np.bool_))
             return
 
 
-def refuse_limits(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[Refusal]:
+def refuse_limits(context: FilterContext, cls: PodClass, rows: slice) -> Iterator[FilterRefusal]:
     """Nodes whose CSI driver could not attach the pod's volumes beside those attached; shared ones count once."""
     if not cls.constraints.claims:
         return
@@ -182,7 +182,7 @@ def refuse_limits(context: FilterContext, cls: PodClass, rows: slice) -> Iterato
         for i in np.flatnonzero(context.counts.claims_per_row[rows] + count > limits).tolist():
             full[i] |= _attached_after(context, rows.start + i, driver, wanted) > limits[i]
     if full.any():
-        yield Refusal(MAX_VOLUMES, full)
+        yield FilterRefusal(MAX_VOLUMES, full)
 
 
 def _limits(context: FilterContext, driver: str) -> Ints:

@@ -13,7 +13,7 @@ from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.holds.slots import BoundSlot
-from htas.planning.cluster.order import Transfer
+from htas.planning.cluster.order import RowTransfer
 from htas.planning.cluster.simulation import KeptRoom, Simulation
 
 
@@ -47,9 +47,9 @@ class Reservation:
         """Whether its room is free, by every rule of feasibility."""
         return self.row is not None and sim.fits(self.cls, self.row)
 
-    def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> Transfer:
+    def transfer(self, rows: Mapping[str, int], *, has_left: bool = False) -> RowTransfer:
         """The way of its pod into it; `rows` are those of nodes by name."""
-        return Transfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
+        return RowTransfer(self.key, self.cls, self.row, None if has_left else rows.get(self.held.slot.source or ""))
 
 
 def reserve(

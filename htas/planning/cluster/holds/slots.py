@@ -43,20 +43,20 @@ def identity(pod: Pod) -> Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RearrangementProgress:
     """A rearrangement as far as it has come, and its open slots."""
 
     rearrangement: OpenRearrangement
     held: tuple[BoundSlot, ...]
 
 
-def standing(snapshot: ClusterSnapshot) -> Standing | None:
+def standing(snapshot: ClusterSnapshot) -> RearrangementProgress | None:
     """How the rearrangement of a snapshot stands, binds under way counted as done."""
     if snapshot.rearrangement is None:
         return None
     look = _Look(snapshot.cluster, lambda pod: node_of(pod, snapshot))
     current = look.progress(snapshot.rearrangement, snapshot.taken_at)
-    return Standing(current, look.held(current))
+    return RearrangementProgress(current, look.held(current))
 
 
 def progress(rearrangement: OpenRearrangement, view: ClusterView, now: float) -> OpenRearrangement:

@@ -17,11 +17,11 @@ from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.outgoing import Outgoing, outgoing
 from htas.planning.cluster.whereabouts import moves_under_way
 from htas.planning.disrupt.cleaning.utilization import gpus_of, is_empty, utilization
-from htas.planning.rental.bill import Bill, paid_for_s
+from htas.planning.rental.bill import RunningBill, paid_for_s
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DrainCandidate:
     """A node of ours that may be emptied. `price` is in billionths an hour, as the catalogue has it now.
 
     `outgoing`: why it goes however well it is used; None: only where it is not worth its price.
@@ -45,12 +45,12 @@ class Candidate:
     def work(self) -> list[Pod]:
         return [pod for pod in self.pods if pod.is_work]
 
-    def bill(self, policy: Policy) -> Bill:
+    def bill(self, policy: Policy) -> RunningBill:
         """What it costs until it is given back."""
-        return Bill(self.price, self.claim.rented_since, policy.catalogue.billing)
+        return RunningBill(self.price, self.claim.rented_since, policy.catalogue.billing)
 
 
-class Question:
+class Circumstances:
     """What judging needs beside the node: the plan's circumstances and the memory of earlier ones."""
 
     def __init__(
@@ -85,12 +85,16 @@ class Exceptions(Protocol):
 
     def is_replaced(self, node: str) -> bool: ...
 
-    def keeps(self, candidate: Candidate) -> KeptNode | None: ...
+    def keeps(self, candidate: DrainCandidate) -> KeptNode | None: ...
 
 
 def judge(
-    node: Node, pods: Sequence[Pod], claim: NodeClaim | None, question: Question, exceptions: Exceptions | None = None
-) -> Candidate | KeptNode:
+    node: Node,
+    pods: Sequence[Pod],
+    claim: NodeClaim | None,
+    question: Circumstances,
+    exceptions: Exceptions | None = None,
+) -> DrainCandidate | KeptNode:
     """A candidate, or the reason why the node stays. One that is replaced goes however well it is used."""
     policy = question.policy
     group = policy.group(node.group)
@@ -105,22 +109,24 @@ def judge(
     return kept or _use_keeps(candidate, question) or candidate
 
 
-def every_reason(candidate: Candidate, question: Question) -> list[KeptNode]:
+def every_reason(candidate: DrainCandidate, question: Circumstances) -> list[KeptNode]:
     """All that keeps a node by its state and use; `judge` tells the first."""
     used = _use_keeps(candidate, question)
     return [*_states(candidate, question), *([used] if used is not None else [])]
 
 
-def candidate_of(node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeClaim, question: Question) -> Candidate:
+def candidate_of(
+    node: Node, pods: Sequence[Pod], group: NodeGroup, claim: NodeClaim, question: Circumstances
+) -> DrainCandidate:
     """A node of ours with what a decision about it needs."""
     share = utilization(node, pods, group.cleaning, question.now)
     flavour = question.policy.catalogue.named(claim.flavour)
     price = flavour.nanos_per_hour if flavour is not None else claim.nanos_per_hour
     going = outgoing(node, claim, question.policy, question.now)
-    return Candidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, going)
+    return DrainCandidate(node, group, claim, tuple(pods), share, is_empty(pods, question.now), price, going)
 
 
-def is_quiet(question: Question, rules: CleaningRules) -> bool:
+def is_quiet(question: Circumstances, rules: CleaningRules) -> bool:
     """Whether no work has waited for as long as the rules ask."""
     since = question.memory.queue_empty_since
     return since is not None and question.now - since >= rules.queue_empty_for_s
@@ -144,7 +150,7 @@ def _not_ours(node: Node, policy: Policy) -> str:
     return f"no claim {node.claim or '(no label)'} is known for it"
 
 
-def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+def _states(candidate: DrainCandidate, question: Circumstances) -> Iterator[KeptNode]:
     """Reasons in the node's own state, that which counts first."""
     node, claim, rules = candidate.node, candidate.claim, candidate.group.cleaning
     if node.is_draining or node.name in question.draining or claim.state is ClaimState.DRAINING:
@@ -169,7 +175,7 @@ def _states(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
         yield KeptNode(node.name, Kept.TOO_YOUNG, f"Ready for {span(age)} of {span(rules.delay_after_launch_s)}")
 
 
-def _unsure(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
+def _unsure(candidate: DrainCandidate, question: Circumstances) -> Iterator[KeptNode]:
     """Reasons in what is not known of it: how it is, or how much it is used."""
     node, claim = candidate.node, candidate.claim
     if not node.is_ready:
@@ -180,14 +186,14 @@ def _unsure(candidate: Candidate, question: Question) -> Iterator[KeptNode]:
         yield KeptNode(node.name, Kept.NOT_READY, f"its claim is {claim.state} and not yet seen Ready")
 
 
-def _kept_by_outage(node: Node, question: Question) -> KeptNode:
+def _kept_by_outage(node: Node, question: Circumstances) -> KeptNode:
     """The cloud could not be asked for the machine's end, or its end not be written down."""
     if question.cloud_problem:
         return KeptNode(node.name, Kept.CLOUD_UNREACHABLE, f"the cloud does not answer: {question.cloud_problem}")
     return KeptNode(node.name, Kept.STORE_UNWRITABLE, f"the journal cannot be written: {question.store_problem}")
 
 
-def _use_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
+def _use_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode | None:
     """Reasons in how it is used, and for how long it has been used so little."""
     if candidate.is_empty:
         return _emptiness_keeps(candidate, question)
@@ -229,7 +235,7 @@ def _of_gpus(node: Node) -> str:
     return f" of {', '.join(gpus)}" if gpus else ""
 
 
-def _emptiness_keeps(candidate: Candidate, question: Question) -> KeptNode | None:
+def _emptiness_keeps(candidate: DrainCandidate, question: Circumstances) -> KeptNode | None:
     """An empty node goes at once, after a while, or just before it would be paid for again.
 
     With `before-next-billing-period` it goes in the last cleaning cycle that still comes `release_ahead_s` before the
@@ -252,7 +258,7 @@ DRAIN_MARGIN_S = 120.0
 """What emptying a node may take beyond what is expected: an hour too late by a second is paid in full."""
 
 
-def is_paid_for_longer(candidate: Candidate, question: Question, before_s: float = 0.0) -> bool:
+def is_paid_for_longer(candidate: DrainCandidate, question: Circumstances, before_s: float = 0.0) -> bool:
     """Whether a node with work on it is paid for longer than it takes to empty it and to give it back.
 
     Emptied 35 minutes before its hour was full, a node saved nothing by that, and its pods had been moved for a room
@@ -267,7 +273,7 @@ def is_paid_for_longer(candidate: Candidate, question: Question, before_s: float
     return left > before_s + ahead
 
 
-def _drain_s(candidate: Candidate, question: Question) -> float:
+def _drain_s(candidate: DrainCandidate, question: Circumstances) -> float:
     """What emptying a node may take: its pods one after another as budgets may have it, the longest grace, a margin.
 
     A pod's move as measured of the group's method, else as configured; no longer in all than a drain may take.
@@ -283,7 +289,7 @@ def _drain_s(candidate: Candidate, question: Question) -> float:
     return min(policy.timeouts.drain_s, grace + sum(moves)) + DRAIN_MARGIN_S
 
 
-def _release_ahead_s(rules: CleaningRules, question: Question) -> float:
+def _release_ahead_s(rules: CleaningRules, question: Circumstances) -> float:
     """As stated, else as measured: the cloud is asked in the cycle after the decision, and takes as long as it did."""
     if rules.release_ahead_s is not None:
         return rules.release_ahead_s

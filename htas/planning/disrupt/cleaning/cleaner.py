@@ -21,8 +21,8 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.whereabouts import node_of
 from htas.planning.disrupt.cleaning.candidates import (
-    Candidate,
-    Question,
+    Circumstances,
+    DrainCandidate,
     candidate_of,
     is_paid_for_longer,
     is_quiet,
@@ -84,10 +84,10 @@ def clean(
     pods_on = _pods_by_node(snapshot)
     memory = _remember(snapshot, policy, now, work_is_waiting, pods_on)
     memory = msgspec.structs.replace(memory, cleaned_at=now if is_due else snapshot.memory.cleaned_at)
-    question = Question(snapshot, policy, now, memory, is_due=is_due, needed=needed)
+    question = Circumstances(snapshot, policy, now, memory, is_due=is_due, needed=needed)
     claims = {claim.id: claim for claim in snapshot.claims}
-    candidates: list[Candidate] = []
-    replaced: list[Candidate] = []
+    candidates: list[DrainCandidate] = []
+    replaced: list[DrainCandidate] = []
     replacements = Replacements(snapshot, policy, now)
     round_ = _Round(sizes=_sizes(snapshot, policy), under_way=_under_way(snapshot))
     for node in snapshot.cluster.nodes:
@@ -201,10 +201,10 @@ class _Round:
     proposals: list[Proposal] = field(default_factory=list)
     kept: list[KeptNode] = field(default_factory=list)
     targets: set[str] = field(default_factory=set)
-    one_for_one: list[Candidate] = field(default_factory=list)
+    one_for_one: list[DrainCandidate] = field(default_factory=list)
     """Outgoing nodes of groups that have no more than they must have: others are bought first, whoever has room."""
 
-    def take(self, candidate: Candidate, rescheduler: Rescheduler) -> None:
+    def take(self, candidate: DrainCandidate, rescheduler: Rescheduler) -> None:
         """Empty the candidate or keep it, and write down which."""
         kept = self._round_keeps(candidate)
         if kept is not None:
@@ -226,7 +226,7 @@ class _Round:
 
     def _propose(
         self,
-        candidate: Candidate,
+        candidate: DrainCandidate,
         reason: ProposalReason,
         moves: Sequence[Move],
         message: str,
@@ -248,8 +248,8 @@ class _Round:
         self.under_way[candidate.group.name] += 1
 
     def replace(
-        self, replaced: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
-    ) -> list[Candidate]:
+        self, replaced: Sequence[DrainCandidate], replacements: Replacements, rescheduler: Rescheduler
+    ) -> list[DrainCandidate]:
         """Empty nodes whose replacements are Ready, as many as may go at once; returns those that stay candidates."""
         allowed = [candidate for candidate in replaced if self._round_keeps(candidate) is None]
         done = emptied(allowed, replacements, rescheduler)
@@ -264,10 +264,10 @@ class _Round:
     def smaller(
         self,
         rescheduler: Rescheduler,
-        question: Question,
+        question: Circumstances,
         snapshot: ClusterSnapshot,
         pods_on: dict[str, list[Pod]],
-        stay: Mapping[str, Sequence[Candidate]],
+        stay: Mapping[str, Sequence[DrainCandidate]],
     ) -> Memory:
         """What to buy instead of nodes of one group: one that is outgoing, else a cheaper set, else smaller machines.
 
@@ -278,7 +278,7 @@ class _Round:
         consolidator, ripe = Consolidator(rescheduler, snapshot, pods_on), self._ripe(question, snapshot, stay)
         shrinker = Shrinker(rescheduler, consolidator, snapshot, question.memory)
 
-        def outgoing(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
+        def outgoing(group: NodeGroup, candidates: Sequence[DrainCandidate], at_once: int) -> list[Replacing]:
             nodes = sorted((each for each in candidates if each.outgoing is not None), key=lambda each: each.rank)
             like = [each for each in self.one_for_one if each.group is group]
             if not (nodes or like) or not has_cooled_down(group, before.get(group.name), now):
@@ -290,7 +290,7 @@ class _Round:
             )
             return next(filter(None, found), [])  # one that nothing can be bought for is in nobody's way
 
-        def cheaper(group: NodeGroup, candidates: Sequence[Candidate], at_once: int) -> list[Replacing]:
+        def cheaper(group: NodeGroup, candidates: Sequence[DrainCandidate], at_once: int) -> list[Replacing]:
             if not candidates or not may_look_at(group, before.get(group.name), now):
                 return []
             looked_at[group.name] = now
@@ -305,23 +305,23 @@ class _Round:
         return _looked(question.memory, looked_at)
 
     def _ripe(
-        self, question: Question, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[Candidate]]
-    ) -> list[tuple[NodeGroup, list[Candidate]]]:
+        self, question: Circumstances, snapshot: ClusterSnapshot, stay: Mapping[str, Sequence[DrainCandidate]]
+    ) -> list[tuple[NodeGroup, list[DrainCandidate]]]:
         """The groups whose work has been quiet, with their nodes that need not be kept for what is paid of them."""
         quiet = (group for group in question.policy.groups if is_quiet(question, group.cleaning))
         return [(group, _in_time(group, stay, question, snapshot)) for group in quiet]
 
     def staying(
         self,
-        question: Question,
+        question: Circumstances,
         snapshot: ClusterSnapshot,
         pods_on: Mapping[str, Sequence[Pod]],
         claims: Mapping[str, NodeClaim],
-    ) -> dict[str, list[Candidate]]:
+    ) -> dict[str, list[DrainCandidate]]:
         """By group the nodes that stay since nothing that is there could take their pods, not for less or not yet."""
         stay = {keeping.node for keeping in self.kept if keeping.reason in MAY_BE_REPLACED} - self.targets
         groups = {group.name: group for group in question.policy.groups}
-        found: dict[str, list[Candidate]] = {name: [] for name in groups}
+        found: dict[str, list[DrainCandidate]] = {name: [] for name in groups}
         for node in snapshot.cluster.nodes:
             group, claim = groups.get(node.group or ""), claims.get(node.claim or "")
             if node.name in stay and group is not None and claim is not None:
@@ -332,7 +332,7 @@ class _Round:
         """How many nodes of a group may be replaced now."""
         return min(group.cleaning.max_nodes_at_once - self.under_way[group.name], self.sizes[group.name])
 
-    def _round_keeps(self, candidate: Candidate) -> KeptNode | None:
+    def _round_keeps(self, candidate: DrainCandidate) -> KeptNode | None:
         """Reasons in what this round has decided already."""
         name, group = candidate.node.name, candidate.group
         size, under_way, most = self.sizes[group.name], self.under_way[group.name], group.cleaning.max_nodes_at_once
@@ -352,8 +352,8 @@ def _looked(memory: Memory, looked_at: Mapping[str, float]) -> Memory:
 
 
 def _in_time(
-    group: NodeGroup, stay: Mapping[str, Sequence[Candidate]], question: Question, snapshot: ClusterSnapshot
-) -> list[Candidate]:
+    group: NodeGroup, stay: Mapping[str, Sequence[DrainCandidate]], question: Circumstances, snapshot: ClusterSnapshot
+) -> list[DrainCandidate]:
     """Nodes of a group that are not paid for much longer than it takes to buy others and to move their pods there."""
     starts_s = snapshot.machine_times.start_s(group.startup_s)
     return [each for each in stay[group.name] if not is_paid_for_longer(each, question, starts_s)]
@@ -383,13 +383,13 @@ def _no_targets(sim: Simulation, snapshot: ClusterSnapshot, kept: Iterable[KeptN
     return [row for row, node in enumerate(sim.table.nodes) if node.name not in targets]
 
 
-def _reason(candidate: Candidate) -> ProposalReason:
+def _reason(candidate: DrainCandidate) -> ProposalReason:
     if candidate.is_empty:
         return ProposalReason.EMPTY
     return candidate.outgoing.reason if candidate.outgoing is not None else ProposalReason.UNDERUTILIZED
 
 
-def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
+def _why(candidate: DrainCandidate, moves: Sequence[Move], policy: Policy) -> str:
     if candidate.is_empty:
         return "empty"
     used = f"utilisation {percent(candidate.utilization)}"
@@ -397,7 +397,7 @@ def _why(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
     return f"{why}, {_pods(len(moves))}{_others(candidate, moves, policy)}"
 
 
-def _others(candidate: Candidate, moves: Sequence[Move], policy: Policy) -> str:
+def _others(candidate: DrainCandidate, moves: Sequence[Move], policy: Policy) -> str:
     """Who decides where evicted pods of other schedulers start again; the plan has shown only that there is room."""
     moving = {move.pod for move in moves if move.method == MigrationMethod.EVICT}
     others = Counter(

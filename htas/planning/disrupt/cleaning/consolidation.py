@@ -31,7 +31,7 @@ from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.cluster.outgoing import Outgoing
 from htas.planning.cluster.pools import Pool
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.disrupt.cleaning.candidates import Candidate
+from htas.planning.disrupt.cleaning.candidates import DrainCandidate
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.place.demand import Demand
 from htas.planning.place.placing import Placer
@@ -65,7 +65,7 @@ class Replacing:
     """Nodes to be replaced, by machines to buy first."""
 
     group: NodeGroup
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[DrainCandidate, ...]
     offers: tuple[Offer, ...]
     saving: int
     """In billionths an hour."""
@@ -98,7 +98,7 @@ class Replacements:
         """Whether a node is to be emptied now: all its replacements are Ready."""
         return node in self._replaced and node not in self._coming
 
-    def keeps(self, candidate: Candidate) -> KeptNode | None:
+    def keeps(self, candidate: DrainCandidate) -> KeptNode | None:
         """Why a node stays while a replacement is under way."""
         name = candidate.node.name
         if name in self._coming:
@@ -126,15 +126,15 @@ _ON_THE_WAY = (ClaimState.WANTED, ClaimState.REQUESTED, ClaimState.ACTIVE, Claim
 
 
 def emptied(
-    candidates: Sequence[Candidate], replacements: Replacements, rescheduler: Rescheduler
-) -> list[tuple[Candidate, list[Move]]]:
+    candidates: Sequence[DrainCandidate], replacements: Replacements, rescheduler: Rescheduler
+) -> list[tuple[DrainCandidate, list[Move]]]:
     """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
 
     Outgoing ones go whatever their replacements cost.
 
     What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
     """
-    done: list[tuple[Candidate, list[Move]]] = []
+    done: list[tuple[DrainCandidate, list[Move]]] = []
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
             moves = rescheduler.empty(candidate)
@@ -156,7 +156,7 @@ class Consolidator:
         self._snapshot = snapshot
         self._pods_on = pods_on
 
-    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
+    def best(self, group: NodeGroup, candidates: Iterable[DrainCandidate], at_once: int) -> list[Replacing]:
         """Of the one, two, … least used nodes, `at_once` at most, those whose replacement saves most, if that is worth
         the disruption.
         """
@@ -170,12 +170,12 @@ class Consolidator:
                 found.append(replacing)
         return sorted(found, key=lambda replacing: (-replacing.saving, len(replacing.candidates)))[:1]
 
-    def _ends_soon(self, candidate: Candidate) -> bool:
+    def _ends_soon(self, candidate: DrainCandidate) -> bool:
         policy, now = self._rescheduler.policy, self._rescheduler.now
         is_batch = all(pod.kind is WorkKind.BATCH for pod in candidate.work)
         return is_batch and max((remaining_s(pod, policy, now) for pod in candidate.work), default=0.0) < SOON_S
 
-    def _tried(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Replacing | None:
+    def _tried(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> Replacing | None:
         """The cheapest replacement of a set, if it holds all pods in a what-if and is worth it; nothing is changed."""
         price = sum(candidate.price for candidate in nodes)
         least = max(1.0, group.cleaning.consolidation.min_saving * price)
@@ -190,19 +190,19 @@ class Consolidator:
             return None
         return Replacing(group, tuple(nodes), offers, saving)
 
-    def instead_of(self, group: NodeGroup, node: Candidate) -> list[Replacing]:
+    def instead_of(self, group: NodeGroup, node: DrainCandidate) -> list[Replacing]:
         """What takes over from a node that is to go whatever that costs, if anything would."""
         offers = () if self._ends_soon(node) else self._offers_for(group, [node])
         if not offers or self.rehearsed([node], offers) is None:
             return []
         return [Replacing(group, (node,), offers, node.price - sum(offer.price for offer in offers))]
 
-    def _offers_for(self, group: NodeGroup, nodes: Sequence[Candidate]) -> tuple[Offer, ...]:
+    def _offers_for(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> tuple[Offer, ...]:
         """The machines to buy instead of nodes; none, where nothing would take all their pods, or all have room."""
         bought = self._bought(group, nodes)
         return () if bought is None else tuple(machine.offer for machine in bought.machines)
 
-    def _bound(self, group: NodeGroup, nodes: Sequence[Candidate]) -> int:
+    def _bound(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> int:
         """What a replacement costs at least, were work fluid and all room on the other nodes free for it."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         axis, flavours = sim.table.axis, rescheduler.policy.flavours_of(group)
@@ -219,7 +219,7 @@ class Consolidator:
         ]
         return lower_bound_nanos(np.maximum(demand, 0).tolist(), capacities, [f.nanos_per_hour for f in flavours])
 
-    def _bought(self, group: NodeGroup, nodes: Sequence[Candidate]) -> Attempt | None:
+    def _bought(self, group: NodeGroup, nodes: Sequence[DrainCandidate]) -> Attempt | None:
         """What the cheapest mix would buy for what finds no room once the nodes are gone; None: not for all of it."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         movable = [rescheduler.movable(candidate) for candidate in nodes]
@@ -247,7 +247,7 @@ class Consolidator:
             found = attempt(sim, policy, self._snapshot, left, rescheduler.placer.anywhere(), offers, (), rental)
         return None if any(demand.count for demand in found.left) else found
 
-    def rehearsed(self, nodes: Sequence[Candidate], offers: Sequence[Offer]) -> int | None:
+    def rehearsed(self, nodes: Sequence[DrainCandidate], offers: Sequence[Offer]) -> int | None:
         """How many pods move when the replacements are there, each node emptied as it will be; None: it fails."""
         rescheduler, sim = self._rescheduler, self._rescheduler.sim
         with sim.fork():

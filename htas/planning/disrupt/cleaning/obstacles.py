@@ -10,7 +10,7 @@ from htas.model.pods import Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.reasons import Kept
 from htas.model.snapshot import ClusterSnapshot
-from htas.planning.disrupt.cleaning.candidates import Question, candidate_of, every_reason
+from htas.planning.disrupt.cleaning.candidates import Circumstances, candidate_of, every_reason
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.drain_rules.rule import Context
@@ -62,6 +62,6 @@ def of_node(node: Node, snapshot: ClusterSnapshot, plan: Plan, policy: Policy) -
     if node.cluster != policy.cluster or group is None or claim is None:
         return []
     needed = frozenset([item.node for item in plan.bind] + [item.node for item in plan.nominate])
-    question = Question(snapshot, policy, snapshot.taken_at, plan.memory, is_due=True, needed=needed)
+    question = Circumstances(snapshot, policy, snapshot.taken_at, plan.memory, is_due=True, needed=needed)
     pods = [pod for pod in snapshot.cluster.pods if pod.node == node.name]
     return every_reason(candidate_of(node, pods, group, claim, question), question)

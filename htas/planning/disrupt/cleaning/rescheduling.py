@@ -21,7 +21,7 @@ from htas.planning.cluster.class_book import ClassBook
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import Simulation
-from htas.planning.disrupt.cleaning.candidates import Candidate, span
+from htas.planning.disrupt.cleaning.candidates import DrainCandidate, span
 from htas.planning.disrupt.cleaning.no_place import obstacles
 from htas.planning.eligibility import drain_rules
 from htas.planning.eligibility.budgets import BudgetLedger
@@ -47,7 +47,7 @@ class Rescheduler:
     move_times: Mapping[str, MoveTimes] = field(default_factory=dict)
     volumes: VolumeBook = NO_VOLUMES
 
-    def empty(self, candidate: Candidate) -> list[Move] | KeptNode:
+    def empty(self, candidate: DrainCandidate) -> list[Move] | KeptNode:
         """The moves that empty a node, carried out in the simulation; or why it is kept, with nothing changed.
 
         The row of an emptied node stays closed.
@@ -69,7 +69,7 @@ class Rescheduler:
                 branch.commit()
         return moves
 
-    def movable(self, candidate: Candidate) -> list[Pod] | KeptNode:
+    def movable(self, candidate: DrainCandidate) -> list[Pod] | KeptNode:
         """The pods that must move, unless a rule holds one of them."""
         name, rules = candidate.node.name, candidate.group.cleaning
         refused = source_refusal(candidate.node, rules.migration) if candidate.pods else None
@@ -89,7 +89,7 @@ class Rescheduler:
                 movable.append(pod)
         return movable
 
-    def _saving(self, candidate: Candidate, pods: list[Pod]) -> Saving | None:
+    def _saving(self, candidate: DrainCandidate, pods: list[Pod]) -> Saving | None:
         """What emptying a node saves, beside what that adds elsewhere.
 
         None: always worth it, as of services, which have no end. Where restarts are worth something, a machine with
@@ -129,7 +129,7 @@ class Rescheduler:
         longest = max(times.expected_s(pod.requests.memory_bytes) for pod in pods)
         return longest * -(-len(pods) // self.policy.migration.at_once)
 
-    def _rehouse(self, candidate: Candidate, pods: list[Pod], saving: Saving | None) -> list[Move] | KeptNode:
+    def _rehouse(self, candidate: DrainCandidate, pods: list[Pod], saving: Saving | None) -> list[Move] | KeptNode:
         """All pods placed on open rows other than their own (paper Algorithm 5), the hardest to place first.
 
         Nothing is moved where the targets are then rented longer for more than is saved, but off an outgoing node: what
@@ -182,7 +182,7 @@ class Rescheduler:
         return self.book.class_of(pod)
 
 
-def _not_worth_it(candidate: Candidate, saving: Saving, added: int) -> KeptNode:
+def _not_worth_it(candidate: DrainCandidate, saving: Saving, added: int) -> KeptNode:
     """What moving would have saved and added, for people."""
     message = f"its work ends in {span(saving.left_s)}; moving it would save {span(max(saving.saved_s, 0))} of rental"
     if saving.repeated_s:

@@ -16,7 +16,7 @@ from htas.model.resources import NOTHING
 from htas.model.snapshot import ClusterSnapshot, Memory
 from htas.planning.cluster.classes import PodClass
 from htas.planning.cluster.run_length import remaining_s
-from htas.planning.disrupt.cleaning.candidates import Candidate
+from htas.planning.disrupt.cleaning.candidates import DrainCandidate
 from htas.planning.disrupt.cleaning.consolidation import Consolidator, Replacing
 from htas.planning.disrupt.cleaning.rescheduling import Rescheduler
 from htas.planning.provision.limits import Allowance
@@ -37,7 +37,7 @@ class Shrinker:
         policy = rescheduler.policy
         self._start_s = snapshot.machine_times.start_s(max((g.startup_s for g in policy.groups), default=0.0))
 
-    def best(self, group: NodeGroup, candidates: Iterable[Candidate], at_once: int) -> list[Replacing]:
+    def best(self, group: NodeGroup, candidates: Iterable[DrainCandidate], at_once: int) -> list[Replacing]:
         """The nodes to replace, with their machines, the least used first; one look is at so many nodes at most."""
         if not group.cleaning.consolidation.shrinks:
             return []
@@ -56,7 +56,7 @@ class Shrinker:
                 found.append(Replacing(group, (candidate,), (offer,), candidate.price - offer.price))
         return found
 
-    def one_for(self, group: NodeGroup, node: Candidate) -> list[Replacing]:
+    def one_for(self, group: NodeGroup, node: DrainCandidate) -> list[Replacing]:
         """The cheapest machine that takes over from a node, with all that is on it, whatever that costs."""
         pods = self._rescheduler.movable(node)
         if isinstance(pods, KeptNode):
@@ -71,7 +71,7 @@ class Shrinker:
                 return [Replacing(group, (node,), (offer,), node.price - offer.price)] if is_possible else []
         return []
 
-    def _could_pay(self, group: NodeGroup, candidate: Candidate) -> bool:
+    def _could_pay(self, group: NodeGroup, candidate: DrainCandidate) -> bool:
         """Whether the cheapest flavour that is large enough would pay: told without judging any."""
         asked = sum((pod.requests for pod in candidate.work), NOTHING)
         prices = [
@@ -81,14 +81,14 @@ class Shrinker:
         ]
         return bool(prices) and self._pays(candidate, min(prices))
 
-    def _leaving(self, group: NodeGroup, candidate: Candidate) -> Contents:
+    def _leaving(self, group: NodeGroup, candidate: DrainCandidate) -> Contents:
         """What has to move; nothing, where somebody may not, or where it needs no machine of its own."""
         pods = self._rescheduler.movable(candidate)
         if isinstance(pods, KeptNode) or self._fits_on_others(candidate):
             return ()
         return self._contents(group, pods)
 
-    def _fits_on_others(self, candidate: Candidate) -> bool:
+    def _fits_on_others(self, candidate: DrainCandidate) -> bool:
         """Whether nodes that are there take its pods, as of one that only waits for its paid hour's end."""
         with self._rescheduler.sim.fork():
             return not isinstance(self._rescheduler.empty(candidate), KeptNode)
@@ -96,7 +96,7 @@ class Shrinker:
     def _smaller(
         self,
         group: NodeGroup,
-        candidate: Candidate,
+        candidate: DrainCandidate,
         contents: Contents,
         offers: Sequence[Offer],
         allowance: Allowance,
@@ -121,7 +121,7 @@ class Shrinker:
             counts[id(cls)] = cls, counts.get(id(cls), (cls, 0))[1] + 1
         return list(counts.values())
 
-    def _pays(self, candidate: Candidate, price: int) -> bool:
+    def _pays(self, candidate: DrainCandidate, price: int) -> bool:
         """Whether a machine of a price an hour should take over: never from a service, which has no end."""
         if price >= candidate.price or {pod.kind for pod in candidate.work} != {WorkKind.BATCH}:
             return False

@@ -20,7 +20,7 @@ from htas.model.proposals import Proposal
 from htas.model.reasons import ProposalReason
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.classes import PodClass
-from htas.planning.cluster.order import Transfer, in_a_circle
+from htas.planning.cluster.order import RowTransfer, in_a_circle
 from htas.planning.cluster.services import served
 from htas.planning.disrupt.edge.candidates import EdgeCandidates
 from htas.planning.disrupt.edge.targets import unfit_targets
@@ -30,8 +30,8 @@ from htas.planning.eligibility.migration_methods import MigrationMethods
 from htas.planning.place.context import PlanContext
 from htas.planning.place.edge_view import EdgeView, edge_rows, edge_view, whereabouts
 from htas.planning.place.placing import Placer
-from htas.planning.solvers.edge.search import Work
-from htas.planning.solvers.edge.state import CLOUD, Decision, Shift
+from htas.planning.solvers.edge.search import SearchEffort
+from htas.planning.solvers.edge.state import CLOUD, EdgeDecision, EdgeShift
 
 LOOKS = 5
 """A decision may ask for what the model of the edge knows nothing of (a budget, room in the cloud): so often another
@@ -71,7 +71,7 @@ def suggest_moves(context: PlanContext, placements: Mapping[int, Sequence[Pod]])
         some = within_max_unavailable(movable, counted, pods, leaving, ledger)
         view = edge_view(context, rows, where, movable=some, closed=closed)
         limits = policy.edge if look < LOOKS - 1 else msgspec.structs.replace(policy.edge, edge_to_cloud_moves=0)
-        decision = suggest(view.state, limits, Work(policy.edge.work_limit >> look))
+        decision = suggest(view.state, limits, SearchEffort(policy.edge.work_limit >> look))
         if not decision.moves:
             return EdgeMoves()
         trial = _Trial(context, view, where, leaving, ledger, closed)
@@ -106,7 +106,7 @@ class _Trial:
     targets: dict[int, int] = field(default_factory=dict)
     """Rows by the pods' numbers."""
 
-    def run(self, decision: Decision) -> None:
+    def run(self, decision: EdgeDecision) -> None:
         self._check_priorities(decision)
         self._check_budgets(decision)
         self._find_room(decision)
@@ -127,7 +127,7 @@ class _Trial:
         pod = self.view.pods[number]
         return id(self._class(pod)), pod.service, self.view.state.pods[number].where
 
-    def accepted(self, decision: Decision) -> EdgeMoves:
+    def accepted(self, decision: EdgeDecision) -> EdgeMoves:
         """The decision as moves of pods. Its room is nobody else's from now on; that of its sources is not free yet."""
         sim, names = self.context.simulated.sim, self.context.simulated.sim.table.nodes
         has_lifts = decision.lifts > 0
@@ -143,7 +143,7 @@ class _Trial:
         moved = tuple(self.view.pods[move.pod] for move in decision.moves)
         return EdgeMoves((Proposal(ProposalReason.NEARER_TO_USERS, tuple(moves)),), frozenset(touched), moved)
 
-    def _check_priorities(self, decision: Decision) -> None:
+    def _check_priorities(self, decision: EdgeDecision) -> None:
         """Nobody leaves the edge for less important work."""
         lifted = [self.view.pods[move.pod].priority for move in decision.moves if move.source == CLOUD]
         for move in decision.moves:
@@ -151,7 +151,7 @@ class _Trial:
             if move.target == CLOUD and lifted and pod.priority > min(lifted):
                 self.unfit.add(pod.uid)
 
-    def _check_budgets(self, decision: Decision) -> None:
+    def _check_budgets(self, decision: EdgeDecision) -> None:
         """More moves than a budget allows at once wait for the next period."""
         ledger = ledger_of(self.context.snapshot)
         for move in decision.moves:
@@ -159,7 +159,7 @@ class _Trial:
             if ledger.try_spend([pod]) is not None:
                 self.unfit.add(pod.uid)
 
-    def _check_at_once(self, decision: Decision) -> None:
+    def _check_at_once(self, decision: EdgeDecision) -> None:
         """Where no budget says how many pods of a service may be down at a time, a few are."""
         names = self.context.simulated.sim.table.nodes
         at_once = MaxUnavailable(self.view.pods, self.leaving, self.budgets)
@@ -168,7 +168,7 @@ class _Trial:
             if move.pod in self.targets and not at_once.try_spend(pod, names[self.targets[move.pod]].name):
                 self.unfit.add(pod.uid)
 
-    def _find_room(self, decision: Decision) -> None:
+    def _find_room(self, decision: EdgeDecision) -> None:
         """By every rule of feasibility, once all who leave have left."""
         sim = self.context.simulated.sim
         with sim.fork():
@@ -184,7 +184,7 @@ class _Trial:
                     continue
                 self.targets[move.pod] = row
 
-    def _check_order(self, decision: Decision) -> None:
+    def _check_order(self, decision: EdgeDecision) -> None:
         """Pods whose twins would wait for each other's room stay: none of them is to be down for it."""
         names = self.context.simulated.sim.table.nodes
         moves = []
@@ -192,13 +192,13 @@ class _Trial:
             if move.pod in self.targets:
                 pod, row = self.view.pods[move.pod], self.targets[move.pod]
                 may_go_first = not self.leaving.method(pod, names[row].name).makes_twin
-                moves.append(Transfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
+                moves.append(RowTransfer(pod.uid, self._class(pod), row, self._row_of(pod), may_go_first))
         self.unfit |= in_a_circle(self.context.simulated.sim, moves)
 
     def _row_of(self, pod: Pod) -> int:
         return self.context.simulated.sim.table.row_of[self.where[pod.uid]]
 
-    def _row_for(self, move: Shift, cls: PodClass) -> int | None:
+    def _row_for(self, move: EdgeShift, cls: PodClass) -> int | None:
         """Where the pod was placed in the simulation; None: there is no room."""
         sim = self.context.simulated.sim
         if move.target != CLOUD:

@@ -22,7 +22,7 @@ from htas.planning.cluster.classes import Bools, Ints, PodClass
 from htas.planning.cluster.run_length import remaining_s
 from htas.planning.cluster.simulation import KeptRoom
 from htas.planning.cluster.whereabouts import on_their_way
-from htas.planning.disrupt.making_room.way import Shift, Way
+from htas.planning.disrupt.making_room.way import RoomShift, Way
 from htas.planning.disrupt.making_room.worth import Charges
 from htas.planning.eligibility.budgets import ledger_of
 from htas.planning.eligibility.disruption_policy import AllowedFor, DisruptionKind, DisruptionPolicy
@@ -168,7 +168,7 @@ class RoomSearch:
                 shifts.append(shift)
         return Way((seating,), tuple(shifts))
 
-    def _shift(self, mover: Pod, source: int) -> Shift | None:
+    def _shift(self, mover: Pod, source: int) -> RoomShift | None:
         """Where a pod goes: to the row it lengthens least, of equals the fullest."""
         sim = self._sim
         cls = self._book.class_of(mover)
@@ -182,7 +182,7 @@ class RoomSearch:
             method = self._methods.method(mover, target)
             terms = self._terms.terms(mover, DisruptionKind.MOVE, target)
             if terms.allowed_for is AllowedFor.ANYBODY and self._methods.arrives(mover, target):
-                return Shift(mover, self._book.class_of(self._as_moved(mover, method)), source, row, method)
+                return RoomShift(mover, self._book.class_of(self._as_moved(mover, method)), source, row, method)
         return None
 
     def _as_moved(self, pod: Pod, method: MigrationMethod) -> Pod:

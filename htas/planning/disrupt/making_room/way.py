@@ -13,7 +13,7 @@ from htas.planning.cluster.simulation import KeptRoom, Simulation
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class RoomShift:
     """A running pod that leaves `source` for `target` (rows); `cls` is what it is there: with what is left to run."""
 
     pod: Pod
@@ -32,7 +32,7 @@ class Way:
     """All that it takes to seat some waiting pods."""
 
     seatings: tuple[KeptRoom, ...] = ()
-    shifts: tuple[Shift, ...] = ()
+    shifts: tuple[RoomShift, ...] = ()
 
     def __add__(self, other: Way) -> Way:
         return Way(self.seatings + other.seatings, self.shifts + other.shifts)

@@ -24,7 +24,7 @@ from htas.model.resources import Resources
 from htas.planning.cluster.classes import Ints, PodClass
 from htas.planning.cluster.machines import nanos_paid
 from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.disrupt.making_room.way import Shift, Way
+from htas.planning.disrupt.making_room.way import RoomShift, Way
 from htas.planning.place.context import PlanContext
 from htas.planning.provision.offers import Offer
 from htas.planning.rental.bill import Floats
@@ -91,14 +91,14 @@ class Charges:
             rows.add(room.row)
         return self._rentals.added(sorted(rows), before, after, self._now)
 
-    def _disturbed(self, shift: Shift) -> int:
+    def _disturbed(self, shift: RoomShift) -> int:
         """What its room costs for as long as it makes no progress there."""
         pod, repeated_s = shift.pod, 0.0
         if pod.kind is WorkKind.BATCH and not shift.method.keeps_progress and pod.started_at is not None:
             repeated_s = max(0.0, self._now - pod.started_at)
         return -int(-self._rate(shift) * Fraction(self._gone_in_s(shift) + repeated_s) // 1)
 
-    def _rate(self, shift: Shift) -> Fraction:
+    def _rate(self, shift: RoomShift) -> Fraction:
         """Its share of the target's price; where that has none, the least that any flavour asks for its room."""
         node = self._sim.table.nodes[shift.target]
         price = nanos_paid(node, self._claims.get(node.claim or ""), self._policy)
@@ -110,7 +110,7 @@ class Charges:
         dearest = max((each.nanos_per_hour for each in flavours), default=0)
         return min(rates, default=Fraction(dearest))
 
-    def _gone_in_s(self, shift: Shift) -> float:
+    def _gone_in_s(self, shift: RoomShift) -> float:
         """From the decision until a pod has left its node, as measured of the method, else as configured."""
         group = self._policy.group(self._sim.table.nodes[shift.source].group)
         if shift.method is MigrationMethod.EVICT:

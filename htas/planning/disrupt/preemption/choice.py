@@ -13,7 +13,7 @@ _OFFSET = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PreemptionCandidate:
     """A row, and who must leave it. `victims` are the most important first; `violations` break a disruption budget."""
 
     row: int
@@ -23,12 +23,12 @@ class Candidate:
     """Pods of lower priority that are nominated to it: others have left for them already."""
 
 
-def best(candidates: Iterable[Candidate], now: float) -> Candidate | None:
+def best(candidates: Iterable[PreemptionCandidate], now: float) -> PreemptionCandidate | None:
     """The candidate that costs least; the first of those that cost the same, None where there is none."""
     return min(candidates, key=lambda candidate: cost(candidate, now), default=None)
 
 
-def cost(candidate: Candidate, now: float) -> tuple[float, ...]:
+def cost(candidate: PreemptionCandidate, now: float) -> tuple[float, ...]:
     """By the rules in their order (pickOneNodeForPreemption).
 
     Fewest budgets broken; the lowest of the highest victims' priorities; the lowest sum of priorities; the fewest

@@ -21,7 +21,7 @@ from htas.planning.cluster.classes import Bools, PodClass
 from htas.planning.cluster.feasibility import inter_pod_affinity
 from htas.planning.cluster.simulated import SimulatedCluster
 from htas.planning.cluster.simulation import KeptRoom
-from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
+from htas.planning.disrupt.preemption.choice import PreemptionCandidate, best, by_importance
 from htas.planning.disrupt.preemption.residents import Resident, Residents
 from htas.planning.eligibility.budgets import ledger_of
 
@@ -58,7 +58,7 @@ class _Shortlist:
     """What was found for a class: candidates by row, and the rows that were looked at in their order."""
 
     rows: list[int]
-    candidates: dict[int, Candidate] = field(default_factory=dict)
+    candidates: dict[int, PreemptionCandidate] = field(default_factory=dict)
     looked_at: int = 0
     is_used: bool = False
     """Whether a pod has been preempted for since it was begun."""
@@ -151,7 +151,7 @@ class Preemptor:
                     ok &= ~refusal.where
         return ok
 
-    def _best(self, cls: PodClass) -> Candidate | None:
+    def _best(self, cls: PodClass) -> PreemptionCandidate | None:
         """The cheapest candidate. What was decided on other nodes changes those of dynamic classes: looked at again."""
         shortlist = self._shortlist(cls)
         while (chosen := best(shortlist.candidates.values(), self._now)) is not None:
@@ -192,7 +192,7 @@ class Preemptor:
         self._may_look -= count
         self.looks_left -= count
 
-    def _candidate(self, cls: PodClass, row: int) -> Candidate | None:
+    def _candidate(self, cls: PodClass, row: int) -> PreemptionCandidate | None:
         """Who must leave a row: all who could, less those who are let back since the pod fits beside them."""
         sim, potential = self._sim, self._residents.victims(row, cls.priority)
         with sim.fork():
@@ -206,8 +206,8 @@ class Preemptor:
             victims = [*broken, *self._not_reprieved(others, cls, row)]
         pods = tuple(sorted((each.pod for each in victims), key=lambda pod: by_importance(pod, self._now)))
         if self._must_keep_budgets:
-            return Candidate(row, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
-        return Candidate(row, pods, len(broken), len(lesser))
+            return PreemptionCandidate(row, pods, promised=len(lesser)) if self._may_all_leave(pods) else None
+        return PreemptionCandidate(row, pods, len(broken), len(lesser))
 
     def _not_reprieved(self, residents: Sequence[Resident], cls: PodClass, row: int) -> list[Resident]:
         """Let pods back one by one, the most important first; those beside whom the pod does not fit stay out."""
@@ -255,7 +255,7 @@ class Preemptor:
 
     # Deciding.
 
-    def _carry_out(self, pod: Pod, cls: PodClass, chosen: Candidate) -> None:
+    def _carry_out(self, pod: Pod, cls: PodClass, chosen: PreemptionCandidate) -> None:
         row, sim = chosen.row, self._sim
         leaving = {victim.uid for victim in chosen.victims}
         victims = [each for each in self._residents.victims(row, cls.priority) if each.pod.uid in leaving]

@@ -21,7 +21,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.cheapest_mix.instance import Instance
+from htas.planning.solvers.cheapest_mix.instance import MixProblem
 from htas.planning.solvers.cheapest_mix.pricing import Pricer, solver_with
 
 LARGEST = 2**60
@@ -48,7 +48,7 @@ def farley(cut: Cut, costs: Ints) -> int:
     return -(-least.numerator // least.denominator)
 
 
-def resource_cuts(instance: Instance, pricer: Pricer) -> list[Cut]:
+def resource_cuts(instance: MixProblem, pricer: Pricer) -> list[Cut]:
     """Σ capacity ≥ Σ requests for each resource, in a unit that gives the largest machine some millions."""
     cuts = []
     for resource in range(instance.requests.shape[1]):
@@ -62,7 +62,7 @@ def resource_cuts(instance: Instance, pricer: Pricer) -> list[Cut]:
     return cuts
 
 
-def less_rooms(cut: Cut, instance: Instance, rooms: Sequence[tuple[Ints, int]]) -> Cut:
+def less_rooms(cut: Cut, instance: MixProblem, rooms: Sequence[tuple[Ints, int]]) -> Cut:
     """A cut once nodes that cost nothing have taken the most of it that they could hold, were work fluid."""
     if not rooms:
         return cut

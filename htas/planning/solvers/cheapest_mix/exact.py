@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.cheapest_mix.finish import Counts, cost_of
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.pricing import STEPS, solver_with
 
 MOST_SETS = 2**20
@@ -23,13 +23,13 @@ MOST_CHOSEN = 30_000
 NONE = np.int64(2**62)
 
 
-def is_small(instance: Instance, sets: int = MOST_SETS) -> bool:
+def is_small(instance: MixProblem, sets: int = MOST_SETS) -> bool:
     """Whether all sets can be written down. Limits would make the cheapest machine of a set a matter of the others."""
     return not instance.limits and prod(int(count) + 1 for count in instance.counts.tolist()) <= sets
 
 
 def prove(
-    instance: Instance, mix: Mapping[Pattern, int], prices: Ints, unit: float, search: float, effort: Effort
+    instance: MixProblem, mix: Mapping[Pattern, int], prices: Ints, unit: float, search: float, effort: Effort
 ) -> tuple[Counts, bool]:
     """(the best mix, whether it is proved to be). `prices ÷ unit` are what items are worth, from a valid cut."""
     sizes = tuple(int(count) + 1 for count in instance.counts.tolist())
@@ -64,7 +64,7 @@ def longest_level(levels: Sequence[Sequence[int]]) -> Ints:
     return longest
 
 
-def cheapest_machines(instance: Instance, sizes: tuple[int, ...], effort: Effort) -> tuple[Ints, Ints]:
+def cheapest_machines(instance: MixProblem, sizes: tuple[int, ...], effort: Effort) -> tuple[Ints, Ints]:
     """For every set the least cost of one machine that holds it (`NONE`: none does), and its kind."""
     asked = [_sums(instance.requests[:, r], sizes) for r in range(instance.requests.shape[1])]
     levels = [[0, *[level] * (size - 1)] for level, size in zip(instance.levels.tolist(), sizes, strict=True)]
@@ -98,7 +98,7 @@ def _superfluous(costs: Ints, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def _choose(
-    instance: Instance, patterns: list[Pattern], held: Ints, mix: Mapping[Pattern, int], search: float, effort: Effort
+    instance: MixProblem, patterns: list[Pattern], held: Ints, mix: Mapping[Pattern, int], search: float, effort: Effort
 ) -> tuple[Counts, bool]:
     model = cp_model.CpModel()
     most = int(instance.counts.max(initial=1))

@@ -9,7 +9,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.pricing import STEPS, Floats, solver_with
 
 Counts = dict[Pattern, int]
@@ -20,14 +20,14 @@ def cost_of(mix: Mapping[Pattern, int]) -> int:
     return sum(pattern.cost * count for pattern, count in mix.items())
 
 
-def covers(instance: Instance, mix: Mapping[Pattern, int]) -> bool:
+def covers(instance: MixProblem, mix: Mapping[Pattern, int]) -> bool:
     held = np.zeros(len(instance.counts), dtype=np.int64)
     for pattern, count in mix.items():
         held += np.array(pattern.counts, dtype=np.int64) * count
     return bool((held >= instance.counts).all())
 
 
-def within_limits(instance: Instance, mix: Mapping[Pattern, int]) -> bool:
+def within_limits(instance: MixProblem, mix: Mapping[Pattern, int]) -> bool:
     return all(
         sum(limit.usage[pattern.kind] * count for pattern, count in mix.items()) <= limit.left
         for limit in instance.limits
@@ -35,7 +35,7 @@ def within_limits(instance: Instance, mix: Mapping[Pattern, int]) -> bool:
 
 
 def choose(
-    instance: Instance, patterns: Sequence[Pattern], hint: Mapping[Pattern, int], search: float, effort: Effort
+    instance: MixProblem, patterns: Sequence[Pattern], hint: Mapping[Pattern, int], search: float, effort: Effort
 ) -> Counts | None:
     """The cheapest whole numbers of patterns that CP-SAT finds within its share of work; None: it found none."""
     model = cp_model.CpModel()
@@ -68,7 +68,7 @@ def choose(
     }
 
 
-def tidied(instance: Instance, mix: Mapping[Pattern, int]) -> Counts:
+def tidied(instance: MixProblem, mix: Mapping[Pattern, int]) -> Counts:
     """The same machines without what is held twice, each of the cheapest kind for what it holds; limits allowing."""
     left = instance.counts.copy()
     tidy: Counts = {}
@@ -88,7 +88,7 @@ def tidied(instance: Instance, mix: Mapping[Pattern, int]) -> Counts:
     return tidy
 
 
-def _cheapest(instance: Instance, kind: int, held: Ints) -> Pattern:
+def _cheapest(instance: MixProblem, kind: int, held: Ints) -> Pattern:
     """What is held, on the cheapest kind that may hold it: any where nothing limits them, else the one it had."""
     if instance.limits:
         return pattern_of(instance, kind, held)

@@ -13,7 +13,7 @@ from ortools.linear_solver import pywraplp
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.cheapest_mix.bounds import Cut, farley
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.pricing import GAIN, Floats, Noise, Pricer
 
 NEW_AT_ONCE = 60
@@ -51,7 +51,7 @@ class Generated:
 class _Master:
     """The linear programme: least cost of patterns that cover all items within the limits."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: MixProblem) -> None:
         self.instance = instance
         self.patterns: dict[Pattern, pywraplp.Variable] = {}
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
@@ -106,7 +106,7 @@ class _Master:
         return bool(sum(missing.solution_value() for missing in self.missing) < 1e-6)
 
 
-def generate(instance: Instance, start: Iterable[Pattern], effort: Effort, share: float = SHARE) -> Generated:
+def generate(instance: MixProblem, start: Iterable[Pattern], effort: Effort, share: float = SHARE) -> Generated:
     """Patterns of the linear programme, or as many as a share of the effort allows for; `start` is a mix to begin with.
 
     Greedy fillings, and patterns like those in use, bring the programme near its optimum for little; knapsacks are
@@ -145,7 +145,7 @@ def generate(instance: Instance, start: Iterable[Pattern], effort: Effort, share
     return Generated(list(master.patterns), uses, best, cuts, master.is_covered)
 
 
-def fluid_prices(instance: Instance) -> Floats:
+def fluid_prices(instance: MixProblem) -> Floats:
     """What items are worth by their requests alone, were resources bought by the drop: a linear programme's prices."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
     infinity, scale = solver.infinity(), np.maximum(instance.free.max(axis=0), 1).astype(np.float64)
@@ -167,7 +167,7 @@ def fluid_prices(instance: Instance) -> Floats:
     return fluid
 
 
-def _alone(instance: Instance, pricer: Pricer) -> list[Pattern]:
+def _alone(instance: MixProblem, pricer: Pricer) -> list[Pattern]:
     """For each item the machine that holds it cheapest, filled with nothing else."""
     patterns = []
     for item in range(len(instance.counts)):

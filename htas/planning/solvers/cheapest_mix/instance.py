@@ -23,7 +23,7 @@ class Limit:
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class MixProblem:
     """All whole numbers. A machine of a kind held for a level costs `prices[kind] · holds[level]`."""
 
     requests: Ints
@@ -53,18 +53,20 @@ class Instance:
     def cost(self, kind: int, level: int) -> int:
         return int(self.prices[kind]) * self.holds[level]
 
-    def within(self, limits: tuple[Limit, ...]) -> Instance:
-        return Instance(self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds, limits)
+    def within(self, limits: tuple[Limit, ...]) -> MixProblem:
+        return MixProblem(
+            self.requests, self.counts, self.levels, self.free, self.prices, self.takes, self.holds, limits
+        )
 
-    def having(self, room: Ints) -> Instance:
+    def having(self, room: Ints) -> MixProblem:
         """The same items beside one kind of machine, of this capacity, that takes them all."""
         everything = np.ones((1, len(self.counts)), dtype=np.bool_)
         price = np.ones(1, dtype=np.int64)
-        return Instance(
+        return MixProblem(
             self.requests, self.counts, np.zeros_like(self.levels), room[None, :], price, everything, self.holds[:1]
         )
 
-    def undominated(self) -> tuple[Instance, Ints, Ints]:
+    def undominated(self) -> tuple[MixProblem, Ints, Ints]:
         """(the instance without kinds that another one replaces, the kinds kept, for each kind who stands in for it).
 
         A kind is replaced by one that costs no more, offers no less of anything (beyond what all items ask for there is
@@ -88,7 +90,7 @@ class Instance:
                 number += 1
         kept = np.sort(kept[:number])
         limits = tuple(Limit(tuple(limit.usage[kind] for kind in kept.tolist()), limit.left) for limit in self.limits)
-        small = Instance(
+        small = MixProblem(
             self.requests,
             self.counts,
             self.levels,
@@ -100,11 +102,11 @@ class Instance:
         )
         return small, kept, np.searchsorted(kept, stands_in)
 
-    def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[Instance, Ints]:
+    def part(self, counts: Ints, limits: tuple[Limit, ...] | None = None) -> tuple[MixProblem, Ints]:
         """(the instance of some of the items, their places in this one)."""
         kept: Ints = np.flatnonzero(counts)
         limits = self.limits if limits is None else limits
-        part = Instance(
+        part = MixProblem(
             self.requests[kept],
             counts[kept],
             self.levels[kept],
@@ -127,7 +129,7 @@ class Pattern:
     cost: int
 
 
-def pattern_of(instance: Instance, kind: int, counts: Ints) -> Pattern:
+def pattern_of(instance: MixProblem, kind: int, counts: Ints) -> Pattern:
     level = int(instance.levels[counts > 0].max(initial=0))
     return Pattern(kind, level, tuple(counts.tolist()), instance.cost(kind, level))
 

@@ -22,7 +22,7 @@ from htas.planning.solvers.cheapest_mix.finish import (
     within_limits,
 )
 from htas.planning.solvers.cheapest_mix.generation import Generated, generate
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Limit, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, Limit, MixProblem, Pattern, pattern_of
 from htas.planning.solvers.cheapest_mix.pricing import Pricer
 from htas.planning.solvers.cheapest_mix.shapes import optimum
 
@@ -53,7 +53,7 @@ class Mix:
     is_proved: bool = False
 
 
-def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
+def cheapest(instance: MixProblem, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
     """The cheapest mix found, no dearer than `hints` where they hold all items; None: none was found within the limits.
 
     `hints` are machines of another way to buy: good patterns at least.
@@ -63,7 +63,7 @@ def cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -
     return replace(mix, counts=_on_kinds(mix.counts, kept, instance)) if mix is not None else None
 
 
-def _on_kinds(mix: Mapping[Pattern, int], kinds: Ints, instance: Instance) -> Counts:
+def _on_kinds(mix: Mapping[Pattern, int], kinds: Ints, instance: MixProblem) -> Counts:
     """The same machines, of the kinds that stand for theirs in another instance."""
     found: Counts = {}
     for pattern, count in mix.items():
@@ -72,7 +72,7 @@ def _on_kinds(mix: Mapping[Pattern, int], kinds: Ints, instance: Instance) -> Co
     return found
 
 
-def _cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
+def _cheapest(instance: MixProblem, hints: Mapping[Pattern, int], effort: Effort) -> Mix | None:
     optimal = optimum(instance, DYNAMIC, effort)
     if optimal is not None:
         return Mix(optimal, cost_of(optimal), cost_of(optimal), is_proved=True)
@@ -86,7 +86,7 @@ def _cheapest(instance: Instance, hints: Mapping[Pattern, int], effort: Effort) 
     return Mix(search.best, search.cost, min(search.bound, search.cost), search.is_proved)
 
 
-def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, effort: Effort) -> int:
+def bound_of(instance: MixProblem, rooms: Sequence[tuple[Ints, int]], cost: int, effort: Effort) -> int:
     """The bound alone, for some way to hold the items that costs `cost`.
 
     `rooms` are (capacity, how many) of nodes that cost nothing: what they could hold at most is taken off every cut.
@@ -101,7 +101,7 @@ def bound_of(instance: Instance, rooms: Sequence[tuple[Ints, int]], cost: int, e
     return max([whole_bound(cuts, pricer.costs, cost), *(farley(cut, pricer.costs) for cut in cuts)])
 
 
-def _whole_bound(instance: Instance, generated: Generated, cost: int) -> int:
+def _whole_bound(instance: MixProblem, generated: Generated, cost: int) -> int:
     pricer = Pricer.of(instance)
     return whole_bound([*generated.cuts[-6:], *resource_cuts(instance, pricer)], pricer.costs, cost)
 
@@ -110,7 +110,7 @@ def _whole_bound(instance: Instance, generated: Generated, cost: int) -> int:
 class _Search:
     """The ways to whole numbers, one after another, until the best is good or the effort is over."""
 
-    instance: Instance
+    instance: MixProblem
     best: Counts | None
     generated: Generated
     effort: Effort
@@ -251,13 +251,13 @@ def _less(limits: tuple[Limit, ...], mix: Mapping[Pattern, int]) -> tuple[Limit,
     )
 
 
-def _best_cut(instance: Instance, generated: Generated) -> Cut | None:
+def _best_cut(instance: MixProblem, generated: Generated) -> Cut | None:
     costs = Pricer.of(instance).costs
     cuts = [cut for cut in generated.cuts if any(cut.worths)]
     return max(cuts, key=lambda cut: farley(cut, costs), default=None)
 
 
-def _worths(instance: Instance, cut: Cut) -> tuple[Ints, float]:
+def _worths(instance: MixProblem, cut: Cut) -> tuple[Ints, float]:
     """The items' prices of a cut, and the unit in which no machine holds more than it costs."""
     costs = Pricer.of(instance).costs.tolist()
     unit = max(worth / cost for worth, cost in zip(cut.worths, costs, strict=True))

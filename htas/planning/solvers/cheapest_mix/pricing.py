@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Bools, Ints
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Pattern, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, Pattern, pattern_of
 
 Floats = NDArray[np.float64]
 WHOLE = 10**8
@@ -56,7 +56,7 @@ class Column:
 class Pricer:
     """Knapsacks of all kinds and levels of one instance."""
 
-    instance: Instance
+    instance: MixProblem
     columns: tuple[Column, ...]
     costs: Ints
     most: Ints
@@ -64,7 +64,7 @@ class Pricer:
     free: Ints
 
     @classmethod
-    def of(cls, instance: Instance) -> Pricer:
+    def of(cls, instance: MixProblem) -> Pricer:
         levels = sorted(set(instance.levels.tolist()))
         columns = [
             Column(kind, level)

@@ -17,7 +17,7 @@ import numpy as np
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.cheapest_mix.exact import NONE, cheapest_machines, longest_level
 from htas.planning.solvers.cheapest_mix.finish import Counts
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem, pattern_of
 
 LARGEST = 2**60
 """A mix must cost less: sums with what cannot be bought stay within 64 bits."""
@@ -25,7 +25,7 @@ STEP, PAIR = 0.015, 3e-6
 """Of effort: for one amount left, and for one machine that may be the next for it."""
 
 
-def optimum(instance: Instance, share: float, effort: Effort) -> Counts | None:
+def optimum(instance: MixProblem, share: float, effort: Effort) -> Counts | None:
     """The cheapest mix, proved; None: limits, or more than a share of the effort left would be spent on it."""
     if instance.limits or not (instance.most > 0).any(axis=0).all():
         return None
@@ -44,21 +44,21 @@ def optimum(instance: Instance, share: float, effort: Effort) -> Counts | None:
 class _Shapes:
     """An instance's pods by shape."""
 
-    instance: Instance
+    instance: MixProblem
     pods: list[list[int]]
     """For every shape its pods' items, the longest first."""
-    alone: Instance
+    alone: MixProblem
     """Shapes as items, all of one length."""
 
     @classmethod
-    def of(cls, instance: Instance) -> _Shapes:
+    def of(cls, instance: MixProblem) -> _Shapes:
         alike: dict[tuple[bytes, bytes], list[int]] = {}
         for item, request in enumerate(instance.requests):
             alike.setdefault((request.tobytes(), instance.takes[:, item].tobytes()), []).append(item)
         items = [sorted(shape, key=lambda item: -int(instance.levels[item])) for shape in alike.values()]
         pods = [[item for item in shape for _ in range(int(instance.counts[item]))] for shape in items]
         first = [shape[0] for shape in items]
-        alone = Instance(
+        alone = MixProblem(
             requests=instance.requests[first],
             counts=np.array([len(shape) for shape in pods], dtype=np.int64),
             levels=np.zeros(len(first), dtype=np.int64),

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance
+from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem
 from htas.planning.solvers.cheapest_mix.mix import bound_of
 
 EFFORT = 800.0
@@ -40,7 +40,7 @@ def pattern_bound_nanos(
     if not is_held.any():
         return 0
     kept = np.flatnonzero(is_held)  # what only free room holds is left out: less work costs no more
-    instance = Instance(
+    instance = MixProblem(
         requests=requests[kept],
         counts=counts[kept],
         levels=np.zeros(len(kept), dtype=np.int64),

@@ -12,7 +12,7 @@ import numpy as np
 
 from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.edge.matching import MatchingTable, match, put_all, seat_all
-from htas.planning.solvers.edge.search import Search, Start, moves
+from htas.planning.solvers.edge.search import EdgeSearch, Start, moves
 from htas.planning.solvers.edge.state import CLOUD, Layout, Size, fits, kinds_of, minus, part_of, plus, summed
 
 # Room on the edge for some pods of the cloud: others leave it, and a few change places (KubeDSM, Algorithms 4 and 6).
@@ -69,7 +69,7 @@ def _seat(start: Start, trial: Layout, to_edge: Sequence[int], freed: Collection
     return False
 
 
-def _matched(search: Search, trial: Layout, pods: Sequence[int]) -> dict[int, int]:
+def _matched(search: EdgeSearch, trial: Layout, pods: Sequence[int]) -> dict[int, int]:
     """Which of the pods get which node, with the least fragmentation."""
     kinds = kinds_of(search.state, pods)
     nodes = min(len(search.state.nodes), len(pods) * len(kinds))
@@ -128,7 +128,7 @@ def reorder_edge(start: Start) -> Layout | None:
     return trial
 
 
-def _added(search: Search, before: Layout, after: Layout, node: int) -> float:
+def _added(search: EdgeSearch, before: Layout, after: Layout, node: int) -> float:
     of = search.fragmentation.of
     return of(node, after.free[node]) - of(node, before.free[node])
 
@@ -223,7 +223,7 @@ def _hole(layout: Layout, pod: int) -> float:
 # would raise the quality most, so that the search ends once no other can be better than what was found.
 
 
-def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+def decide_new(search: EdgeSearch, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
     """The best subset of new pods on the edge, nothing moved; of equal ones that of least fragmentation.
 
     The document compares sums of resources here and may find later that some pods do not fit. The table of matchings
@@ -241,7 +241,7 @@ def decide_new(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) ->
     return layout
 
 
-def decide_moves(search: Search, layout: Layout, kinds: Sequence[Sequence[int]], most: int) -> Layout:
+def decide_moves(search: EdgeSearch, layout: Layout, kinds: Sequence[Sequence[int]], most: int) -> Layout:
     """The best subset of at most so many pods from the cloud on the edge, with what has to move for it; the layout
     itself where none is better.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.edge.search import Fragmentation, Work
+from htas.planning.solvers.edge.search import Fragmentation, SearchEffort
 from htas.planning.solvers.edge.state import CLOUD, Layout, fits, minus, plus
 
 LARGEST_TABLE = 20_000
@@ -145,7 +145,7 @@ def match_one_by_one(layout: Layout, kinds: Sequence[Sequence[int]], fragmentati
     return Matching(targets, tuple(pod for kind in kinds for pod in kind if pod not in targets))
 
 
-def seat_all(layout: Layout, pods: Sequence[int], work: Work, most_steps: int = 60) -> dict[int, int] | None:
+def seat_all(layout: Layout, pods: Sequence[int], work: SearchEffort, most_steps: int = 60) -> dict[int, int] | None:
     """A node for every one of a few pods, by trying; None where there is none or `most_steps` trials found none.
 
     A pod that runs on a node is not seated there again: it is asked about because it should leave.

@@ -12,14 +12,14 @@ from htas.planning.cluster.classes import Ints
 from htas.planning.solvers.edge.making_room import LEAST_GAIN, decide_new
 from htas.planning.solvers.edge.matching import relevant_nodes, table_is_small
 from htas.planning.solvers.edge.program import EdgeProgram, as_one_node
-from htas.planning.solvers.edge.search import Search
-from htas.planning.solvers.edge.state import CLOUD, Decision, EdgeState, Layout, decision, joinable, kinds_of
+from htas.planning.solvers.edge.search import EdgeSearch
+from htas.planning.solvers.edge.state import CLOUD, EdgeDecision, EdgeState, Layout, decision, joinable, kinds_of
 
 
-def place_new(state: EdgeState, policy: EdgePolicy) -> Decision:
+def place_new(state: EdgeState, policy: EdgePolicy) -> EdgeDecision:
     """A seat on the edge, or the cloud, for each new pod of a state; no moves."""
     state = joinable(state)
-    start, search = Layout(state), Search(state, policy)
+    start, search = Layout(state), EdgeSearch(state, policy)
     new = [number for number, pod in enumerate(state.pods) if pod.is_new]
     kinds = kinds_of(state, [number for number in new if state.pods[number].allowed])
     if not kinds:
@@ -44,7 +44,7 @@ CLOSE_ENOUGH = 0.001
 """Of the bound: what is so near to it is not packed again."""
 
 
-def place_many(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+def place_many(search: EdgeSearch, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
     """New pods on the edge, or the cloud, where they are too many for the table of matchings; nothing moved."""
     program = EdgeProgram(search.state, search.policy, [pod for kind in kinds for pod in kind])
     packed = _best_packing(search, start, kinds, PARTS if program.counts > FEW_COUNTS else PARTS[:1])
@@ -55,7 +55,7 @@ def place_many(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) ->
     return packed if found is None or search.quality(found) <= search.quality(packed) + LEAST_GAIN else found
 
 
-def _best_packing(search: Search, start: Layout, kinds: Sequence[Sequence[int]], parts: Sequence[float]) -> Layout:
+def _best_packing(search: EdgeSearch, start: Layout, kinds: Sequence[Sequence[int]], parts: Sequence[float]) -> Layout:
     """Pods chosen as if the edge were one node with a part of its room, and packed; the best over the parts."""
     best, bound = start, math.inf
     for part in parts:
@@ -73,7 +73,7 @@ def _best_packing(search: Search, start: Layout, kinds: Sequence[Sequence[int]],
     return best
 
 
-def _packed(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
+def _packed(search: EdgeSearch, start: Layout, kinds: Sequence[Sequence[int]]) -> Layout:
     """Pods packed largest first, each where what is left of cpu and of memory is most alike, then where least is left.
 
     Filling the fullest node first strands memory on nodes without cpu: on 100 nodes and 2,000 pods it seated 1,064
@@ -97,7 +97,7 @@ def _packed(search: Search, start: Layout, kinds: Sequence[Sequence[int]]) -> La
     return layout
 
 
-def _fill_up(search: Search, layout: Layout, kinds: Sequence[Sequence[int]]) -> None:
+def _fill_up(search: EdgeSearch, layout: Layout, kinds: Sequence[Sequence[int]]) -> None:
     """What fits into what packing left, the pods first that give most for their size."""
     where, pods = layout.where, search.state.pods
     waiting = [[pod for pod in kind if where[pod] == CLOUD] for kind in kinds]
@@ -117,6 +117,6 @@ def _fill_up(search: Search, layout: Layout, kinds: Sequence[Sequence[int]]) -> 
             waiting.remove(kind)
 
 
-def _gain(search: Search, layout: Layout, kind: Sequence[int]) -> float:
+def _gain(search: EdgeSearch, layout: Layout, kind: Sequence[int]) -> float:
     service = search.service(kind)
     return search.qualities.gain(service, layout.near[service], 1) / search.share(kind[0])

@@ -59,7 +59,7 @@ def changeable(state: EdgeState, *, may_migrate: bool) -> list[int]:
 
 
 @dataclass(slots=True)
-class Answer:
+class EdgeLayout:
     """The best layout found, if any; `bound` is what no layout's quality can exceed, in the policy's units.
 
     `is_best` where its quality is proven to be the best, `is_least` where so few moves are proven to be the fewest.
@@ -216,7 +216,7 @@ class EdgeProgram:
         solver, status = self._search(search_s)
         return self._layout(solver) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
 
-    def solve(self, search_s: float, *, is_exact: bool) -> Answer:
+    def solve(self, search_s: float, *, is_exact: bool) -> EdgeLayout:
         """The most quality of service, then the fewest moves: one after the other where `is_exact`, else at once.
 
         At once is quicker: the least quality outweighs all moves, but the bound is then looser in a search cut
@@ -254,15 +254,15 @@ class EdgeProgram:
         solver.parameters.max_deterministic_time = search_s
         return solver, solver.solve(self._model)
 
-    def _answer(self, solver: cp_model.CpSolver, status: cp_model.CpSolverStatus, unit: int) -> Answer:
+    def _answer(self, solver: cp_model.CpSolver, status: cp_model.CpSolverStatus, unit: int) -> EdgeLayout:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Answer(None, float("inf"))
+            return EdgeLayout(None, float("inf"))
         layout = self._layout(solver)
         quality = self._qualities.total(layout.near)
         if status == cp_model.OPTIMAL:
-            return Answer(layout, quality, is_best=True)
+            return EdgeLayout(layout, quality, is_best=True)
         bound = ceil(solver.best_objective_bound / unit) / self._scale + self._fixed
-        return Answer(layout, max(quality, bound))
+        return EdgeLayout(layout, max(quality, bound))
 
     def _layout(self, solver: cp_model.CpSolver) -> Layout:
         """Which pod of each kind is where: those that may stay at home do."""
@@ -291,7 +291,7 @@ _HERE = frozenset({0})
 
 def as_one_node(
     state: EdgeState, policy: EdgePolicy, *, may_migrate: bool, search_s: float, part: float = 1.0
-) -> Answer:
+) -> EdgeLayout:
     """The best layout of a state whose edge nodes are one, with only a `part` of what is free there."""
     one = merged(state, part)
     return EdgeProgram(one, policy, changeable(one, may_migrate=may_migrate)).solve(search_s, is_exact=False)

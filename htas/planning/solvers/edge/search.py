@@ -135,7 +135,7 @@ FOR_ROOM, FOR_TIDYING = 20, 5
 
 
 @dataclass(slots=True)
-class Work:
+class SearchEffort:
     """Pods and nodes that may still be looked at. It is counted and not timed: the same question has the same answer.
 
     All searches that make one suggestion share one.
@@ -153,12 +153,12 @@ class Work:
         return True
 
 
-class Search:
+class EdgeSearch:
     """A state, the policy, and `tries`: how many subsets of pods to reorder may still be looked at."""
 
-    def __init__(self, state: EdgeState, policy: EdgePolicy, work: Work | None = None) -> None:
+    def __init__(self, state: EdgeState, policy: EdgePolicy, work: SearchEffort | None = None) -> None:
         self.state, self.policy = state, policy
-        self.work = work or Work(policy.work_limit)
+        self.work = work or SearchEffort(policy.work_limit)
         self.qualities = Qualities(state, policy)
         self.fragmentation = Fragmentation(state)
         self.tries = policy.subset_limit // FOR_ROOM
@@ -230,7 +230,7 @@ def moves(layout: Layout) -> int:
 class Start:
     """What many decisions from one layout have in common. Moves that led to it count towards the policy's limits."""
 
-    def __init__(self, search: Search, layout: Layout) -> None:
+    def __init__(self, search: EdgeSearch, layout: Layout) -> None:
         pods, where = search.state.pods, layout.where
         self.search, self.layout = search, layout
         self.quality = search.quality(layout)

@@ -168,7 +168,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class EdgeSeat:
     """A new pod and the edge node it gets; indexes."""
 
     pod: int
@@ -176,7 +176,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class EdgeShift:
     """A running pod leaves `source` for `target`; indexes of edge nodes, or CLOUD."""
 
     pod: int
@@ -185,15 +185,15 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class EdgeDecision:
     """What becomes of the state's pods; who is not named stays where it is.
 
     `moves` stand in an order in which each finds room once those before it are done. Pods that change places with one
     another have no such order: there a pod may need one named after it to leave first. Seats come after all moves.
     """
 
-    seats: tuple[Seat, ...] = ()
-    moves: tuple[Shift, ...] = ()
+    seats: tuple[EdgeSeat, ...] = ()
+    moves: tuple[EdgeShift, ...] = ()
     to_cloud: tuple[int, ...] = ()
     """New pods that the edge has no room for."""
 
@@ -213,7 +213,7 @@ class Decision:
         return sum(move.target == CLOUD for move in self.moves)
 
 
-def decision(layout: Layout) -> Decision:
+def decision(layout: Layout) -> EdgeDecision:
     """What leads from a layout's state to the layout."""
     state = layout.state
     seats, to_cloud, moves = [], [], []
@@ -221,13 +221,13 @@ def decision(layout: Layout) -> Decision:
         if pod.is_new and target == CLOUD:
             to_cloud.append(number)
         elif pod.is_new:
-            seats.append(Seat(number, target))
+            seats.append(EdgeSeat(number, target))
         elif target != pod.where:
-            moves.append(Shift(number, pod.where, target))
-    return Decision(tuple(seats), tuple(_in_order(state, moves)), tuple(to_cloud))
+            moves.append(EdgeShift(number, pod.where, target))
+    return EdgeDecision(tuple(seats), tuple(_in_order(state, moves)), tuple(to_cloud))
 
 
-def _in_order(state: EdgeState, moves: list[Shift]) -> list[Shift]:
+def _in_order(state: EdgeState, moves: list[EdgeShift]) -> list[EdgeShift]:
     """Those to the cloud, which always has room, then each once it fits; those that never do come last."""
     trial = Layout(state)
     order = [move for move in moves if move.target == CLOUD]

@@ -14,15 +14,24 @@ import msgspec
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.making_room import LEAST_GAIN, decide_moves, reorder_edge, with_one_more
 from htas.planning.solvers.edge.program import EdgeProgram, as_one_node
-from htas.planning.solvers.edge.search import FOR_TIDYING, Search, Start, Work, moves
-from htas.planning.solvers.edge.state import CLOUD, Decision, EdgeState, Layout, decision, joinable, kinds_of, part_of
+from htas.planning.solvers.edge.search import FOR_TIDYING, EdgeSearch, SearchEffort, Start, moves
+from htas.planning.solvers.edge.state import (
+    CLOUD,
+    EdgeDecision,
+    EdgeState,
+    Layout,
+    decision,
+    joinable,
+    kinds_of,
+    part_of,
+)
 
 AT_ONCE = 5
 """Pods that are chosen together; what more may be moved is chosen from where those have come to the edge. Subsets of 5
 out of 8 kinds can all be looked at, of 50 out of two kinds not."""
 
 
-def suggest(state: EdgeState, policy: EdgePolicy, work: Work | None = None) -> Decision:
+def suggest(state: EdgeState, policy: EdgePolicy, work: SearchEffort | None = None) -> EdgeDecision:
     """The moves that raise the total quality of service most, and of those that raise it as much few.
 
     Where none does, pods change their edge nodes if that leaves much less of the edge in unusable pieces. New pods are
@@ -30,17 +39,17 @@ def suggest(state: EdgeState, policy: EdgePolicy, work: Work | None = None) -> D
     policy's `work_limit`); once that is used up, what was found so far stands.
     """
     if not state.nodes:
-        return Decision()
+        return EdgeDecision()
     state = joinable(state)
-    start, search = Layout(state), Search(state, policy, work)
+    start, search = Layout(state), EdgeSearch(state, policy, work)
     found = _lifted(search, start)
     if search.quality(found) <= search.quality(start) + LEAST_GAIN:
         found = _tidied(search, start)
     made = decision(found)
-    return Decision(moves=made.moves)
+    return EdgeDecision(moves=made.moves)
 
 
-def _lifted(search: Search, start: Layout) -> Layout:
+def _lifted(search: EdgeSearch, start: Layout) -> Layout:
     """Pods from the cloud on the edge, a few at a time: none of the later ones takes back what the first have gained,
     so that more moves are never worth less."""
     most, found = search.policy.cloud_to_edge_moves, start
@@ -61,7 +70,7 @@ def lifts(layout: Layout) -> int:
     return sum(where != CLOUD == pod.where and not pod.is_new for where, pod in places)
 
 
-def candidates(search: Search, layout: Layout, most: int) -> list[list[int]]:
+def candidates(search: EdgeSearch, layout: Layout, most: int) -> list[list[int]]:
     """Kinds of pods in the cloud, by score (equation 10), as many as have no more subsets than may be looked at."""
     kinds = [kind[:most] for kind in kinds_of(search.state, search.movable_in_cloud(layout))]
     kinds.sort(key=lambda kind: (-_score(search, layout, kind), kind))
@@ -73,7 +82,7 @@ def candidates(search: Search, layout: Layout, most: int) -> list[list[int]]:
     return kinds
 
 
-def _score(search: Search, layout: Layout, kind: Sequence[int]) -> float:
+def _score(search: EdgeSearch, layout: Layout, kind: Sequence[int]) -> float:
     """What the pods of a kind add to the quality for their size, as many of them as make that most.
 
     Of the first alone (equation 10) one would not see the γ that the third earns.
@@ -81,13 +90,13 @@ def _score(search: Search, layout: Layout, kind: Sequence[int]) -> float:
     return most_gained(search, layout, kind) / search.share(kind[0])
 
 
-def most_gained(search: Search, layout: Layout, kind: Sequence[int]) -> float:
+def most_gained(search: EdgeSearch, layout: Layout, kind: Sequence[int]) -> float:
     """The quality that one pod of a kind brings on the mean, when as many come as make that most."""
     service = search.service(kind)
     return max(search.qualities.gain(service, layout.near[service], n) / n for n in range(1, len(kind) + 1))
 
 
-def _tidied(search: Search, start: Layout) -> Layout:
+def _tidied(search: EdgeSearch, start: Layout) -> Layout:
     """Less fragmentation, as preparation: only where a service has pods in the cloud that may be let in and gain."""
     most = search.policy.cloud_to_edge_moves
     if not search.policy.reorder_moves or not most:
@@ -105,7 +114,7 @@ NODES_SEARCHED = 8
 """On a larger edge: those that change and the emptiest, so many in all."""
 
 
-def improved(search: Search, start: Layout, found: Layout, most: int) -> Layout:
+def improved(search: EdgeSearch, start: Layout, found: Layout, most: int) -> Layout:
     """A better layout than what was found, or as good a one with fewer moves, by the program on the nodes that matter;
     at most so many pods come from the cloud.
 
@@ -133,12 +142,12 @@ def improved(search: Search, start: Layout, found: Layout, most: int) -> Layout:
     return found if other is None or not _is_better(search, other, found) else other
 
 
-def _is_better(search: Search, one: Layout, other: Layout) -> bool:
+def _is_better(search: EdgeSearch, one: Layout, other: Layout) -> bool:
     gained = search.quality(one) - search.quality(other)
     return gained > LEAST_GAIN or (gained > -LEAST_GAIN and moves(one) < moves(other))
 
 
-def _nodes_that_matter(search: Search, start: Layout, found: Layout) -> list[int]:
+def _nodes_that_matter(search: EdgeSearch, start: Layout, found: Layout) -> list[int]:
     changed = {
         node
         for before, after in zip(start.where, found.where, strict=True)

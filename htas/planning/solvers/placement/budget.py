@@ -9,7 +9,7 @@ import msgspec
 from htas.model.policy import Engine
 
 
-class Budget(msgspec.Struct, frozen=True):
+class SearchBudget(msgspec.Struct, frozen=True):
     """What one search may use. `seconds` is T and `share` is α of the document's get_timeout.
 
     With `is_deterministic`, seconds are counted as work done instead of read off the stopwatch: then the same seed
@@ -35,10 +35,10 @@ class Budget(msgspec.Struct, frozen=True):
             )
 
 
-class Clock:
+class SearchClock:
     """Seconds since the search was asked for: the caller's, or the work done."""
 
-    def __init__(self, budget: Budget, elapsed: Callable[[], float]) -> None:
+    def __init__(self, budget: SearchBudget, elapsed: Callable[[], float]) -> None:
         self.budget = budget
         self._elapsed = elapsed
         self._work = 0.0
@@ -71,7 +71,7 @@ class Shares:
     A stage that ends early leaves its rest to those after it; the last one may use all that is left.
     """
 
-    def __init__(self, clock: Clock, tiers: int, staying: float) -> None:
+    def __init__(self, clock: SearchClock, tiers: int, staying: float) -> None:
         budget = clock.budget
         self._clock = clock
         # What building the problem took, replaying the answer will take again: 1 s each on 1,000 nodes.

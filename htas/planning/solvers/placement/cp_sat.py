@@ -13,7 +13,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.placement.budget import Clock
+from htas.planning.solvers.placement.budget import SearchClock
 from htas.planning.solvers.placement.master import Measure, Program
 
 MOST_VARIABLES = 100_000
@@ -113,7 +113,7 @@ class StageModel:
         terms += [(stays, int(measure.at_home[k])) for (k, _), stays in self._at_home.items() if measure.at_home[k]]
         return cp_model.LinearExpr.weighted_sum([each for each, _ in terms], [weight for _, weight in terms])
 
-    def solve(self, hint: Ints, clock: Clock, deadline: float) -> Found:
+    def solve(self, hint: Ints, clock: SearchClock, deadline: float) -> Found:
         """The best placement by the deadline, from a hint: the present placement or the last stage's.
 
         Where work is counted instead of time, CP-SAT counts its own, and its workers take turns in a fixed order.

@@ -11,8 +11,8 @@ from htas.planning.solvers.placement.master import Master
 from htas.planning.solvers.placement.overflow import OverflowSearch
 from htas.planning.solvers.placement.problem import Counts, load
 from htas.planning.solvers.placement.refilling import Refilling
-from htas.planning.solvers.placement.search import Reached, Search
-from htas.planning.solvers.placement.stages import Stage, searched_kinds, slice_of, stays_put
+from htas.planning.solvers.placement.search import PlacementSearch, Reached
+from htas.planning.solvers.placement.stages import SearchStage, searched_kinds, slice_of, stays_put
 
 _FIRST_STEPS = 150
 """Exchanges tried for one more pod before bounds are asked: it mostly takes less than 100 where there is a place."""
@@ -35,14 +35,14 @@ _COLUMNS_PER_S = 2000
 _NEIGHBOURHOODS_WITHOUT_GAIN = 200
 
 
-class Decomposition(Search):
+class Decomposition(PlacementSearch):
     """Greedy placement, exchanges of pods, refilled nodes, node patterns, and neighbourhoods of nodes."""
 
     STAYING = 0.25  # what is not placed is worse than what moves
 
     # (A) The most pods placed.
 
-    def place(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def place(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         problem = self.problem
         reached.placed_bound = min(reached.placed_bound, self.bound_by_room(stage))
         if not self.is_reached(stage, reached):
@@ -57,7 +57,7 @@ class Decomposition(Search):
             self._add_by_turns(stage, reached, deadline, attempt)
         reached.is_placing_proven = self.is_reached(stage, reached)
 
-    def _add_by_turns(self, stage: Stage, reached: Reached, deadline: float, attempt: int) -> None:
+    def _add_by_turns(self, stage: SearchStage, reached: Reached, deadline: float, attempt: int) -> None:
         """Refilling, patterns and exchanges: each starts from what the others have found, each time with more steps."""
         if self.is_reached(stage, reached) or self.clock.is_over(deadline):
             return
@@ -76,7 +76,7 @@ class Decomposition(Search):
         """The end of a share of what is left."""
         return self.clock.now() + share * self.clock.left(deadline)
 
-    def _bound_by_filling(self, stage: Stage, reached: Reached, deadline: float) -> int:
+    def _bound_by_filling(self, stage: SearchStage, reached: Reached, deadline: float) -> int:
         """One less where all pods would have to fill every node to the brim, and some node cannot be."""
         problem = self.problem
         if reached.placed_bound < problem.wanted(stage.tier):
@@ -89,7 +89,7 @@ class Decomposition(Search):
         self.clock.work(0.2)
         return reached.placed_bound - is_wasted
 
-    def _add_by_preempting(self, stage: Stage) -> None:
+    def _add_by_preempting(self, stage: SearchStage) -> None:
         """What fits if less important pods give way, the least important first, nobody else disturbed."""
         problem = self.problem
         upto = np.asarray(problem.tier <= stage.tier)
@@ -101,7 +101,9 @@ class Decomposition(Search):
             best_fit(problem, x, by_importance(problem, upto))
             self.accept(stage, x)
 
-    def _add_by_exchanges(self, stage: Stage, reached: Reached, steps: int, deadline: float, attempt: int = 0) -> None:
+    def _add_by_exchanges(
+        self, stage: SearchStage, reached: Reached, steps: int, deadline: float, attempt: int = 0
+    ) -> None:
         """One more pod after another, each by exchanges of pods among all nodes, until one finds no place."""
         problem = self.problem
         x, frozen, may_wait, kinds, seed = self._searched(stage, attempt)
@@ -116,14 +118,14 @@ class Decomposition(Search):
         if found is not None:
             self.accept(stage, np.where((problem.tier <= stage.tier)[:, None], found, x))
 
-    def _add_by_refilling(self, stage: Stage, reached: Reached, deadline: float, attempt: int) -> None:
+    def _add_by_refilling(self, stage: SearchStage, reached: Reached, deadline: float, attempt: int) -> None:
         """One more pod after another, each by filling some nodes anew."""
         search = Refilling(self.problem, *self._searched(stage, attempt), self.clock)
         while not self.is_reached(stage, reached) and search.waiting and search.one_more(deadline):
             if not self.accept(stage, search.x):
                 return
 
-    def _searched(self, stage: Stage, attempt: int) -> tuple[Counts, Counts, Bools, Bools, int]:
+    def _searched(self, stage: SearchStage, attempt: int) -> tuple[Counts, Counts, Bools, Bools, int]:
         """What a search begins with: pods where they are, those that stay, who may wait, which kinds, and its seed."""
         problem = self.problem
         kinds = searched_kinds(problem, stage)
@@ -132,7 +134,7 @@ class Decomposition(Search):
         seed = self.clock.budget.seed + 1000 * attempt + stage.tier
         return x, self._frozen(stage, x), may_wait, kinds & (problem.tier <= stage.tier), seed
 
-    def _frozen(self, stage: Stage, x: Counts) -> Counts:
+    def _frozen(self, stage: SearchStage, x: Counts) -> Counts:
         """Pods that exchanges leave where they are: what earlier stages keep, budgets cover, or yields at home.
 
         And what made others yield: were it to leave again, they would have gone in vain.
@@ -149,7 +151,7 @@ class Decomposition(Search):
 
     # By node patterns.
 
-    def _by_patterns(self, stage: Stage, bound: int, deadline: float) -> int:
+    def _by_patterns(self, stage: SearchStage, bound: int, deadline: float) -> int:
         """The bound by node patterns; what they find is taken. Where there are too many patterns: the bound given."""
         left = self.clock.left(deadline)
         if not left or self.problem.capacity.size > _MOST_ROOM:
@@ -175,7 +177,7 @@ class Decomposition(Search):
 
     # (B) The fewest disturbed.
 
-    def stay(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def stay(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         problem = self.problem
         reached.stays_bound = problem.most_stays(stage.tier)
         value = problem.stays(self.x, stage.tier)
@@ -185,7 +187,7 @@ class Decomposition(Search):
             self._improve_by_neighbourhoods(stage, reached.stays_bound, deadline, _NEIGHBOURHOODS_WITHOUT_GAIN)
         self.conclude_staying(stage, reached)
 
-    def _improve_by_neighbourhoods(self, stage: Stage, bound: int, deadline: float, patience: int) -> None:
+    def _improve_by_neighbourhoods(self, stage: SearchStage, bound: int, deadline: float, patience: int) -> None:
         """A few nodes at a time are solved by themselves, all others left as they are."""
         failures, longest = 0, 0.0
         # On 1,000 nodes one takes 0.2 s: one that would end late is not begun.
@@ -198,7 +200,7 @@ class Decomposition(Search):
             failures = 0 if self._solve_on(stage, nodes, value, deadline) else failures + 1
             longest = max(longest, self.clock.now() - began)
 
-    def _neighbourhood(self, stage: Stage) -> Ints | None:
+    def _neighbourhood(self, stage: SearchStage) -> Ints | None:
         """The node of a pod that is away, its home, and others drawn among those with pods that are away."""
         problem = self.problem
         here = (problem.tier <= stage.tier) & problem.is_running & (problem.tier > stage.all_stay)
@@ -220,7 +222,7 @@ class Decomposition(Search):
             nodes.add(node)
         return np.array(sorted(nodes))
 
-    def _solve_on(self, stage: Stage, nodes: Ints, value: int, deadline: float) -> bool:
+    def _solve_on(self, stage: SearchStage, nodes: Ints, value: int, deadline: float) -> bool:
         part = slice_of(self.problem, stage, self.x, nodes)
         master = Master.of(part.program, 20_000, self.clock)
         if master is None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from htas.model.policy import Engine
 from htas.planning.solvers.placement.decomposition import Decomposition
-from htas.planning.solvers.placement.search import Reached, Search
-from htas.planning.solvers.placement.stages import Stage, slice_of
+from htas.planning.solvers.placement.search import PlacementSearch, Reached
+from htas.planning.solvers.placement.stages import SearchStage, slice_of
 
 
 def load(engine: Engine) -> None:
@@ -19,7 +19,7 @@ def load(engine: Engine) -> None:
         import htas.planning.solvers.placement.cp_sat  # noqa: F401  # for what importing does
 
 
-def bounded_by_cp_sat(search: Search, stage: Stage, bound: int, deadline: float) -> int:
+def bounded_by_cp_sat(search: PlacementSearch, stage: SearchStage, bound: int, deadline: float) -> int:
     """The bound after CP-SAT has had the stage until the deadline; the placement that it finds is taken."""
     from htas.planning.solvers.placement.cp_sat import StageModel
 
@@ -34,16 +34,16 @@ def bounded_by_cp_sat(search: Search, stage: Stage, bound: int, deadline: float)
     return max(stage.value(search.problem, search.x), min(bound, rest + found.bound))
 
 
-class CpSat(Search):
+class CpSat(PlacementSearch):
     """Document 000, Algorithm 1: each stage by CP-SAT, with a hint of what the last one left."""
 
     STAYING = 0.5
 
-    def place(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def place(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         reached.placed_bound = bounded_by_cp_sat(self, stage, reached.placed_bound, deadline)
         reached.is_placing_proven = self.is_reached(stage, reached)
 
-    def stay(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def stay(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         reached.stays_bound = self.problem.most_stays(stage.tier)
         if self.problem.stays(self.x, stage.tier) < reached.stays_bound:
             reached.stays_bound = bounded_by_cp_sat(self, stage, reached.stays_bound, deadline)
@@ -53,13 +53,13 @@ class CpSat(Search):
 class Portfolio(Decomposition):
     """The decomposition, and what it leaves unproven by CP-SAT: each is quick where the other is not."""
 
-    def place(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def place(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         super().place(stage, reached, self._middle(deadline))
         if not reached.is_placing_proven:
             reached.placed_bound = bounded_by_cp_sat(self, stage, reached.placed_bound, deadline)
             reached.is_placing_proven = self.is_reached(stage, reached)
 
-    def stay(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def stay(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         super().stay(stage, reached, self._middle(deadline))
         if self.problem.stays(self.x, stage.tier) < reached.stays_bound:
             reached.stays_bound = bounded_by_cp_sat(self, stage, reached.stays_bound, deadline)
@@ -69,7 +69,7 @@ class Portfolio(Decomposition):
         return self.clock.now() + self.clock.left(deadline) / 2
 
 
-ENGINES: Mapping[Engine, type[Search]] = {
+ENGINES: Mapping[Engine, type[PlacementSearch]] = {
     Engine.CP_SAT: CpSat,
     Engine.DECOMPOSITION: Decomposition,
     Engine.PORTFOLIO: Portfolio,

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints
-from htas.planning.solvers.placement.problem import Counts, Problem
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem
 
 
-def best_fit(problem: Problem, x: Counts, kinds: Iterable[int]) -> None:
+def best_fit(problem: PlacementProblem, x: Counts, kinds: Iterable[int]) -> None:
     """Place what waits of the kinds, one kind after another, each pod on the fullest node that takes it."""
     scale = np.maximum(problem.capacity.max(axis=0, initial=1), 1).astype(np.float64)
     free = problem.free(x)
@@ -28,7 +28,7 @@ def best_fit(problem: Problem, x: Counts, kinds: Iterable[int]) -> None:
             left -= put
 
 
-def _how_many(problem: Problem, free: Ints, kind: int) -> Ints:
+def _how_many(problem: PlacementProblem, free: Ints, kind: int) -> Ints:
     """How many more pods of a kind each node takes."""
     request = problem.requests[kind]
     needs = request > 0
@@ -36,14 +36,14 @@ def _how_many(problem: Problem, free: Ints, kind: int) -> Ints:
     return np.where(problem.allowed[kind], np.maximum(many, 0), 0)
 
 
-def by_importance(problem: Problem, kinds: Bools) -> list[int]:
+def by_importance(problem: PlacementProblem, kinds: Bools) -> list[int]:
     """Kinds in the order in which they are placed: more important first, then larger ones (best-fit decreasing)."""
     scale = np.maximum(problem.capacity.max(axis=0, initial=1), 1)
     size = (problem.requests / scale).sum(axis=1)
     return [int(k) for k in np.lexsort((-size, problem.tier)) if kinds[k]]
 
 
-def settle(problem: Problem, x: Counts, before: Counts, tier: int) -> Counts:
+def settle(problem: PlacementProblem, x: Counts, before: Counts, tier: int) -> Counts:
     """A placement of all pods from one of those up to a tier: the less important ones keep their nodes where they can.
 
     What does not fit any more beside the more important pods is placed by best fit, or waits. Kinds covered by budgets

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ortools.math_opt.python import mathopt
 
 from htas.planning.cluster.classes import Ints
-from htas.planning.solvers.placement.budget import Clock
+from htas.planning.solvers.placement.budget import SearchClock
 
 TOLERANCE = 1e-4
 """Bounds are computed in floating point and rounded down to integers; so far below one they are still that one."""
@@ -30,7 +30,7 @@ def rounded_down(bound: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class IntegerSolution:
     """`used` is None where nothing was found; (group, column, how often) else. `bound` holds in any case."""
 
     is_infeasible: bool
@@ -67,7 +67,7 @@ class IntegerProgram:
                     row.set_coefficient(variable, float(amount))
         self._columns += zip([group] * len(columns), columns.tolist(), variables, strict=True)
 
-    def solve(self, clock: Clock, deadline: float) -> Outcome:
+    def solve(self, clock: SearchClock, deadline: float) -> IntegerSolution:
         """Within what is left of the time, or of the work."""
         left = clock.left(deadline)
         parameters = mathopt.SolveParameters(enable_output=False, relative_gap_tolerance=0.0)
@@ -80,10 +80,10 @@ class IntegerProgram:
         reason = result.termination.reason
         # Every variable is bounded, so what presolve calls infeasible or unbounded is infeasible.
         if reason in (mathopt.TerminationReason.INFEASIBLE, mathopt.TerminationReason.INFEASIBLE_OR_UNBOUNDED):
-            return Outcome(True, None, -UNBOUNDED)
+            return IntegerSolution(True, None, -UNBOUNDED)
         bound = rounded_down(result.termination.objective_bounds.dual_bound)
         if reason not in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.FEASIBLE):
-            return Outcome(False, None, bound)
+            return IntegerSolution(False, None, bound)
         values = result.variable_values([variable for _, _, variable in self._columns])
         used = [(g, c, round(value)) for (g, c, _), value in zip(self._columns, values, strict=True) if value > 0.5]
-        return Outcome(False, used, bound)
+        return IntegerSolution(False, used, bound)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Bools, Ints
-from htas.planning.solvers.placement.budget import Clock
+from htas.planning.solvers.placement.budget import SearchClock
 from htas.planning.solvers.placement.integers import UNBOUNDED, IntegerProgram, rounded_down
 from htas.planning.solvers.placement.patterns import Patterns, enumerate_patterns, fitting, yielding_in_vain
 from htas.planning.solvers.placement.relaxation import Relaxation
@@ -89,7 +89,7 @@ class _Group:
 class Master:
     """One program with its patterns enumerated."""
 
-    def __init__(self, program: Program, patterns: Patterns, clock: Clock) -> None:
+    def __init__(self, program: Program, patterns: Patterns, clock: SearchClock) -> None:
         self.program = program
         self.patterns = patterns
         self._clock = clock
@@ -100,7 +100,7 @@ class Master:
         self.bound = float("inf")
 
     @classmethod
-    def of(cls, program: Program, limit: int, clock: Clock) -> Master | None:
+    def of(cls, program: Program, limit: int, clock: SearchClock) -> Master | None:
         """None where there are more patterns than `limit`."""
         patterns = enumerate_patterns(program.requests, program.count, program.room, limit)
         clock.work((limit if patterns is None else len(patterns)) * 4e-7 * (len(program.count) / 8 + 1))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htas.planning.cluster.classes import Bools, Ints
-from htas.planning.solvers.placement.budget import Clock
-from htas.planning.solvers.placement.problem import Counts, Problem, load
+from htas.planning.solvers.placement.budget import SearchClock
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -43,7 +43,14 @@ class OverflowSearch:
     """
 
     def __init__(
-        self, problem: Problem, x: Counts, frozen: Counts, may_wait: Bools, kinds: Bools, seed: int, clock: Clock
+        self,
+        problem: PlacementProblem,
+        x: Counts,
+        frozen: Counts,
+        may_wait: Bools,
+        kinds: Bools,
+        seed: int,
+        clock: SearchClock,
     ) -> None:
         """`frozen` counts pods of `x` that stay where they are; only kinds that `may_wait` are left without a place."""
         nodes, movable = problem.nodes, np.where(kinds[:, None], x - frozen, 0)

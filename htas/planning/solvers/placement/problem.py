@@ -18,7 +18,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class PlacementProblem:
     """Pods that may be moved or placed, grouped into kinds k ∈ K, over nodes j ∈ N and resources r ∈ R.
 
     Pods of a kind are interchangeable: same requests, same priority, allowed on the same nodes, under the same budget,

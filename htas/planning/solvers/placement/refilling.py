@@ -16,8 +16,8 @@ from ortools.graph.python import linear_sum_assignment
 
 from htas.planning.cluster.classes import Bools, Ints
 from htas.planning.solvers.placement.bounds import directions
-from htas.planning.solvers.placement.budget import Clock
-from htas.planning.solvers.placement.problem import Counts, Problem, load
+from htas.planning.solvers.placement.budget import SearchClock
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -50,7 +50,14 @@ class Refilling:
     """One more pod at a time, by refilling nodes of a placement."""
 
     def __init__(
-        self, problem: Problem, x: Counts, frozen: Counts, may_wait: Bools, kinds: Bools, seed: int, clock: Clock
+        self,
+        problem: PlacementProblem,
+        x: Counts,
+        frozen: Counts,
+        may_wait: Bools,
+        kinds: Bools,
+        seed: int,
+        clock: SearchClock,
     ) -> None:
         """`frozen` counts pods of `x` that stay where they are; only kinds that `may_wait` are left without a place."""
         self._problem, self._clock = problem, clock

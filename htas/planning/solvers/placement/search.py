@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from htas.planning.solvers.placement.bounds import most_by_room
-from htas.planning.solvers.placement.budget import Clock, Shares
+from htas.planning.solvers.placement.budget import SearchClock, Shares
 from htas.planning.solvers.placement.filling import usable
 from htas.planning.solvers.placement.greedy import best_fit, by_importance, settle
-from htas.planning.solvers.placement.problem import Counts, Problem, load
-from htas.planning.solvers.placement.stages import Stage, stays_put
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
+from htas.planning.solvers.placement.stages import SearchStage, stays_put
 
 
 @dataclass(slots=True)
@@ -30,13 +30,13 @@ class Reached:
     is_staying_proven: bool = False
 
 
-class Search(ABC):
+class PlacementSearch(ABC):
     """One search over a problem: its tiers and stages; how a stage is solved is the engine's."""
 
     STAYING: ClassVar[float]
     """Of a tier's share of the time, what its second stage has."""
 
-    def __init__(self, problem: Problem, clock: Clock) -> None:
+    def __init__(self, problem: PlacementProblem, clock: SearchClock) -> None:
         self.problem = problem
         self.clock = clock
         self._random = np.random.default_rng(clock.budget.seed)
@@ -51,8 +51,8 @@ class Search(ABC):
         for tier in range(self.problem.tiers):
             reached = Reached(self._simple_bound(tier))
             self.reached.append(reached)
-            self.place(Stage(tier, False, self._all_stay), reached, shares.deadline())
-            self.stay(Stage(tier, True, self._all_stay), reached, shares.deadline())
+            self.place(SearchStage(tier, False, self._all_stay), reached, shares.deadline())
+            self.stay(SearchStage(tier, True, self._all_stay), reached, shares.deadline())
 
     def _simple_bound(self, tier: int) -> int:
         above = self.reached[-1].placed_bound if tier else 0
@@ -60,17 +60,17 @@ class Search(ABC):
         return above + int(self.problem.count[here].sum())
 
     @abstractmethod
-    def place(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def place(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         """(A) The most pods placed, into `self.x`, with the bound and whether it is reached."""
 
     @abstractmethod
-    def stay(self, stage: Stage, reached: Reached, deadline: float) -> None:
+    def stay(self, stage: SearchStage, reached: Reached, deadline: float) -> None:
         """(B) The fewest disturbed, likewise."""
 
-    def is_reached(self, stage: Stage, reached: Reached) -> bool:
+    def is_reached(self, stage: SearchStage, reached: Reached) -> bool:
         return self.problem.placed(self.x, stage.tier) >= reached.placed_bound
 
-    def bound_by_room(self, stage: Stage, *, is_close: bool = False) -> int:
+    def bound_by_room(self, stage: SearchStage, *, is_close: bool = False) -> int:
         """What all nodes together have room for; if it is to be close, of each node only what pods can take of it."""
         problem = self.problem
         kept = stays_put(problem, stage)
@@ -87,7 +87,7 @@ class Search(ABC):
         found = most_by_room(problem.requests[kinds], problem.count[kinds], must[kinds], room, fits_any[kinds])
         return found + int(problem.home[kept].sum())
 
-    def accept(self, stage: Stage, x: Counts) -> bool:
+    def accept(self, stage: SearchStage, x: Counts) -> bool:
         """Take a placement of the tiers up to the stage's, completed by those below, unless it is worse or invalid."""
         whole = settle(self.problem, x, self.x, stage.tier)
         if not self.problem.is_valid(whole) or self.problem.score(whole) < self.problem.score(self.x):
@@ -95,7 +95,7 @@ class Search(ABC):
         self.x = whole
         return True
 
-    def conclude_staying(self, stage: Stage, reached: Reached) -> None:
+    def conclude_staying(self, stage: SearchStage, reached: Reached) -> None:
         """Whether the second stage is proven, and whether all that runs must stay where it is from now on."""
         value = self.problem.stays(self.x, stage.tier)
         reached.is_staying_proven = reached.is_placing_proven and value >= reached.stays_bound

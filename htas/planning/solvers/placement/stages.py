@@ -8,11 +8,11 @@ import numpy as np
 
 from htas.planning.cluster.classes import Bools, Ints
 from htas.planning.solvers.placement.master import Floor, Measure, Program
-from htas.planning.solvers.placement.problem import Counts, Problem, load
+from htas.planning.solvers.placement.problem import Counts, PlacementProblem, load
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SearchStage:
     """(A) of a tier, the most pods placed, or with `is_staying` (B), the fewest disturbed.
 
     `all_stay` is the last tier up to which it is known that every running pod must stay: every placement that is best
@@ -23,7 +23,7 @@ class Stage:
     is_staying: bool
     all_stay: int = -1
 
-    def value(self, problem: Problem, x: Counts) -> int:
+    def value(self, problem: PlacementProblem, x: Counts) -> int:
         return problem.stays(x, self.tier) if self.is_staying else problem.placed(x, self.tier)
 
 
@@ -47,7 +47,7 @@ class Slice:
         return result
 
 
-def slice_of(problem: Problem, stage: Stage, x: Counts, nodes: Ints | None = None) -> Slice:
+def slice_of(problem: PlacementProblem, stage: SearchStage, x: Counts, nodes: Ints | None = None) -> Slice:
     """The program of a stage given what earlier stages fixed: `x` is the best placement so far.
 
     On some nodes alone (a neighbourhood) everything elsewhere is as in `x`, and what waits may be used.
@@ -74,17 +74,17 @@ def slice_of(problem: Problem, stage: Stage, x: Counts, nodes: Ints | None = Non
     return Slice(program, kinds, nodes, base)
 
 
-def searched_kinds(problem: Problem, stage: Stage) -> Bools:
+def searched_kinds(problem: PlacementProblem, stage: SearchStage) -> Bools:
     """Those up to the tier; and pods under a budget, which bind even where they are less important."""
     return np.asarray((problem.tier <= stage.tier) | (problem.budget_of >= 0))
 
 
-def stays_put(problem: Problem, stage: Stage) -> Bools:
+def stays_put(problem: PlacementProblem, stage: SearchStage) -> Bools:
     """Running kinds that must all be at home."""
     return np.asarray(problem.is_running & (problem.tier <= stage.all_stay))
 
 
-def _measure(problem: Problem, stage: Stage, kinds: Ints) -> Measure:
+def _measure(problem: PlacementProblem, stage: SearchStage, kinds: Ints) -> Measure:
     here = problem.tier[kinds] <= stage.tier
     if stage.is_staying:
         counted = (here & problem.is_running[kinds]).astype(np.int64)
@@ -92,11 +92,13 @@ def _measure(problem: Problem, stage: Stage, kinds: Ints) -> Measure:
     return Measure(here.astype(np.int64), np.zeros(len(kinds), dtype=np.int64))
 
 
-def _floors(problem: Problem, stage: Stage, x: Counts, elsewhere: Counts, kinds: Ints, kept: Bools) -> list[Floor]:
+def _floors(
+    problem: PlacementProblem, stage: SearchStage, x: Counts, elsewhere: Counts, kinds: Ints, kept: Bools
+) -> list[Floor]:
     """Constraint (7): what earlier stages reached; constraint (6): what budgets allow."""
-    earlier = [Stage(tier, staying) for tier in range(stage.tier) for staying in (False, True)]
+    earlier = [SearchStage(tier, staying) for tier in range(stage.tier) for staying in (False, True)]
     if stage.is_staying:
-        earlier.append(Stage(stage.tier, False))
+        earlier.append(SearchStage(stage.tier, False))
     floors = []
     for done in earlier:
         counted = problem.tier <= done.tier

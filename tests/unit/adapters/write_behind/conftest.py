@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from tests.builders import NOW
 from tests.far_store import FarStore, Line, far_store
 from tests.waiting import until
 
-QUICK = Timing(call_s=10.0, first_pause_s=0.01, longest_pause_s=0.02, close_s=0.2)
+QUICK = ShippingTiming(call_s=10.0, first_pause_s=0.01, longest_pause_s=0.02, close_s=0.2)
 
 Start = Callable[..., WriteBehindStore]
 

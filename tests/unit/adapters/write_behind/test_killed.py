@@ -6,7 +6,7 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.disruptions import Drain, drains_of
 from tests.builders import NOW
@@ -20,7 +20,7 @@ OUTAGE_AT = 10
 def write_for_ever(folder: Path, told: Connection) -> None:
     """Tell of each number once all its writes have returned; from some number on nobody answers."""
     line = Line(far_store(folder))
-    store = WriteBehindStore(str(folder / "mine.db"), line.opened, timing=Timing(first_pause_s=0.01))
+    store = WriteBehindStore(str(folder / "mine.db"), line.opened, timing=ShippingTiming(first_pause_s=0.01))
     store.catch_up(30.0)
     number = 0
     while True:

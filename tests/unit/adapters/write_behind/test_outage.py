@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from htas.adapters.write_behind.shipping import Timing
+from htas.adapters.write_behind.shipping import ShippingTiming
 from htas.adapters.write_behind.store import WriteBehindStore
 from htas.model.claims import ClaimState
 from htas.model.disruptions import Drain, drains_of
@@ -127,7 +127,7 @@ def test_a_journal_entry_that_the_store_refuses_is_kept(start: Start, line: Line
     until(lambda: list(far.claims()) == [written])
 
 
-HANGS = Timing(call_s=0.05, first_pause_s=0.01, longest_pause_s=0.02, close_s=0.1)
+HANGS = ShippingTiming(call_s=0.05, first_pause_s=0.01, longest_pause_s=0.02, close_s=0.1)
 
 
 def test_a_store_that_hangs_delays_history_not_at_all_and_the_journal_once(
@@ -227,7 +227,7 @@ def test_a_record_that_cannot_be_written_does_not_stop_the_rest(start: Start, li
 
 
 def test_a_store_that_refuses_everything_does_not_cost_the_buffer(start: Start, line: Line, far: FarStore) -> None:
-    patient = Timing(call_s=10.0, first_pause_s=30.0, longest_pause_s=30.0, close_s=0.05)
+    patient = ShippingTiming(call_s=10.0, first_pause_s=30.0, longest_pause_s=30.0, close_s=0.05)
     line.error, line.refuses = PermanentError, lambda name, values: name == "add_cycle"
     store = start(timing=patient)
     for number in range(50):

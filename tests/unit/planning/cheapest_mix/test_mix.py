@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from htas.planning.solvers.cheapest_mix.exact import prove
 from htas.planning.solvers.cheapest_mix.finish import cost_of, covers, tidied
-from htas.planning.solvers.cheapest_mix.instance import Effort, Instance, Limit, pattern_of
+from htas.planning.solvers.cheapest_mix.instance import Effort, Limit, MixProblem, pattern_of
 from htas.planning.solvers.cheapest_mix.mix import bound_of, cheapest
 from htas.planning.solvers.cheapest_mix.pricing import Pricer
 
@@ -24,9 +24,9 @@ def instance(
     kinds: list[tuple[int, int, int]],
     holds: tuple[int, ...] = (1,),
     limits: tuple[Limit, ...] = (),
-) -> Instance:
+) -> MixProblem:
     """Items are (cpu, memory, count, level), kinds (cpu, memory, price)."""
-    return Instance(
+    return MixProblem(
         requests=np.array([item[:2] for item in items], dtype=np.int64),
         counts=np.array([item[2] for item in items], dtype=np.int64),
         levels=np.array([item[3] for item in items], dtype=np.int64),
@@ -38,7 +38,7 @@ def instance(
     )
 
 
-def least_by_brute_force(work: Instance) -> int:
+def least_by_brute_force(work: MixProblem) -> int:
     """The optimum over all ways to part the items into machines: for a handful of pods."""
     requests, free = work.requests.tolist(), work.free.tolist()
 
@@ -68,7 +68,7 @@ def least_by_brute_force(work: Instance) -> int:
     return least(tuple(work.counts.tolist()))
 
 
-def random_work(random: Random, most_pods: int, levels: int = 1) -> Instance:
+def random_work(random: Random, most_pods: int, levels: int = 1) -> MixProblem:
     """Kinds whose prices follow no rule, and items that all fit the largest of them."""
     kinds = [
         (random.randint(2, 16), random.randint(4, 32), random.randint(50, 900)) for _ in range(random.randint(1, 5))
@@ -171,7 +171,7 @@ def test_rooms_that_cost_nothing_lower_the_bound_as_far_as_they_could_serve(seed
     assert bound_of(work, [(room, 1)], 10**6, Effort(500)) <= best
 
 
-def proven_optimum(work: Instance) -> int:
+def proven_optimum(work: MixProblem) -> int:
     """An assignment model that shares nothing with column generation: machines in numbered slots, pods put into slots."""
     model = cp_model.CpModel()
     pods = [i for i, count in enumerate(work.counts.tolist()) for _ in range(count)]

@@ -12,8 +12,17 @@ import pytest
 from htas.model.edge import EdgePolicy
 from htas.planning.solvers.edge.making_room import Offloading, best_fit, reorder_edge
 from htas.planning.solvers.edge.new_pods import place_new
-from htas.planning.solvers.edge.search import Search, Start, Work, edge_ratios
-from htas.planning.solvers.edge.state import CLOUD, Decision, EdgeNode, EdgeState, Layout, Shift, decision, joinable
+from htas.planning.solvers.edge.search import EdgeSearch, SearchEffort, Start, edge_ratios
+from htas.planning.solvers.edge.state import (
+    CLOUD,
+    EdgeDecision,
+    EdgeNode,
+    EdgeShift,
+    EdgeState,
+    Layout,
+    decision,
+    joinable,
+)
 from htas.planning.solvers.edge.suggesting import candidates, suggest
 from tests.unit.planning.edge.states import size, state
 from tools.bench.edge_reference import carried_out, optimum, quality_bound, total_quality
@@ -21,14 +30,14 @@ from tools.bench.edge_reference import carried_out, optimum, quality_bound, tota
 POLICY = EdgePolicy(tidy_gain=math.inf)
 
 
-def after(it: EdgeState, made: Decision) -> EdgeState:
+def after(it: EdgeState, made: EdgeDecision) -> EdgeState:
     layout = carried_out(it, made)
     pods = tuple(replace(pod, where=where) for pod, where in zip(it.pods, layout.where, strict=True))
     nodes = tuple(replace(node, free=free) for node, free in zip(it.nodes, layout.free, strict=True))
     return EdgeState(nodes, it.services, pods)
 
 
-def ratios(it: EdgeState, made: Decision) -> list[float]:
+def ratios(it: EdgeState, made: EdgeDecision) -> list[float]:
     return edge_ratios(after(it, made))
 
 
@@ -79,7 +88,7 @@ class TestNewPods:
 
     def test_without_edge_nodes_all_are_sent_to_the_cloud(self):
         it = state([], {"a": (1, 1, 1.0)}, new={"a": 2})
-        assert place_new(it, POLICY) == Decision(to_cloud=(0, 1))
+        assert place_new(it, POLICY) == EdgeDecision(to_cloud=(0, 1))
 
     def test_what_else_runs_out_is_kept_too(self):
         # Two pods fit by cpu and memory but the node offers one GPU.
@@ -98,7 +107,7 @@ class TestSuggestions:
 
     def test_nothing_moves_where_nothing_is_better(self):
         it = state([(4, 4)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, near={"a": [0] * 4}, far={"b": 4})
-        assert suggest(it, POLICY) == Decision()
+        assert suggest(it, POLICY) == EdgeDecision()
 
     def test_an_exceeded_target_gives_way_to_one_that_is_missed(self):
         it = state([(4, 4)], {"a": (1, 1, 0.5), "b": (1, 1, 1.0)}, near={"a": [0] * 4}, far={"b": 2})
@@ -118,18 +127,18 @@ class TestSuggestions:
         # One of the others would have to leave for it, and lose what it gains.
         services = {"a": (1, 1, 1.0), "b": (1, 1, 1.0), "c": (2, 2, 1.0)}
         it = state([(2, 2), (2, 2)], services, near={"a": [0], "b": [1]}, far={"c": 1})
-        assert suggest(it, msgspec.structs.replace(POLICY, reorder_moves=0)) == Decision()
+        assert suggest(it, msgspec.structs.replace(POLICY, reorder_moves=0)) == EdgeDecision()
         assert len(suggest(it, POLICY).moves) == 2
 
     def test_without_cloud_to_edge_moves_none_is_lifted(self):
         it = state([(4, 4)], {"a": (1, 1, 1.0)}, far={"a": 2})
-        assert suggest(it, msgspec.structs.replace(POLICY, cloud_to_edge_moves=0)) == Decision()
+        assert suggest(it, msgspec.structs.replace(POLICY, cloud_to_edge_moves=0)) == EdgeDecision()
 
     def test_pods_that_may_not_be_moved_stay(self):
         it = state([(2, 2)], {"a": (1, 1, 0.0), "b": (1, 1, 1.0)}, near={"a": [0, 0]}, far={"b": 2}, pinned=["a"])
-        assert suggest(it, POLICY) == Decision()
+        assert suggest(it, POLICY) == EdgeDecision()
         far = state([(2, 2)], {"b": (1, 1, 1.0)}, far={"b": 2}, pinned=["b"])
-        assert suggest(far, POLICY) == Decision()
+        assert suggest(far, POLICY) == EdgeDecision()
 
     def test_new_pods_are_left_to_the_immediate_placing(self):
         it = state([(4, 4)], {"a": (1, 1, 1.0)}, far={"a": 1}, new={"a": 2})
@@ -156,7 +165,7 @@ class TestSuggestions:
         it = state([(2, 2), (2, 2)], {"a": (2, 2, 1.0), "b": (1, 1, 0.0)}, near={"b": [0]}, far={"a": 1})
         pods = tuple(replace(pod, allowed=frozenset({0})) for pod in it.pods)
         it = EdgeState(it.nodes, it.services, pods)
-        start = Start(Search(joinable(it), POLICY), Layout(joinable(it)))
+        start = Start(EdgeSearch(joinable(it), POLICY), Layout(joinable(it)))
         offloading = Offloading(start, start.layout.copy(), [1])
         assert offloading.make_room(size(2, 2), math.inf)
         assert offloading.freed == [0]
@@ -166,21 +175,21 @@ class TestSuggestions:
     def test_a_pod_that_leaves_a_node_that_takes_none_helps_nobody(self):
         it = state([(2, 2), (2, 2)], {"a": (2, 2, 1.0), "b": (1, 1, 0.0)}, near={"b": [0, 1]}, far={"a": 1})
         it = EdgeState(it.nodes, it.services, tuple(replace(pod, allowed=frozenset({0})) for pod in it.pods))
-        assert Search(it, POLICY).on_edge == {1: [0]}
+        assert EdgeSearch(it, POLICY).on_edge == {1: [0]}
 
     def test_the_work_of_a_search_on_full_nodes_is_bounded(self):
         # Half a core is free on each, and the pods in the cloud need two: it took a minute to find that out.
         services = {f"s{n}": (0.25, 1, 0.0) for n in range(150)} | {f"c{n}": (2 + n / 100, 8, 1.0) for n in range(8)}
         near = {f"s{n}": [(n + 150 * i) // 16 for i in range(11) if n + 150 * i < 1600] for n in range(150)}
         it = state([(4.5, 18)] * 100, services, near, {f"c{n}": 5 for n in range(8)})
-        work = Work(POLICY.work_limit)
+        work = SearchEffort(POLICY.work_limit)
         suggest(it, POLICY, work)
         assert POLICY.work_limit <= work.spent <= 1.05 * POLICY.work_limit
 
     def test_of_many_kinds_those_of_best_score_are_candidates(self):
         services = {f"s{n}": (1 + n % 3, 1, 1.0) for n in range(30)}
         it = state([(16, 16)], services, far=dict.fromkeys(services, 2))
-        search = Search(it, POLICY)
+        search = EdgeSearch(it, POLICY)
         kinds = candidates(search, Layout(it), 5)
         assert len(kinds) == 9  # with two pods each 1,278 subsets of five or fewer; with ten kinds 2,043
         assert {it.services[search.service(kind)].name for kind in kinds} <= {f"shop/s{n}" for n in range(0, 30, 3)}
@@ -190,7 +199,7 @@ class TestFreeing:
     def test_the_pods_that_lose_least_leave_first(self):
         services = {"met": (1, 1, 0.5), "missed": (1, 1, 1.0), "new": (1, 1, 1.0)}
         it = state([(4, 4)], services, {"met": [0, 0], "missed": [0, 0]}, {"met": 2, "missed": 2, "new": 1})
-        start = Start(Search(it, POLICY), Layout(it))
+        start = Start(EdgeSearch(it, POLICY), Layout(it))
         offloading = Offloading(start, start.layout.copy(), [len(it.pods) - 1])
         assert offloading.make_room(size(1, 1), math.inf)
         assert [it.services[it.pods[pod].service].name for pod in offloading.freed] == ["shop/missed"]
@@ -201,7 +210,7 @@ class TestFreeing:
         less, more = names
         services = dict.fromkeys(sorted([*names, "new"]), (1, 1, 1.0))
         it = state([(4, 4)], services, {more: [0, 0], less: [0, 0]}, {less: 8, "new": 2})
-        start = Start(Search(it, POLICY), Layout(it))
+        start = Start(EdgeSearch(it, POLICY), Layout(it))
         offloading = Offloading(start, start.layout.copy(), [len(it.pods) - 1])
         assert [offloading.one_more() for _ in range(5)] == [True] * 4 + [False]
         assert [it.services[it.pods[pod].service].name[-1] for pod in offloading.freed] == [less, less, more, more]
@@ -209,20 +218,20 @@ class TestFreeing:
 
     def test_nobody_leaves_for_a_pod_of_its_own_service(self):
         it = state([(1, 1), (2, 2)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, {"a": [0, 1], "b": [1]}, {"a": 1})
-        start = Start(Search(it, POLICY), Layout(it))
+        start = Start(EdgeSearch(it, POLICY), Layout(it))
         offloading = Offloading(start, start.layout.copy(), [3])
         assert (offloading.one_more(), offloading.one_more(), offloading.freed) == (True, False, [2])
 
     def test_there_is_none_where_all_that_may_leave_is_not_enough(self):
         it = state([(2, 2)], {"a": (1, 1, 1.0), "b": (3, 3, 1.0)}, {"a": [0, 0]}, {"b": 1})
-        start = Start(Search(it, POLICY), Layout(it))
+        start = Start(EdgeSearch(it, POLICY), Layout(it))
         assert not Offloading(start, start.layout.copy(), [2]).make_room(size(3, 3), math.inf)
 
     def test_what_left_for_nothing_comes_back(self):
         # In sum a core is missing, but the node that gives it has to give two.
         services = {"a": (1, 1, 0.0), "b": (2, 2, 1.0)}
         it = state([(2, 2), (2, 2)], services, {"a": [0, 0, 1]}, {"b": 1})
-        found = best_fit(Start(Search(it, POLICY), Layout(it)), [3], total_quality(Layout(it), POLICY))
+        found = best_fit(Start(EdgeSearch(it, POLICY), Layout(it)), [3], total_quality(Layout(it), POLICY))
         assert found is not None
         assert found.near == [2, 1]
 
@@ -231,7 +240,7 @@ class TestFreeing:
         services = {"a": (1, 1, 0.0), "b": (2, 2, 1.0), "c": (1, 1, 0.0)}
         it = state([(1, 1), (2, 2)], services, {"a": [0], "c": [1]}, {"a": 1, "b": 1})
         policy = msgspec.structs.replace(POLICY, reorder_moves=0)
-        best = best_fit(Start(Search(it, policy), Layout(it)), [3], total_quality(Layout(it), policy))
+        best = best_fit(Start(EdgeSearch(it, policy), Layout(it)), [3], total_quality(Layout(it), policy))
         assert best is not None
         assert [best.where[pod] for pod in range(4)] == [0, CLOUD, CLOUD, 1]
 
@@ -240,14 +249,14 @@ class TestReordering:
     def test_room_in_pieces_is_made_one(self):
         services = {"a": (1, 1, 1.0), "b": (2, 2, 1.0)}
         it = state([(4, 4), (4, 4)], services, {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1})
-        found = reorder_edge(Start(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.01)), Layout(it)))
+        found = reorder_edge(Start(EdgeSearch(it, msgspec.structs.replace(POLICY, tidy_gain=0.01)), Layout(it)))
         assert found is not None
         assert sorted(free[0] for free in found.free) == [0, 2000]
 
     def test_nothing_moves_for_less_than_the_asked_for_gain(self):
         services = {"a": (1, 1, 1.0), "b": (2, 2, 1.0)}
         it = state([(4, 4), (4, 4)], services, {"a": [0, 0, 0, 1, 1, 1]}, {"b": 1})
-        assert reorder_edge(Start(Search(it, msgspec.structs.replace(POLICY, tidy_gain=0.5)), Layout(it))) is None
+        assert reorder_edge(Start(EdgeSearch(it, msgspec.structs.replace(POLICY, tidy_gain=0.5)), Layout(it))) is None
 
     def test_suggestions_prepare_room_that_is_not_enough_yet(self):
         # Two cores in one piece are of use to a pod of `c`, which may not be moved, and not yet to the one of `b`.
@@ -257,8 +266,8 @@ class TestReordering:
         waiting = EdgePolicy(tidy_gain=0.01, edge_to_cloud_moves=0)
         made = suggest(it, waiting)
         assert (made.lifts, made.reorderings, made.offloads) == (0, 1, 0)
-        assert suggest(after(it, made), waiting) == Decision()
-        assert suggest(state([(4, 4), (4, 4)], services, near, far, pinned=["b", "c"]), waiting) == Decision()
+        assert suggest(after(it, made), waiting) == EdgeDecision()
+        assert suggest(state([(4, 4), (4, 4)], services, near, far, pinned=["b", "c"]), waiting) == EdgeDecision()
 
     @pytest.mark.parametrize(
         ("target", "policy"),
@@ -270,7 +279,7 @@ class TestReordering:
     def test_nothing_moves_for_room_that_nobody_wants(self, target, policy):
         services = {"a": (1, 1, 1.0), "b": (2, 2, target)}
         it = state([(2, 2), (2, 2)], services, {"a": [0, 1]}, {"b": 1})
-        assert suggest(it, policy) == Decision()
+        assert suggest(it, policy) == EdgeDecision()
 
 
 class TestSteps:
@@ -279,14 +288,14 @@ class TestSteps:
         layout = Layout(it)
         layout.put(2, 1)  # first the large pod, though it has to wait for the small one
         layout.put(1, 0)
-        assert decision(layout).moves == (Shift(1, 1, 0), Shift(2, CLOUD, 1))
+        assert decision(layout).moves == (EdgeShift(1, 1, 0), EdgeShift(2, CLOUD, 1))
 
     def test_pods_that_change_places_have_no_such_order_and_all_stay_named(self):
         it = state([(1, 1), (1, 1)], {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}, near={"a": [0], "b": [1]})
         layout = Layout(it)
         layout.put(0, 1)
         layout.put(1, 0)
-        assert set(decision(layout).moves) == {Shift(0, 0, 1), Shift(1, 1, 0)}
+        assert set(decision(layout).moves) == {EdgeShift(0, 0, 1), EdgeShift(1, 1, 0)}
 
 
 class TestBeyond:

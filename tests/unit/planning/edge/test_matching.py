@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from htas.planning.solvers.edge.matching import match, match_one_by_one, seat_all, table_is_small
-from htas.planning.solvers.edge.search import Fragmentation, Work, node_fragmentation
+from htas.planning.solvers.edge.search import Fragmentation, SearchEffort, node_fragmentation
 from htas.planning.solvers.edge.state import CLOUD, EdgeState, Layout, fits, kinds_of
 from tests.unit.planning.edge.states import state
 
@@ -94,7 +94,7 @@ def test_all_pods_are_seated_by_trying_where_the_table_seats_them_all(seed):
     it = random_state(seed)
     pods = [number for number, _ in enumerate(it.pods)]
     by_table = match(Layout(it), everyone(it), Fragmentation(it))
-    by_trying = seat_all(Layout(it), pods, Work(10**9), most_steps=10_000)
+    by_trying = seat_all(Layout(it), pods, SearchEffort(10**9), most_steps=10_000)
     assert (by_trying is not None) == (not by_table.left)
     layout = Layout(it)
     for pod, node in (by_trying or {}).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.edge import EdgePolicy
-from htas.planning.solvers.edge.search import Search, edge_ratios, service_qualities, service_quality, share
+from htas.planning.solvers.edge.search import EdgeSearch, edge_ratios, service_qualities, service_quality, share
 from htas.planning.solvers.edge.state import Layout
 from tests.unit.planning.edge.states import size, state
 from tools.bench.edge_reference import total_quality
@@ -56,7 +56,7 @@ def test_a_pod_that_asks_for_no_memory_still_has_a_size():
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_what_a_service_loses_is_the_least_mean_over_the_next_pods_to_leave(most: int) -> None:
-    search = Search(state([(8, 8)], {"a": (1, 1, 0.9)}, near={"a": [0, 0, 0, 0]}), EdgePolicy())
+    search = EdgeSearch(state([(8, 8)], {"a": (1, 1, 0.9)}, near={"a": [0, 0, 0, 0]}), EdgePolicy())
     means = [-search.qualities.gain(0, 4, -many) / many for many in range(1, most + 1)]
     assert search.loss(0, 4, most) == pytest.approx(min(means))
     assert not search.loss(0, 4, most).is_integer()

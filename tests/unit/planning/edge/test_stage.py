@@ -17,7 +17,7 @@ from htas.model.plan import Plan
 from htas.model.plan_document import plan_document
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import Limits, NodeGroup, Policy, Workload
-from htas.model.snapshot import Memory, Search
+from htas.model.snapshot import Memory, OptimizerState
 from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.place.edge_present import present
 from htas.planning.planner import plan
@@ -170,7 +170,7 @@ def test_a_pod_in_the_cloud_is_to_move_when_the_edge_has_room() -> None:
     ("pod", "snapshot", "fields"),
     [
         pytest.param(of("web", "1"), {"stages": frozenset({Stage.CLEANING})}, {}, id="it is not due"),
-        pytest.param(of("web", "1"), {"search": Search(is_under_way=True)}, {}, id="room is searched for"),
+        pytest.param(of("web", "1"), {"search": OptimizerState(is_under_way=True)}, {}, id="room is searched for"),
         pytest.param(of("web", "1"), {"drains": (Drain("far", "c", "Empty", NOW),)}, {}, id="its node is emptied"),
         pytest.param(of("web", "1", disruption={}), {}, {}, id="it has not opted in"),
         pytest.param(of("web", "1", scheduler="other"), {}, {}, id="another scheduler's"),

@@ -8,7 +8,7 @@ import pytest
 
 from htas.model.edge import EdgePolicy
 from htas.model.pods import Pod
-from htas.model.snapshot import Search
+from htas.model.snapshot import OptimizerState
 from htas.planning.disrupt.edge.explain import why_it_stays
 from htas.planning.planner import plan
 from tests.builders import NOW, make_job, make_node, make_pod, make_snapshot, running
@@ -55,7 +55,10 @@ def test_a_target_that_is_met_is_enough_where_more_is_worth_nothing() -> None:
 
 
 def test_what_another_period_may_change() -> None:
-    assert told(of("web", "1"), search=Search(is_under_way=True)) == f"{LATER} once room is made for work that waits"
+    assert (
+        told(of("web", "1"), search=OptimizerState(is_under_way=True))
+        == f"{LATER} once room is made for work that waits"
+    )
     first = running(of("web", "2", created_at=NOW - 999), "far", LONG_S)
     one = EdgePolicy(cloud_to_edge_moves=1)
     assert (

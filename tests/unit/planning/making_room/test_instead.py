@@ -19,7 +19,7 @@ from htas.model.plan import Carrying, Plan
 from htas.model.pods import MAY_MIGRATE, Pod
 from htas.model.policy import CleaningRules, NodeGroup, Policy
 from htas.model.rearrangement import OpenRearrangement
-from htas.model.snapshot import ClusterSnapshot, Memory, MoveBackoff, RoomMade, Search
+from htas.model.snapshot import ClusterSnapshot, Memory, MoveBackoff, OptimizerState, RoomMade
 from htas.planning.planner import plan
 from tests.builders import (
     NOW,
@@ -158,7 +158,7 @@ def test_what_the_nodes_are_rented_longer_for_it_is_charged(left_s: float, is_bo
             {"failed_moves": FAILED},
             id="its last move failed",
         ),
-        pytest.param({}, {"search": Search(is_under_way=True)}, id="a search is under way"),
+        pytest.param({}, {"search": OptimizerState(is_under_way=True)}, id="a search is under way"),
         pytest.param({}, {"rearrangement": OpenRearrangement(NOW - 1, 0, victims=())}, id="another rearrangement is"),
         pytest.param({}, {"store_problem": "disk full"}, id="nothing can be journalled"),
         pytest.param({}, {"machine_times": MachineTimes(starts=(5.0,))}, id="a machine comes sooner"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from htas.model.pods import Pod
-from htas.planning.disrupt.preemption.choice import Candidate, best, by_importance
+from htas.planning.disrupt.preemption.choice import PreemptionCandidate, best, by_importance
 from tests.builders import NOW, make_pod
 from tests.unit.planning.preemption.world import HIGH, LOW, MIDDLE, budget, chosen, ending, incoming, machine, on
 
@@ -85,7 +85,7 @@ def test_no_candidate_is_no_choice() -> None:
 
 def test_priorities_beyond_32_bits_are_compared_exactly() -> None:
     big = [make_pod(f"p{i}", priority=2**60 + i) for i in range(2)]
-    candidates = [Candidate(0, (big[1],)), Candidate(1, (big[0],))]
+    candidates = [PreemptionCandidate(0, (big[1],)), PreemptionCandidate(1, (big[0],))]
     assert best(candidates, NOW) is candidates[1]
 
 

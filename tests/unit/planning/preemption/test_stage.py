@@ -12,7 +12,7 @@ from htas.model.pods import Pod
 from htas.model.policy import Fallback, FallbackMode, Limits, Promises
 from htas.model.rearrangement import OpenRearrangement
 from htas.model.reasons import Unplaced
-from htas.model.snapshot import Search
+from htas.model.snapshot import OptimizerState
 from htas.planning.disrupt.fallback import MOST_AT_ONCE, circumstances
 from htas.planning.disrupt.preemption import preemptor
 from tests.builders import NOW, constrained, labels_are, make_policy, make_snapshot
@@ -414,7 +414,7 @@ def test_it_is_not_asked_for_what_fits_no_node_there_is() -> None:
 def searched(**how: object) -> Plan:
     pods = [on("n", "a"), incoming()]
     now = circumstances(make_snapshot(ONE, pods))
-    search = Search(**{"ended_at": NOW - 300, "circumstances": now, **how})  # type: ignore[arg-type]
+    search = OptimizerState(**{"ended_at": NOW - 300, "circumstances": now, **how})  # type: ignore[arg-type]
     return planned(ONE, pods, OPTIMIZE, search=search)
 
 
@@ -446,9 +446,9 @@ def test_how_long_a_search_is_waited_for_is_told() -> None:
 def test_the_plan_that_comes_with_an_answer_asks_for_no_other_one() -> None:
     how = msgspec.structs.replace(OPTIMIZE, fallback=msgspec.structs.replace(OPTIMIZE.fallback, pause_s=0.0))
     pods = [on("n", "a"), incoming()]
-    plan = planned(ONE, pods, how, search=Search(ended_at=NOW, left={"p": False}))
+    plan = planned(ONE, pods, how, search=OptimizerState(ended_at=NOW, left={"p": False}))
     assert (plan.optimize, len(plan.preempt)) == ((), 1)
-    assert planned(ONE, pods, how, search=Search(ended_at=NOW - 1, left={})).optimize == ("default/p",)
+    assert planned(ONE, pods, how, search=OptimizerState(ended_at=NOW - 1, left={})).optimize == ("default/p",)
 
 
 def test_what_is_proven_is_told() -> None:

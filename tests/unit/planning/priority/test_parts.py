@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from htas.planning.solvers.placement.bounds import most_by_room
-from htas.planning.solvers.placement.budget import Budget, Clock, Shares
+from htas.planning.solvers.placement.budget import SearchBudget, SearchClock, Shares
 from htas.planning.solvers.placement.filling import can_fill, must_waste
 from htas.planning.solvers.placement.patterns import enumerate_patterns
 
@@ -55,7 +55,7 @@ def test_pods_that_must_be_placed_take_their_room_first() -> None:
 
 def test_a_stage_that_ends_early_leaves_its_time_to_those_after_it() -> None:
     now = [0.0]
-    clock = Clock(Budget(10.0, share=0.8), lambda: now[0])
+    clock = SearchClock(SearchBudget(10.0, share=0.8), lambda: now[0])
     shares = Shares(clock, 2, 0.25)  # 8 s reserved for two tiers, of each 3 s and 1 s; 2 s for whoever needs them
     assert shares.deadline() == pytest.approx(5.0)
     now[0] = 1.0

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from htas.model.policy import Engine
-from htas.planning.solvers.placement.budget import Budget, Clock, Shares
+from htas.planning.solvers.placement.budget import SearchBudget, SearchClock, Shares
 from htas.planning.solvers.placement.engines import ENGINES
 from htas.planning.solvers.placement.greedy import best_fit, by_importance, settle
-from htas.planning.solvers.placement.problem import Problem, load
+from htas.planning.solvers.placement.problem import PlacementProblem, load
 
 ALL, NONE = np.True_, np.False_
 
 
-def problem(**fields: Any) -> Problem:
+def problem(**fields: Any) -> PlacementProblem:
     """Two nodes of 4 and 6 cores. Kinds: two of 2 cores at home on node 0, one of 3 on node 1, less important; two of
     3 that wait, the least important.
     """
@@ -38,7 +38,7 @@ def problem(**fields: Any) -> Problem:
         "settled": ((0, 0), (0, 0), (0, 0)),
         "undecided": (0, 0, 0),
     }
-    return Problem(**(made | fields))
+    return PlacementProblem(**(made | fields))
 
 
 def x(*rows: tuple[int, int]) -> np.ndarray:
@@ -187,14 +187,17 @@ def test_pods_under_a_budget_are_where_a_placement_has_them() -> None:
 )
 def test_budgets_that_make_no_sense_are_refused(fields: dict[str, Any], is_sound: bool) -> None:
     if is_sound:
-        assert msgspec.structs.asdict(Budget(**fields)).items() >= fields.items()
+        assert msgspec.structs.asdict(SearchBudget(**fields)).items() >= fields.items()
     else:
         with pytest.raises(ValueError, match="correct the configuration's section `fallback`"):
-            Budget(**fields)
+            SearchBudget(**fields)
 
 
 def test_work_is_counted_instead_of_seconds_where_the_answer_is_to_be_the_same() -> None:
-    told, counted = Clock(Budget(10.0), lambda: 3.0), Clock(Budget(10.0, is_deterministic=True), lambda: 3.0)
+    told, counted = (
+        SearchClock(SearchBudget(10.0), lambda: 3.0),
+        SearchClock(SearchBudget(10.0, is_deterministic=True), lambda: 3.0),
+    )
     for clock in (told, counted):
         clock.work(1.0)
         clock.work(0.5)
@@ -206,7 +209,7 @@ def test_work_is_counted_instead_of_seconds_where_the_answer_is_to_be_the_same()
 
 def test_building_the_problem_is_taken_off_what_a_search_may_use() -> None:
     now = [2.0]
-    shares = Shares(Clock(Budget(10.0, share=0.5), lambda: now[0]), 1, 0.4)
+    shares = Shares(SearchClock(SearchBudget(10.0, share=0.5), lambda: now[0]), 1, 0.4)
     assert shares.deadline() == pytest.approx(8.0 - 2.0), "two of five seconds are kept for the second stage"
     now[0] = 9.0
     assert shares.deadline() == 9.0, "never in the past"
@@ -226,7 +229,7 @@ def test_of_a_tiers_time_each_engine_keeps_a_part_for_either_stage(
     """Two tiers of 10 s, of which 8 s are kept: 4 s for each tier, and 2 s for whoever needs them first."""
     told: list[float] = []
     two_tiers = problem(priorities=(10, 0), tier=np.array([0, 1, 1]))
-    search = ENGINES[engine](two_tiers, Clock(Budget(10.0, share=0.8), lambda: 0.0))
+    search = ENGINES[engine](two_tiers, SearchClock(SearchBudget(10.0, share=0.8), lambda: 0.0))
     for stage in ("place", "stay"):
         monkeypatch.setattr(search, stage, lambda _stage, _reached, deadline: told.append(deadline))
     search.run()

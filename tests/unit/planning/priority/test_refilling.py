@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htas.planning.solvers.placement.budget import Budget, Clock
+from htas.planning.solvers.placement.budget import SearchBudget, SearchClock
 from htas.planning.solvers.placement.filling import usable
-from htas.planning.solvers.placement.problem import Problem
+from htas.planning.solvers.placement.problem import PlacementProblem
 from htas.planning.solvers.placement.refilling import Refilling
 
 
-def problem(requests: np.ndarray, count: list[int], capacity: np.ndarray, home: np.ndarray) -> Problem:
+def problem(requests: np.ndarray, count: list[int], capacity: np.ndarray, home: np.ndarray) -> PlacementProblem:
     kinds, nodes = home.shape
-    return Problem(
+    return PlacementProblem(
         priorities=(0,),
         capacity=capacity,
         requests=requests,
@@ -32,13 +32,13 @@ def problem(requests: np.ndarray, count: list[int], capacity: np.ndarray, home: 
     )
 
 
-def refilling(case: Problem, frozen: np.ndarray | None = None) -> Refilling:
+def refilling(case: PlacementProblem, frozen: np.ndarray | None = None) -> Refilling:
     everyone = np.ones(case.kinds, dtype=np.bool_)
     still = np.zeros_like(case.home) if frozen is None else frozen
-    return Refilling(case, case.home.copy(), still, everyone, everyone, 0, Clock(Budget(1.0), lambda: 0.0))
+    return Refilling(case, case.home.copy(), still, everyone, everyone, 0, SearchClock(SearchBudget(1.0), lambda: 0.0))
 
 
-def eight_pods_that_fill_two_nodes() -> Problem:
+def eight_pods_that_fill_two_nodes() -> PlacementProblem:
     """7 + 3 and 6 + 4 twice on two nodes of 20; placed 7, 6, 4 and 7, 6, 3, so that 4 and 3 wait with 3 and 4 free."""
     requests = np.array([[7], [6], [4], [3]])
     home = np.array([[1, 1], [1, 1], [1, 0], [0, 1]])

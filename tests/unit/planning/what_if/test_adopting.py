@@ -23,7 +23,7 @@ from htas.model.nodes import (
 from htas.model.pods import MAY_MIGRATE, Owner, Phase, Pod
 from htas.model.policy import CleaningRules, EmptyRelease, NodeGroup
 from htas.model.snapshot import ClusterView
-from htas.planning.what_if.adopting import ADOPTED, Present, adopt, uncalmed
+from htas.planning.what_if.adopting import ADOPTED, AdoptedCluster, adopt, uncalmed
 from tests.builders import NOW, make_flavour, make_job, make_node, make_pod, make_policy, running
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -36,7 +36,7 @@ def machine(name: str, flavour: str = "large", **fields: Any) -> Node:
     return make_node(name, labels=labels, **fields)
 
 
-def adopted(nodes: Iterable[Node], pods: Iterable[Pod] = (), as_annotated: bool = False, **view: Any) -> Present:
+def adopted(nodes: Iterable[Node], pods: Iterable[Pod] = (), as_annotated: bool = False, **view: Any) -> AdoptedCluster:
     return adopt(ClusterView(tuple(nodes), tuple(pods), **view), POLICY, NOW, as_annotated=as_annotated)
 
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 import pytest
 import urllib3
 
-from htas.daemon.asking import Gate, NotConnectedYet
+from htas.daemon.authorization import Gate, NotConnectedYet
 from htas.daemon.health import Health
-from htas.daemon.http import Desks, HttpServer
+from htas.daemon.http import Endpoints, HttpServer
 from htas.daemon.metrics import Metrics
 from htas.daemon.migrate_endpoint import MigrateEndpoint
 from htas.daemon.optimize_endpoint import OptimizeEndpoint
@@ -44,7 +44,7 @@ def gate() -> Gate:
 
 @pytest.fixture
 def server(gate: Gate) -> Iterator[HttpServer]:
-    desks = Desks(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
+    desks = Endpoints(Health(Cycles()), Metrics(), MigrateEndpoint(), OptimizeEndpoint(), Seat("live", make_policy))
     made = HttpServer(("127.0.0.1", 0), desks, gate, health_address=("127.0.0.1", 0))
     made.start()
     yield made

@@ -20,7 +20,7 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from htas.adapters.tokens import read_token, shows
-from htas.daemon.audit import AuditLog, Entry, cut, instant, plain_query
+from htas.daemon.audit import AuditEntry, AuditLog, cut, instant, plain_query
 from htas.daemon.sessions import Sessions, cookie_name
 from htas.ports import HTASError, PermanentError, ReviewPort, TransientError, User
 from htas.web.pages import ASSETS, HEADERS
@@ -152,9 +152,9 @@ class Answered:
             self._status = message["status"]
         await self._send(message)
 
-    def entry(self, scope: Scope) -> Entry:
+    def entry(self, scope: Scope) -> AuditEntry:
         client = scope.get("client")
-        return Entry(
+        return AuditEntry(
             at=instant(self._at),
             how="http",
             who=cut(scope.get(WHO, "")),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from htas.execution.backoff import Backoffs
-from htas.execution.claim_life import Step, in_state
+from htas.execution.claim_life import ClaimStep, in_state
 from htas.execution.crash_points import reached
 from htas.execution.ports import Ports
 from htas.model.claims import ClaimState, Instance, InstanceState, NodeClaim
@@ -96,7 +96,7 @@ class Orders:
         state = SHOWN.get(instance.state, ClaimState.REQUESTED)
         known = msgspec.structs.replace(claim, instance=instance.id, rented_at=instance.created_at)
         return self.ports.store.put_claim(
-            in_state(known, Step(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known
+            in_state(known, ClaimStep(state), self.ports.clock.now()) if claim.state is ClaimState.WANTED else known
         )
 
     def delete_double(self, instance: Instance) -> Outcome:
@@ -119,4 +119,6 @@ class Orders:
                 self.ports.store.put_bill(msgspec.structs.replace(bill, ended_at=max(at, bill.started_at)))
 
     def _fail(self, claim: NodeClaim, message: str) -> None:
-        self.ports.store.put_claim(in_state(claim, Step(ClaimState.FAILED, message=message), self.ports.clock.now()))
+        self.ports.store.put_claim(
+            in_state(claim, ClaimStep(ClaimState.FAILED, message=message), self.ports.clock.now())
+        )

@@ -45,19 +45,19 @@ class Receiver:
     spool: Path | None = None
 
 
-class Kept(msgspec.Struct, frozen=True):
+class QueuedNotice(msgspec.Struct, frozen=True):
     """`since` is the wall's time, by which it is given up; a notice's own is the cycles', and in a sandbox another."""
 
     notice: Notice
     since: float
 
 
-class Waiting:
+class NoticeQueue:
     """A queue that outlives the process where it has a file. What cannot be written is in memory, and told once."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._kept: deque[Kept] = deque(self._read())
+        self._kept: deque[QueuedNotice] = deque(self._read())
         self._complained = False
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class Waiting:
 
     def put(self, notice: Notice, now: float) -> int:
         """Add one; returns how many went to make room."""
-        self._kept.append(Kept(notice, now))
+        self._kept.append(QueuedNotice(notice, now))
         gone = 0
         while len(self._kept) > MOST_WAITING:
             self._kept.popleft()
@@ -88,11 +88,11 @@ class Waiting:
                 self._write()
                 break
 
-    def _read(self) -> Sequence[Kept]:
+    def _read(self) -> Sequence[QueuedNotice]:
         if self._path is None:
             return ()
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=tuple[Kept, ...])[-MOST_WAITING:]
+            return msgspec.json.decode(self._path.read_bytes(), type=tuple[QueuedNotice, ...])[-MOST_WAITING:]
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -137,7 +137,7 @@ class Pace:
         self.not_before = self.clock() + max(wait_s, retry_after_s or 0.0)
 
 
-class Desk:
+class ReceiverQueue:
     """One receiver's queue and thread."""
 
     def __init__(
@@ -150,7 +150,7 @@ class Desk:
         self.receiver = receiver
         self._told = told
         self._now = now
-        self._waiting = Waiting(receiver.spool)
+        self._waiting = NoticeQueue(receiver.spool)
         self._pace = Pace(clock)
         self._changed = Condition()
         self._is_closing = False
@@ -225,7 +225,7 @@ class Notifier:
 
     def __init__(self, receivers: Iterable[Receiver], told: Callable[[str], None] = lambda result: None) -> None:
         self._told = told
-        self._desks = [Desk(receiver, told) for receiver in receivers]
+        self._desks = [ReceiverQueue(receiver, told) for receiver in receivers]
 
     def start(self) -> None:
         for desk in self._desks:
@@ -243,7 +243,7 @@ class Notifier:
         old, self._desks = self._desks, []
         for desk in old:
             desk.close()
-        self._desks = [Desk(receiver, self._told) for receiver in receivers]
+        self._desks = [ReceiverQueue(receiver, self._told) for receiver in receivers]
         self.start()
 
     def close(self) -> None:

@@ -7,7 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from htas.daemon.notifying import APART_S, BURST, GIVEN_UP_S, MOST_WAITING, Desk, Notifier, Pace, Receiver, Waiting
+from htas.daemon.notice_delivery import (
+    APART_S,
+    BURST,
+    GIVEN_UP_S,
+    MOST_WAITING,
+    NoticeQueue,
+    Notifier,
+    Pace,
+    Receiver,
+    ReceiverQueue,
+)
 from htas.model.notices import TOLD, Notice, Occasion
 from htas.ports import HTASError, PermanentError, TransientError
 
@@ -41,10 +51,10 @@ class Hands:
         return self.now
 
 
-def desk(port: Inbox, spool: Path | None = None, clock: Hands | None = None) -> tuple[Desk, list[str]]:
+def desk(port: Inbox, spool: Path | None = None, clock: Hands | None = None) -> tuple[ReceiverQueue, list[str]]:
     told: list[str] = []
     hands = clock or Hands()
-    return Desk(Receiver("chat", port, frozenset(TOLD), spool), told.append, hands, hands), told
+    return ReceiverQueue(Receiver("chat", port, frozenset(TOLD), spool), told.append, hands, hands), told
 
 
 def test_what_was_not_delivered_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -53,16 +63,16 @@ def test_what_was_not_delivered_is_there_after_a_restart(tmp_path: Path) -> None
     first.put(notice("a"))
     first.put(notice("b"))
     first.deliver(notice("a"))
-    again = Waiting(tmp_path / "spool")
+    again = NoticeQueue(tmp_path / "spool")
     assert [len(again), again.first().key] == [2, "a"]
     second, told = desk(inbox, tmp_path / "spool")
     second.deliver(again.first())
-    assert (inbox.got, told, len(Waiting(tmp_path / "spool"))) == (["a"], ["sent"], 1)
+    assert (inbox.got, told, len(NoticeQueue(tmp_path / "spool"))) == (["a"], ["sent"], 1)
 
 
 def test_a_daemon_that_begins_delivers_what_waited(tmp_path: Path) -> None:
     """With its thread: what the file has is sent without anybody telling."""
-    Waiting(tmp_path / "spool").put(notice("a"), AT)
+    NoticeQueue(tmp_path / "spool").put(notice("a"), AT)
     inbox = Inbox()
     told: list[str] = []
     notifier = Notifier([Receiver("chat", inbox, frozenset(TOLD), tmp_path / "spool")], told.append)
@@ -141,13 +151,13 @@ def test_who_hangs_at_its_end_leaves_the_file_to_whoever_follows(tmp_path: Path)
     new, _ = desk(Inbox(), tmp_path / "spool")
     new.put(notice("b"))
     old.deliver(notice("a"))
-    assert len(Waiting(tmp_path / "spool")) == 2
+    assert len(NoticeQueue(tmp_path / "spool")) == 2
 
 
 def test_a_spool_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "spool").write_bytes(b"\xff{")
-    assert len(Waiting(tmp_path / "spool")) == 0
-    full = Waiting(tmp_path / "nowhere" / "spool")  # as where the disk is full
+    assert len(NoticeQueue(tmp_path / "spool")) == 0
+    full = NoticeQueue(tmp_path / "nowhere" / "spool")  # as where the disk is full
     full.put(notice(), AT)
     assert len(full) == 1
 

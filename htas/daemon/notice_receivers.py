@@ -12,8 +12,8 @@ from htas.adapters.webhook.webhook import Secret, Webhook
 from htas.config.loader import Loaded
 from htas.config.notices import NoticeSetting, SecretSetting
 from htas.daemon.cycle import CycleResult
+from htas.daemon.notice_delivery import Notifier, Receiver
 from htas.daemon.noticing import Noticing, Spending
-from htas.daemon.notifying import Notifier, Receiver
 from htas.daemon.stores import store_path
 from htas.documents.costs import Reading
 from htas.documents.month import looked_at, month_of

@@ -38,7 +38,7 @@ TokenFile = Annotated[
 Authority = Annotated[Path | None, typer.Option("--ca", help="With --server: who signed its certificate (PEM).")]
 
 
-class Server:
+class DaemonClient:
     """Asks one daemon. Raises InputError for what is wrong with the question, PermanentError and TransientError for
     what is wrong with the answer.
     """
@@ -129,7 +129,7 @@ def _refusal(status: int, said: str, url: str) -> Exception:
     return PermanentError(f"{url}: answered {status}: {said[:200]}")
 
 
-def server_at(url: str | None, token_file: Path | None, authority: Path | None) -> Server | None:
+def server_at(url: str | None, token_file: Path | None, authority: Path | None) -> DaemonClient | None:
     """The daemon to ask; None: the files are read. Raises InputError for options that have no effect."""
     if url is None:
         if authority is not None:
@@ -141,13 +141,13 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
         there = forwarded(url, wants_token=token_file is None)
         if authority is not None and there.host is None:
             raise InputError(f"--ca: {url} serves HTTP; have it serve HTTPS (http.tlsSecret), or leave --ca out")
-        return Server(there.url, token_file, authority, there.token, there.host)
-    return Server(url, token_file, authority)
+        return DaemonClient(there.url, token_file, authority, there.token, there.host)
+    return DaemonClient(url, token_file, authority)
 
 
 def asked_instead(
     server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
-) -> Server | None:
+) -> DaemonClient | None:
     """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
     asked = server_at(server, token_file, ca)
     if asked is not None and (dump is not None or at is not None or steady):

@@ -1,0 +1,25 @@
+"""When a rule of emptying may change its mind though nothing happens: a rule that depends on time has its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from htas.model.claims import NodeClaim
+from htas.model.policy import Policy
+from htas.model.snapshot import Memory
+from htas.planning.cluster.outgoing import expires_at
+
+
+def rules_change_at(policy: Policy, memory: Memory, claims: Iterable[NodeClaim]) -> list[float]:
+    """Instants, some of them past: a node, or the queue, empty for long enough, a node little used, a machine too old.
+
+    The delay after a launch is not among them: such a node is kept with a reason, and looked at each time.
+    """
+    instants = [at for claim in claims if (at := expires_at(claim, policy)) is not None]
+    for group in policy.groups:
+        rules = group.cleaning
+        instants += [at + rules.underutilized_for_s for at in memory.underutilized_since.values()]
+        instants += [at + rules.empty_for_s for at in memory.empty_since.values()]
+        if memory.queue_empty_since is not None:
+            instants.append(memory.queue_empty_since + rules.queue_empty_for_s)
+    return instants
