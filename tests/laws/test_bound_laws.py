@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from htas.planning.provision.bound import lower_bound_nanos
 from htas.planning.solvers.cheapest_mix.instance import Effort, MixProblem
 from htas.planning.solvers.cheapest_mix.mix import cheapest
-from htas.planning.solvers.fluid import MachineSupply, bound_by_kinds
+from htas.planning.solvers.fluid import Cover, MachineSupply, bound_by_kinds
 
 Flavours = list[tuple[int, int, int]]
 """(cpu, memory, price)."""
@@ -97,31 +97,42 @@ def test_flavours_that_others_replace_cost_nothing_to_leave_out(sold: Flavours, 
     assert len(instance([*worse, *sold]).undominated()[1]) <= len(sold)
 
 
+Rented = tuple[list[list[int]], list[MachineSupply], list[MachineSupply], list[Cover], int]
+
+
 @st.composite
-def rented(draw: Any) -> tuple[list[list[int]], list[MachineSupply], list[MachineSupply], int]:
-    """Work on machines that take it: demands of kinds, flavours and free rooms, and the price of what is rented."""
+def rented(draw: Any) -> Rented:
+    """Work on machines that take it: demands of kinds, flavours, free rooms, how many machines of some flavours there
+    are, and the price of what is rented.
+    """
     kinds = draw(st.integers(1, 4))
     sets = st.frozensets(st.integers(0, kinds - 1), min_size=1)
     size = st.tuples(st.integers(0, 64), st.integers(0, 64), st.integers(0, 2))
     sold = [MachineSupply(draw(size), draw(sets), draw(st.integers(0, 10**6))) for _ in range(draw(st.integers(1, 5)))]
     rooms = [MachineSupply(draw(size), draw(sets)) for _ in range(draw(st.integers(0, 2)))]
     demands, paid = [[0, 0, 0] for _ in range(kinds)], 0
-    for machine in [*rooms, *draw(st.lists(st.sampled_from(sold), max_size=6))]:
+    bought = draw(st.lists(st.integers(0, len(sold) - 1), max_size=6))
+    places = draw(st.lists(st.frozensets(st.integers(0, len(sold) - 1)), max_size=3))
+    covers = [Cover(some, sum(place in some for place in bought)) for some in places]
+    for machine in [*rooms, *(sold[place] for place in bought)]:
         left, paid = list(machine.offers), paid + machine.price
         for kind in draw(st.permutations(sorted(machine.takes))):
             used = [draw(st.integers(0, amount)) for amount in left]
             left = [amount - part for amount, part in zip(left, used, strict=True)]
             demands[kind] = [amount + part for amount, part in zip(demands[kind], used, strict=True)]
-    return demands, sold, rooms, paid
+    return demands, sold, rooms, covers, paid
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(rented())
 def test_no_machines_that_hold_the_work_cost_less_than_the_bound_by_kinds(
-    what: tuple[list[list[int]], list[MachineSupply], list[MachineSupply], int],
+    what: Rented,
 ) -> None:
-    demands, sold, rooms, paid = what
-    assert 0 <= bound_by_kinds(demands, sold, rooms) <= paid
+    demands, sold, rooms, covers, paid = what
+    fluid, numbered = bound_by_kinds(demands, sold, rooms), bound_by_kinds(demands, sold, rooms, covers)
+    assert 0 <= fluid <= paid
+    assert 0 <= numbered <= paid
+    assert numbered >= fluid * (1 - 1e-6) - 1, "what is known besides loosens no bound"
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -137,3 +148,15 @@ def test_work_that_spot_machines_do_not_take_is_priced_on_the_others() -> None:
     spot, other = MachineSupply((4,), frozenset({0}), 1), MachineSupply((4,), frozenset({0, 1}), 4)
     assert bound_by_kinds([(8,), (8,)], [spot, other]) == 10
     assert bound_by_kinds([(8,), (8,)], [spot, other], [MachineSupply((4,), frozenset({1}))]) == 6
+
+
+def test_work_that_needs_machines_by_number_is_priced_by_number_and_by_size() -> None:
+    """Machines of 4 cores at 1 and of 8 at 3: three that keep apart cost 3, beside 20 cores of others 5, which only
+    the small ones take at their price.
+    """
+    small, large = MachineSupply((4,), frozenset({0, 1}), 1), MachineSupply((8,), frozenset({0, 1}), 3)
+    three = Cover(frozenset({0, 1}), 3)
+    assert bound_by_kinds([(3,), (0,)], [small, large], [], [three]) == 3
+    assert bound_by_kinds([(3,), (17,)], [small, large], [], [three]) == 5
+    assert bound_by_kinds([(3,), (17,)], [small, large], [], [Cover(frozenset({1}), 2)]) == 7
+    assert bound_by_kinds([(3,)], [small], [], [Cover(frozenset(), 2), Cover(frozenset({0}), -1)]) == 1

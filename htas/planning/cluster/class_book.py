@@ -66,6 +66,11 @@ class ClassBook:
             self._kept.append(pod)  # an object that died could leave its id to another one
         return cls
 
+    def own_repulsions(self, cls: PodClass, topology_key: str) -> list[int]:
+        """The anti-affinity terms over a topology by which pods of a class keep their like out of their domain."""
+        both = set(cls.holds) & set(cls.repelled_by)
+        return sorted(each for each in both if self._counts.topology_key(each) == topology_key)
+
     def _found(self, pod: Pod) -> PodClass:
         constraints = pod.constraints
         requests_number = self._requests.number(pod.requests)

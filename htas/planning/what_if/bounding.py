@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from htas.model.flavours import Flavour
-from htas.model.nodes import Node
+from htas.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from htas.model.pods import Pod
 from htas.planning.cluster.classes import Ints, PodClass, ResourceAxis
 from htas.planning.cluster.simulated import SimulatedCluster, open_simulation
@@ -18,23 +18,35 @@ from htas.planning.what_if.adopting import AdoptedCluster
 
 MOST_KINDS = 12
 """Kinds of work told apart; the rest count as one that may use what any of them may, which only lowers the bound."""
+Sold = tuple[str, str | None]
+"""A flavour in a zone."""
 Admitting = tuple[frozenset[int], frozenset[int]]
-"""The flavours, by their place, that may take a pod, and the rows of nodes that stay and may."""
+"""What is sold, by its place, that may take a pod, and the rows of nodes that stay and may."""
+
+
+@dataclass(slots=True)
+class _Demand:
+    """What the pods of a kind ask for together, and how many there are of each sort of which no node takes two."""
+
+    requests: Ints
+    apart: Counter[Hashable] = field(default_factory=Counter)
+
+    def __add__(self, other: _Demand) -> _Demand:
+        return _Demand(self.requests + other.requests, self.apart + other.apart)
 
 
 def bound_nanos(present: AdoptedCluster, stay: Mapping[str, str]) -> int:
     """The price of the nodes that stay, and the least that any mix costs which holds the rest beside their free room.
 
-    A pod counts for those flavours alone that have its size and whose machines, bought or there, would take it (taints,
-    selectors, zones of volumes), and that of its node. Work that shares neither flavour nor room with other work is
-    paid for by itself. DaemonSet and mirror pods are left out of the demand, and a flavour counts with the most that
-    any of its nodes offers: both only lower the bound.
+    A pod counts for those flavours and zones alone that have its size and whose machines, bought or there, would take
+    it (taints, selectors, zones of volumes), and that of its node. Pods that keep each other away from their nodes, or
+    share a host port, need a machine each. Work that shares neither flavour nor room with other work is paid for by
+    itself. A flavour counts with the most that DaemonSet and mirror pods leave on any of its machines.
     """
     nodes = {node.name: node for node in present.snapshot.cluster.nodes}
     paid = sum(present.price(nodes[name]) for name in stay)
     work = _Work(present, stay)
-    prices = [flavour.nanos_per_hour for flavour in present.policy.catalogue.flavours]
-    return paid + sum(_least(kinds, work, prices) for kinds in _apart(list(work.demands)))
+    return paid + sum(_least(kinds, work) for kinds in _apart(list(work.demands)))
 
 
 def _apart(kinds: Sequence[Admitting]) -> list[list[Admitting]]:
@@ -47,35 +59,53 @@ def _apart(kinds: Sequence[Admitting]) -> list[list[Admitting]]:
     return groups
 
 
-def _least(kinds: Sequence[Admitting], work: _Work, prices: Sequence[int]) -> int:
-    """As if work were fluid; and of work that no room takes, a whole machine at least."""
-    whole = [min(prices[i] for i in flavours) for flavours, rows in kinds if flavours and not rows]
+def _least(kinds: Sequence[Admitting], work: _Work) -> int:
+    """As if work were fluid, and by the number of machines that some of it needs whatever their size."""
     sold = sorted(frozenset[int]().union(*(flavours for flavours, _ in kinds)))
-    left = sum((work.demands[kind] for kind in kinds), start=np.zeros_like(work.demands[kinds[0]]))
+    left = sum((work.demands[kind].requests for kind in kinds), start=np.zeros_like(work.demands[kinds[0]].requests))
     for row in frozenset[int]().union(*(rows for _, rows in kinds)):
         left = left - work.rooms[row]
     fluid = lower_bound_nanos(
-        np.maximum(left, 0).tolist(), [work.capacities[i] for i in sold], [prices[i] for i in sold]
+        np.maximum(left, 0).tolist(), [work.capacities[i] for i in sold], [work.prices[i] for i in sold]
     )
-    return max(fluid, _by_kinds(kinds, work, prices), max(whole, default=0))
+    covers = _covers(kinds, work)
+    whole = [machines * min(work.prices[i] for i in flavours) for flavours, machines in covers.items()]
+    return max(fluid, _by_kinds(kinds, work, covers), max(whole, default=0))
 
 
-def _by_kinds(kinds: Sequence[Admitting], work: _Work, prices: Sequence[int]) -> int:
+def _covers(kinds: Sequence[Admitting], work: _Work) -> dict[frozenset[int], int]:
+    """How many machines at least must be of which flavours: one for work that no room takes, and one for each pod of a
+    sort that has its nodes to itself, less the rooms that would take one.
+    """
+    covers = {flavours: 1 for flavours, rows in kinds if flavours and not rows}
+    for sort in {sort for kind in kinds for sort in work.demands[kind].apart}:
+        mine = [kind for kind in kinds if sort in work.demands[kind].apart]
+        for some in (mine, *([kind] for kind in mine)):
+            flavours = frozenset[int]().union(*(flavours for flavours, _ in some))
+            rooms = frozenset[int]().union(*(rows for _, rows in some))
+            count = sum(work.demands[kind].apart[sort] for kind in some) - len(rooms)
+            if flavours and count > covers.get(flavours, 0):
+                covers[flavours] = count
+    return covers
+
+
+def _by_kinds(kinds: Sequence[Admitting], work: _Work, covers: Mapping[frozenset[int], int]) -> int:
     if len(kinds) == 1:
         return 0  # no kind of work to tell apart from another
     # Imported here: loading ortools takes half a second, which those who never ask need not spend.
-    from htas.planning.solvers.fluid import MachineSupply, bound_by_kinds
+    from htas.planning.solvers.fluid import Cover, MachineSupply, bound_by_kinds
 
     flavours = [
-        MachineSupply(capacity, frozenset(k for k, (admitted, _) in enumerate(kinds) if i in admitted), prices[i])
+        MachineSupply(capacity, frozenset(k for k, (admitted, _) in enumerate(kinds) if i in admitted), work.prices[i])
         for i, capacity in enumerate(work.capacities)
     ]
     rooms = [
         MachineSupply(room.tolist(), frozenset(k for k, (_, rows) in enumerate(kinds) if row in rows))
         for row, room in work.rooms.items()
     ]
-    demands = [work.demands[kind].tolist() for kind in kinds]
-    return bound_by_kinds(demands, flavours, [room for room in rooms if room.takes])
+    demands = [work.demands[kind].requests.tolist() for kind in kinds]
+    numbers = [Cover(sold, machines) for sold, machines in covers.items()]
+    return bound_by_kinds(demands, flavours, [room for room in rooms if room.takes], numbers)
 
 
 class _Work:
@@ -86,45 +116,55 @@ class _Work:
         self._opening: SimulatedCluster = open_simulation(snapshot, policy, present.now)
         self._nodes = self._opening.sim.table.nodes
         self._stay = stay
-        self._place = {flavour.name: i for i, flavour in enumerate(policy.catalogue.flavours)}
         pods = [pod for pod in snapshot.cluster.pods if pod.node is not None]
         moving = [pod for pod in pods if pod.node not in stay and pod.is_work]
         axis = self._opening.sim.table.axis
-        self.capacities = _most_offered(policy.catalogue.flavours, self._nodes, axis)
-        self.rooms = self._free_rooms(pods, axis)
         classes = {id(pod): self._opening.book.class_of(pod) for pod in moving}
         offers = offers_of(self._opening.sim, policy, snapshot, {id(c): c for c in classes.values()}.values())
+        offered = _most_offered(offers, self._nodes, pods, axis)
+        price_of = {flavour.name: flavour.nanos_per_hour for flavour in policy.catalogue.flavours}
+        sold = [each for each in offered if each[0] in price_of]
+        self._place = {each: i for i, each in enumerate(sold)}
+        self.capacities = [offered[each].tolist() for each in sold]
+        self.prices = [price_of[name] for name, _zone in sold]
+        self.rooms = self._free_rooms(pods, axis)
         self.demands = self._by_admission(moving, classes, offers)
 
     def _by_admission(
         self, moving: Iterable[Pod], classes: Mapping[int, PodClass], offers: list[Offer]
-    ) -> dict[Admitting, Ints]:
-        flavour_of = {node.name: node.flavour for node in self._nodes}
-        known: dict[tuple[int, str | None], Admitting] = {}
-        found: dict[Admitting, Ints] = {}
+    ) -> dict[Admitting, _Demand]:
+        sold_of = {node.name: _sold(node) for node in self._nodes}
+        known: dict[tuple[int, Sold | None], Admitting] = {}
+        found: dict[Admitting, _Demand] = {}
         for pod in moving:
-            cls, at_home = classes[id(pod)], flavour_of.get(pod.node or "")
+            cls, at_home = classes[id(pod)], sold_of.get(pod.node or "")
             key = id(cls), at_home
             if key not in known:
                 known[key] = self._admitting(cls, at_home, offers)
-            found[known[key]] = found.get(known[key], 0) + cls.requests
+            demand = _Demand(cls.requests, Counter(self._sorts_apart(cls)))
+            found[known[key]] = found[known[key]] + demand if known[key] in found else demand
         return _at_most(found)
 
-    def _admitting(self, cls: PodClass, at_home: str | None, offers: Iterable[Offer]) -> Admitting:
+    def _sorts_apart(self, cls: PodClass) -> list[Hashable]:
+        """What a pod is one of, of which a node takes one: those with its host ports, or that keep their like away."""
+        ports: list[Hashable] = [cls.constraints.host_ports] if cls.constraints.host_ports else []
+        return [*ports, *self._opening.book.own_repulsions(cls, HOSTNAME_LABEL)]
+
+    def _admitting(self, cls: PodClass, at_home: Sold | None, offers: Iterable[Offer]) -> Admitting:
         rows = np.flatnonzero(self._opening.sim.allowed(cls)).tolist()
         there = [self._nodes[row] for row in rows]
-        names = {offer.flavour.name for offer in offers if offer.takes[cls.static_key]}
-        names |= {node.flavour for node in there if node.name not in self._stay and node.flavour is not None}
+        taking = {(offer.flavour.name, offer.zone) for offer in offers if offer.takes[cls.static_key]}
+        taking |= {sold for node in there if node.name not in self._stay and (sold := _sold(node)) is not None}
         large = {
-            name
-            for name in names & self._place.keys()
-            if all(self.capacities[self._place[name]][r] >= cls.requests[r] for r in cls.needs)
+            sold
+            for sold in taking & self._place.keys()
+            if all(self.capacities[self._place[sold]][r] >= cls.requests[r] for r in cls.needs)
         }
-        home = {at_home} & self._place.keys() if at_home is not None else set[str]()
+        home = {at_home} & self._place.keys() if at_home is not None else set[Sold]()
         stay = frozenset(
             row for row in rows if row in self.rooms and all(self.rooms[row][r] >= cls.requests[r] for r in cls.needs)
         )
-        return frozenset(self._place[name] for name in large | home), stay
+        return frozenset(self._place[sold] for sold in large | home), stay
 
     def _free_rooms(self, pods: Iterable[Pod], axis: ResourceAxis) -> dict[int, Ints]:
         """Of open nodes that stay, by row."""
@@ -139,20 +179,36 @@ class _Work:
         }
 
 
-def _at_most(found: Mapping[Admitting, Ints]) -> dict[Admitting, Ints]:
+def _at_most(found: Mapping[Admitting, _Demand]) -> dict[Admitting, _Demand]:
     """The choosiest kinds of work, and all others as one."""
     ordered = sorted(found, key=lambda each: (len(each[0]), len(each[1]), sorted(each[0]), sorted(each[1])))
     kinds = {each: found[each] for each in ordered[: MOST_KINDS - 1]}
     rest = ordered[MOST_KINDS - 1 :]
     if rest:
         merged = frozenset[int]().union(*(each[0] for each in rest)), frozenset[int]().union(*(e[1] for e in rest))
-        kinds[merged] = sum((found[each] for each in rest), kinds.get(merged, np.zeros_like(found[rest[0]])))
+        nothing = _Demand(np.zeros_like(found[rest[0]].requests))
+        kinds[merged] = sum((found[each] for each in rest), kinds.get(merged, nothing))
     return kinds
 
 
-def _most_offered(flavours: Iterable[Flavour], nodes: Iterable[Node], axis: ResourceAxis) -> list[list[int]]:
-    most = {flavour.name: axis.vector(flavour.allocatable) for flavour in flavours}
+def _sold(node: Node) -> Sold | None:
+    return (node.flavour, node.labels.get(ZONE_LABEL)) if node.flavour is not None else None
+
+
+def _most_offered(
+    offers: Iterable[Offer], nodes: Iterable[Node], pods: Iterable[Pod], axis: ResourceAxis
+) -> dict[Sold, Ints]:
+    """By what is sold, or is there, the most that DaemonSet and mirror pods leave on a machine of it."""
+    used: dict[str, Ints] = defaultdict(lambda: np.zeros(len(axis), dtype=np.int64))
+    for pod in pods:
+        if not pod.is_work:
+            used[pod.node or ""] += axis.vector(pod.requests)
+    found: dict[Sold, Ints] = {}
+    for offer in offers:
+        each = offer.flavour.name, offer.zone
+        found[each] = np.maximum(found.get(each, 0), offer.free)
     for node in nodes:
-        if node.flavour in most:
-            most[node.flavour] = np.maximum(most[node.flavour], axis.vector(node.allocatable))
-    return [offered.tolist() for offered in most.values()]
+        sold = _sold(node)
+        if sold is not None:
+            found[sold] = np.maximum(found.get(sold, 0), axis.vector(node.allocatable) - used[node.name])
+    return found

@@ -31,6 +31,14 @@ def placed(name: str, where: str, cpu: str, memory: str, owner: str = "ReplicaSe
     return made
 
 
+def apart(name: str, where: str, cpu: str, memory: str) -> dict[str, Any]:
+    """A pod of a database whose pods keep each other away from their nodes."""
+    made = placed(name, where, cpu, memory, "StatefulSet/db", labels={"app": "db"})
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+    made["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return made
+
+
 def three_large_nodes(*more: dict[str, Any]) -> list[dict[str, Any]]:
     """Three nodes of 4 cores and 8 GiB, each with one pod of 1 core and 2 GiB: 3 cores and 6 GiB of work."""
     nodes = [machine(name, "large", "4", "8Gi") for name in ("a", "b", "c")]

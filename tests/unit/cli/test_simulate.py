@@ -19,7 +19,7 @@ from htas.cli.main import app
 from htas.cli.simulate import simulate
 from htas.cli.simulate_view import simulation_view
 from htas.model.edge import TIER_LABEL
-from tests.unit.cli.clusters import TWO_FLAVOURS, a_shop, control_plane, machine, placed, three_large_nodes
+from tests.unit.cli.clusters import TWO_FLAVOURS, a_shop, apart, control_plane, machine, placed, three_large_nodes
 from tests.unit.cli.dump import ZONE, named
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
@@ -86,7 +86,12 @@ SMALL_CLUSTERS: list[tuple[str, list[dict[str, Any]], tuple[str, str, str, str]]
     (
         "DaemonSet pods are part of every machine: with half a core each, a small one holds one pod and a large one three",
         three_large_nodes(*(placed(f"log-{n}", n, "500m", "128Mi", "DaemonSet/log") for n in ("a", "b", "c"))),
-        ("1.20", "0.40", "0.40", "0.225"),
+        ("1.20", "0.40", "0.40", "0.30"),
+    ),
+    (
+        "pods that keep each other away from their nodes need a machine each, and the bound says so",
+        three_large_nodes(*(apart(f"db-{n}", n, "250m", "128Mi") for n in ("a", "b", "c"))),
+        ("1.20", "1.20", "0.45", "0.45"),
     ),
     (
         "a control plane stays, is paid for, and takes no work",
@@ -232,7 +237,7 @@ def test_a_driver_s_zones_are_learned_from_nodes_that_are_then_taken_away(prices
             driver = {"name": "ebs.csi.aws.com", "nodeID": name, "topologyKeys": [EBS_ZONE]}
             objects.append(named("CSINode", name, spec={"drivers": [driver]}))
     answer = answer_for(prices, objects)
-    assert costs(answer) == ("0.80", "0.80", "0.30", "0.15")
+    assert costs(answer) == ("0.80", "0.80", "0.30", "0.30")
     assert answer["nodesHeld"] == []
 
 

@@ -14,7 +14,7 @@ from htas.model.nodes import DO_NOT_DISRUPT, Node
 from htas.model.pods import MAY_MIGRATE, Owner, Pod
 from htas.model.policy import CleaningRules, Engine, NodeGroup
 from htas.model.rearrangement import Rearrangement, RearrangementStatus
-from htas.planning.optimize import Budget, optimise
+from htas.planning.optimize import SearchBudget, optimise
 from tests.builders import (
     NOW,
     budget,
@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 def optimised(nodes: list[Node], pods: list[Pod], seconds: float = 5.0, **view: object) -> Rearrangement:
-    search = Budget(seconds, 1, engine=CHOSEN[-1], is_deterministic=True)
+    search = SearchBudget(seconds, 1, engine=CHOSEN[-1], is_deterministic=True)
     return optimise(make_snapshot(nodes, pods, **view), make_policy(), NOW, search, lambda: 0.0)
 
 
@@ -143,7 +143,7 @@ def test_a_pod_is_moved_by_its_group_s_method_unless_it_must_keep_its_name(owner
     nodes = [owned_node("a", cpu="4", memory="4Gi"), owned_node("b", cpu="4", memory="4Gi")]
     owned = Owner(owner, "shop", "shop-uid", 2)
     pods = [pod("shop-0", "2Gi", "a", owner=owned), pod("shop-1", "2Gi", "b", owner=owned), pod("three", "3Gi")]
-    found = optimise(make_snapshot(nodes, pods), make_policy([group]), NOW, Budget(5.0), lambda: 0.0)
+    found = optimise(make_snapshot(nodes, pods), make_policy([group]), NOW, SearchBudget(5.0), lambda: 0.0)
     assert [(shift.target is not None, shift.method) for shift in found.moves] == [(True, method)]
 
 
@@ -179,7 +179,7 @@ def test_a_budget_of_no_time_still_seats_what_needs_no_search() -> None:
 @pytest.mark.parametrize(("seconds", "workers", "share"), [(-1.0, 1, 0.8), (1.0, 0, 0.8), (1.0, 1, 1.5)])
 def test_a_budget_that_makes_no_sense_is_refused_by_name(seconds: float, workers: int, share: float) -> None:
     with pytest.raises(ValueError, match="fallback"):
-        Budget(seconds, workers, share=share)
+        SearchBudget(seconds, workers, share=share)
 
 
 BOUND_ELSEWHERE = {"expected_binds": {"default/low": "b"}}
