@@ -45,6 +45,12 @@ class Rentals:
                 since[row] = claim.rented_since
         return cls(price, since, policy.catalogue.billing)
 
+    def without(self, rows: Sequence[int]) -> Rentals:
+        """The same, but that work on these rows adds nothing: what they are rented for is decided."""
+        price = self.price.copy()
+        price[list(rows)] = 0.0
+        return Rentals(price, self.since, self.billing)
+
     def longer_s(self, rows: Ints, until: Floats, later: Floats) -> Floats:
         """Seconds that rows are billed for more if they are given back at `later` instead of `until`; 0 at least."""
         since = self.since[rows]

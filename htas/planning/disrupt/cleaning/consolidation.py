@@ -94,6 +94,11 @@ class Replacements:
         self._coming = {node for claim in self.claims if claim.is_coming for node in claim.replaces}
         self._held = {claim.node or claim.id for claim in self.claims} | {claim.id for claim in self.claims}
 
+    @property
+    def nodes(self) -> list[str]:
+        """Those of them that have joined."""
+        return [claim.node for claim in self.claims if claim.node is not None]
+
     def is_replaced(self, node: str) -> bool:
         """Whether a node is to be emptied now: all its replacements are Ready."""
         return node in self._replaced and node not in self._coming
@@ -130,14 +135,18 @@ def emptied(
 ) -> list[tuple[DrainCandidate, list[Move]]]:
     """The replaced nodes that can be emptied, with their moves: all, or so many that it pays, or none.
 
-    Outgoing ones go whatever their replacements cost.
+    Outgoing ones go whatever their replacements cost. What these are rented longer for their work was part of the
+    decision to buy them: one machine instead of two is never worth it for the first of them alone.
 
     What is decided is carried out in the simulation; the rows of emptied nodes stay closed.
     """
     done: list[tuple[DrainCandidate, list[Move]]] = []
+    row_of = rescheduler.sim.table.row_of
+    bought = [row_of[name] for name in replacements.nodes if name in row_of]
+    bargained = replace(rescheduler, rentals=rescheduler.rentals.without(bought))
     with rescheduler.sim.fork() as branch:
         for candidate in candidates:
-            moves = rescheduler.empty(candidate)
+            moves = bargained.empty(candidate)
             if not isinstance(moves, KeptNode):
                 done.append((candidate, moves))
         saved = sum(candidate.price for candidate, _ in done)

@@ -59,6 +59,18 @@ def test_a_replaced_node_is_emptied_where_what_has_come_costs_less(price: float,
     assert (why.get("old") is ProposalReason.CONSOLIDATED) == is_emptied
 
 
+def test_jobs_of_two_nodes_go_to_the_one_machine_that_was_bought_for_both() -> None:
+    """Its rental for their sake was paid for when it was bought: 0.50 instead of 2 · 0.40, for ten hours."""
+    old = [owned_node(name, flavour="large", cpu="8", memory="16Gi") for name in ("a", "b")]
+    new = owned_node("new", flavour="huge", cpu="16", memory="32Gi")
+    came = msgspec.structs.replace(ready_claim(new, 60.0), replaces=("a", "b"), nanos_per_hour=int(0.50 * USD))
+    claims = (*(msgspec.structs.replace(ready_claim(each), nanos_per_hour=int(0.40 * USD)) for each in old), came)
+    jobs = [job_on(node.name, f"job-{node.name}", "5", left_s=36_000.0) for node in old]
+    huge = make_flavour("huge", "16", "32Gi", "0.50")
+    removed = cleaned(quiet_snapshot([*old, new], jobs, claims=claims), consolidating(LARGE, huge)).remove
+    assert {each.node: each.reason for each in removed} == dict.fromkeys("ab", ProposalReason.CONSOLIDATED)
+
+
 def replaced(room_cpu: str | None, *flavours: Flavour) -> list[Proposal]:
     """What a plan proposes to buy for a large machine with 4 cores of pods, beside a node with so much room."""
     nodes = [owned_node("n", flavour="large", cpu="8", memory="16Gi")]
