@@ -217,6 +217,20 @@ def test_what_is_bought_for_others_is_bought_all_the_same() -> None:
     assert len(moved(made)) == 1
 
 
+@pytest.mark.parametrize(
+    ("waited_s", "is_bought"),
+    [
+        pytest.param(179.9, False, id="just less than it may"),
+        pytest.param(180.0, True, id="as long as it may"),
+    ],
+)
+def test_who_has_waited_as_long_as_it_may_is_bought_for(waited_s: float, is_bought: bool) -> None:
+    by = policy(max_wait_for_capacity_s=180.0)
+    made = decided(figure_1(waits(created_at=NOW - waited_s)), by)
+    assert bool(made.launch) == is_bought
+    assert bool(_moves(made)) != is_bought
+
+
 def test_nothing_is_moved_where_more_work_is_to_come() -> None:
     """What is bought would be in use soon: a move would put it off by a moment."""
     came = [make_job(f"came-{i}", 60.0, memory="4Gi", created_at=NOW - 15 * i) for i in range(8)]
