@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from htas.model.claims import Headroom
-from htas.model.nodes import Node
+from htas.model.nodes import DRAINING_TAINT, Node
 from htas.model.plan import KeptNode, Plan
 from htas.model.pods import Pod
 from htas.model.snapshot import ClusterSnapshot
@@ -152,7 +152,7 @@ def _emptied(
     pods = [pod if pod.node in kept or pod.is_daemon else _waiting(pod) for pod in snapshot.cluster.pods]
     view = msgspec.structs.replace(
         snapshot.cluster,
-        nodes=tuple(node for node in snapshot.cluster.nodes if node.name in there),
+        nodes=(*(node for node in snapshot.cluster.nodes if node.name in there), *_going(present, there)),
         pods=tuple(pod for pod in pods if not pod.is_mirror or pod.node in kept),
     )
     return msgspec.structs.replace(
@@ -161,6 +161,18 @@ def _emptied(
         claims=tuple(claim for claim in snapshot.claims if claim.node in there),
         headroom=Headroom(sold=tuple(sorted(sold)) if sold is not None else None),
     )
+
+
+def _going(present: AdoptedCluster, there: Collection[str]) -> Iterable[Node]:
+    """Nodes that go, as they are while their work moves away: whoever spreads over zones or hosts spreads over theirs.
+
+    None where no work spreads.
+    """
+    snapshot = present.snapshot.cluster
+    if not any(pod.constraints.spread for pod in snapshot.pods if pod.is_work):
+        return ()
+    gone = (node for node in snapshot.nodes if node.name not in there)
+    return (msgspec.structs.replace(node, taints=(*node.taints, DRAINING_TAINT)) for node in gone)
 
 
 def _waiting(pod: Pod) -> Pod:
