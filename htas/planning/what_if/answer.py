@@ -13,7 +13,7 @@ from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed, reusing
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
@@ -28,6 +28,7 @@ from htas.planning.what_if.lifting import (
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
+from htas.planning.what_if.reusing import reusing
 
 
 class HeldNode(msgspec.Struct, frozen=True):
@@ -183,7 +184,7 @@ def what_if(
         shelves = (None,)
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
-    anew = reusing(present, pins, anew, shelves)
+    anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
     tell("the price of each rule")
     rules = _rules(lifting)
@@ -191,9 +192,10 @@ def what_if(
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(offering.packed, after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
+    free = reusing(freed, free)
     stays = {**pinned(freed, holding(freed)), **offering.stays()}
     best = _best_lift((*rules, *sets), lifting)
-    lifted = lifting.known[frozenset(_rules_of(best))] if best is not None else lifting.as_is
+    lifted = lifting.reusing(frozenset(_rules_of(best))) if best is not None else lifting.as_is
     as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
     return WhatIfAnswer(
         taken_at=now,
