@@ -10,6 +10,7 @@ import msgspec
 from htas.model.constraints import Taint
 from htas.model.nodes import Node
 from htas.model.policy import Policy
+from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
@@ -25,6 +26,7 @@ from htas.planning.what_if.lifting import (
     pinned,
     pins_of,
     raised_threshold,
+    slowed,
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
@@ -306,6 +308,7 @@ def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
             as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
         )
         if mine or any(saved):
+            mine = mine or (slowed(lifting.present) if lift.rule == Blocking.NOT_ENOUGH_PDB else [])
             example = (mine[0].pod or mine[0].node) if mine else ""
             counts = sum(bool(each.pod) for each in mine), len({each.node for each in mine})
             remedy = raised_threshold(lifting.present, found.packed) if lift.rule == THRESHOLD else lift.remedy
