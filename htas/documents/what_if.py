@@ -260,10 +260,9 @@ def _relaxed(present: AdoptedCluster, held: Sequence[Held], lift: Sequence[str],
     few = rules[:ALL_CHOICES]
     choices = [each for size in range(1, len(few) + 1) for each in combinations(few, size)]
     choices += [rules[:size] for size in range(ALL_CHOICES + 1, len(rules) + 1)]
-    found = as_is
     for each in choices:
-        found = lifting.without(frozenset(each))
-    return found
+        lifting.without(frozenset(each))
+    return lifting.reusing(frozenset(rules))
 
 
 def _mix(found: Arrangement) -> Mix:

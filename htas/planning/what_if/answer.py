@@ -10,10 +10,11 @@ import msgspec
 from htas.model.constraints import Taint
 from htas.model.nodes import Node
 from htas.model.policy import Policy
+from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
-from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed, reusing
+from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
 from htas.planning.what_if.bounding import bound_nanos
 from htas.planning.what_if.combining import LiftedOutcome, Lifting, RuleSet, rule_sets
 from htas.planning.what_if.lifting import (
@@ -25,9 +26,11 @@ from htas.planning.what_if.lifting import (
     pinned,
     pins_of,
     raised_threshold,
+    slowed,
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
+from htas.planning.what_if.reusing import reusing
 
 
 class HeldNode(msgspec.Struct, frozen=True):
@@ -183,7 +186,7 @@ def what_if(
         shelves = (None,)
     elif anew not in bought:
         shelves = (None, *(shelf for _, shelf in alone))
-    anew = reusing(present, pins, anew, shelves)
+    anew = reusing(present, anew)
     lifting = Lifting(present, tuple(held), LiftedOutcome(after_packing, anew), shelves, (offering.bought(),))
     tell("the price of each rule")
     rules = _rules(lifting)
@@ -191,9 +194,10 @@ def what_if(
     sets = rule_sets(lifting, [_as_set(rule) for rule in rules])
     free_packed = cheapest(offering.packed, after_packing, *(each.packed for each in lifting.known.values()))
     free = cheapest(offering.best(), free_packed, anew, *(each.anew for each in lifting.known.values()))
+    free = reusing(freed, free)
     stays = {**pinned(freed, holding(freed)), **offering.stays()}
     best = _best_lift((*rules, *sets), lifting)
-    lifted = lifting.known[frozenset(_rules_of(best))] if best is not None else lifting.as_is
+    lifted = lifting.reusing(frozenset(_rules_of(best))) if best is not None else lifting.as_is
     as_is = lifting.as_is if lifting.as_is.nanos_per_hour < start.nanos_per_hour else lifted
     return WhatIfAnswer(
         taken_at=now,
@@ -304,6 +308,7 @@ def _rules(lifting: Lifting) -> tuple[RuleCost, ...]:
             as_is.anew.nanos_per_hour - found.anew.nanos_per_hour,
         )
         if mine or any(saved):
+            mine = mine or (slowed(lifting.present) if lift.rule == Blocking.NOT_ENOUGH_PDB else [])
             example = (mine[0].pod or mine[0].node) if mine else ""
             counts = sum(bool(each.pod) for each in mine), len({each.node for each in mine})
             remedy = raised_threshold(lifting.present, found.packed) if lift.rule == THRESHOLD else lift.remedy

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from htas.model.claims import Headroom
-from htas.model.nodes import Node
+from htas.model.nodes import DRAINING_TAINT, Node
 from htas.model.plan import KeptNode, Plan
 from htas.model.pods import Pod
+from htas.model.proposals import Launch
 from htas.model.snapshot import ClusterSnapshot
 from htas.model.stages import Stage
 from htas.planning.planner import plan
@@ -31,6 +32,10 @@ class Arrangement(msgspec.Struct, frozen=True):
     moved: frozenset[str] = frozenset()
     kept: Mapping[str, str] = {}
     bought: int = 0
+    launches: tuple[Launch, ...] = ()
+    """What is bought, with the pods it is bought for."""
+    seats: Mapping[str, str] = {}
+    """Pods that go onto nodes that stay, with the node."""
 
     @property
     def nodes(self) -> int:
@@ -88,18 +93,15 @@ def _carried_out(snapshot: ClusterSnapshot, made: Plan) -> ClusterSnapshot:
     )
 
 
-def bought_anew(
-    present: AdoptedCluster, pinned: Collection[str], sold: Collection[str] | None = None, reused: Collection[str] = ()
-) -> Arrangement:
+def bought_anew(present: AdoptedCluster, pinned: Collection[str], sold: Collection[str] | None = None) -> Arrangement:
     """The work on the cheapest machines the planner finds, beside the nodes that stay.
 
     `pinned` are nodes that stay with all they hold; `sold` names the flavours that can be had (None: all). A pod that
     no machine bought anew would take stays where it is, and so does its node: asked again until all have a place.
-    `reused` are nodes that may stay, empty at first: each does if work finds its place there.
     """
     kept: dict[str, str] = dict.fromkeys(sorted(pinned), "")
     while True:
-        snapshot = _emptied(present, kept, sold, frozenset(reused) - kept.keys())
+        snapshot = _emptied(present, kept, sold)
         made = plan(snapshot, present.policy, present.now, frozenset({Stage.AUTOSCALING}))
         on = {pod.key: pod.node for pod in present.snapshot.cluster.pods}
         stuck = {on[item.pod] or "": f"{item.pod}: {item.message}" for item in reversed(made.unplaced)}
@@ -109,30 +111,11 @@ def bought_anew(
     bought = Counter(item.flavour for item in made.launches)
     price = sum(item.nanos_per_hour for item in made.launches)
     placed = {item.pod: item.node for item in made.bind} | {item.pod: item.node for item in made.nominate}
-    kept |= {node: "" for node in placed.values() if node in reused and node not in kept}
     moved = {pod for pod, node in placed.items() if node != on[pod]}
     moved.update(pod for item in made.launches for pod in item.pods)
     nodes = [node for node in present.snapshot.cluster.nodes if node.name in kept]
-    return _arranged(present, nodes, bought, moved, kept, price)
-
-
-def reusing(present: AdoptedCluster, pinned: Collection[str], mix: Arrangement, shelves: Shelves) -> Arrangement:
-    """A mix bought anew less the machines for which a node of today of their flavour does, where that costs no more.
-
-    A mix has so many machines of a flavour, whoever bought them: a GPU machine was bought, and one like it given back.
-    """
-    stay = [node for node in present.snapshot.cluster.nodes if node.name in mix.kept]
-    wanted = Counter(mix.flavours) - Counter(node.flavour or "" for node in stay)
-    work = Counter(pod.node for pod in present.snapshot.cluster.pods if pod.is_work)
-    there: dict[str, list[str]] = {}
-    for node in sorted(present.snapshot.cluster.nodes, key=lambda node: (-work[node.name], node.name)):
-        if node.name not in mix.kept and node.name not in present.fixed:
-            there.setdefault(node.flavour or "", []).append(node.name)
-    alike = [name for flavour, count in wanted.items() for name in there.get(flavour, ())[:count]]
-    if not alike:
-        return mix
-    found = cheapest(*(bought_anew(present, pinned, shelf, alike) for shelf in shelves))
-    return found if found.nanos_per_hour <= mix.nanos_per_hour else mix
+    mix = _arranged(present, nodes, bought, moved, kept, price)
+    return msgspec.structs.replace(mix, launches=made.launches, seats=placed)
 
 
 def cheapest_anew(present: AdoptedCluster, pinned: Collection[str], shelves: Shelves) -> Arrangement:
@@ -142,25 +125,33 @@ def cheapest_anew(present: AdoptedCluster, pinned: Collection[str], shelves: She
     return cheapest(*(bought_anew(present, pinned, shelf) for shelf in shelves))
 
 
-def _emptied(
-    present: AdoptedCluster, kept: Mapping[str, str], sold: Collection[str] | None, empty: Collection[str]
-) -> ClusterSnapshot:
-    """Only what stays, nodes that are empty, and the pods of all but the former waiting for a place. DaemonSet pods are
-    left as patterns.
-    """
-    snapshot, there = present.snapshot, {*kept, *empty}
+def _emptied(present: AdoptedCluster, kept: Mapping[str, str], sold: Collection[str] | None) -> ClusterSnapshot:
+    """Only what stays, and the pods of all else waiting for a place. DaemonSet pods are left as patterns."""
+    snapshot = present.snapshot
     pods = [pod if pod.node in kept or pod.is_daemon else _waiting(pod) for pod in snapshot.cluster.pods]
     view = msgspec.structs.replace(
         snapshot.cluster,
-        nodes=tuple(node for node in snapshot.cluster.nodes if node.name in there),
+        nodes=(*(node for node in snapshot.cluster.nodes if node.name in kept), *_going(present, kept)),
         pods=tuple(pod for pod in pods if not pod.is_mirror or pod.node in kept),
     )
     return msgspec.structs.replace(
         snapshot,
         cluster=view,
-        claims=tuple(claim for claim in snapshot.claims if claim.node in there),
+        claims=tuple(claim for claim in snapshot.claims if claim.node in kept),
         headroom=Headroom(sold=tuple(sorted(sold)) if sold is not None else None),
     )
+
+
+def _going(present: AdoptedCluster, kept: Collection[str]) -> Iterable[Node]:
+    """Nodes that go, as they are while their work moves away: whoever spreads over zones or hosts spreads over theirs.
+
+    None where no work spreads.
+    """
+    snapshot = present.snapshot.cluster
+    if not any(pod.constraints.spread for pod in snapshot.pods if pod.is_work):
+        return ()
+    gone = (node for node in snapshot.nodes if node.name not in kept)
+    return (msgspec.structs.replace(node, taints=(*node.taints, DRAINING_TAINT)) for node in gone)
 
 
 def _waiting(pod: Pod) -> Pod:

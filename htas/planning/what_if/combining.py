@@ -10,6 +10,7 @@ import msgspec
 from htas.planning.what_if.adopting import AdoptedCluster
 from htas.planning.what_if.arranging import Arrangement, Shelves, cheapest, cheapest_anew, packed
 from htas.planning.what_if.lifting import Held, Lift, holding, pinned, without
+from htas.planning.what_if.reusing import reusing
 
 TRIED_FIRST = 8
 """So many sets are tried of those that free some node, the smallest first."""
@@ -76,6 +77,11 @@ class Lifting:
         if rules in self.known:
             return self.known[rules]
         return self._asked(rules, without(self.present, rules, self.held))
+
+    def reusing(self, rules: frozenset[str]) -> LiftedOutcome:
+        """Without these rules, and with nodes of today where they do for machines that would be bought."""
+        found, free = self.without(rules), without(self.present, rules, self.held)
+        return LiftedOutcome(found.packed, reusing(free, found.anew))
 
     def _asked(self, rules: frozenset[str], free: AdoptedCluster) -> LiftedOutcome:
         inside = [self.as_is, *(found for key, found in self.known.items() if key < rules)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -67,7 +68,46 @@ def holding(present: AdoptedCluster) -> list[Held]:
         pin = pins.of(pod)
         if pin is not None and pin.nodes <= {pod.node}:
             held.append(Held(pod.key, pod.node, PINNED, told(pod, pin), owner))
+    return held + _under_one_budget(present, ledger)
+
+
+def _under_one_budget(present: AdoptedCluster, ledger: BudgetLedger) -> list[Held]:
+    """Pods that may leave one by one, but hold their node: it is emptied at once or not at all, as the cleaner does."""
+    under: dict[tuple[str, int], list[Pod]] = {}
+    for pod, number in _charged(present, ledger):
+        under.setdefault((pod.node or "", number), []).append(pod)
+    held = []
+    for (_, number), pods in sorted(under.items()):
+        budget, left = ledger.budgets[number], ledger.left(number)
+        why = f"budget {budget.namespace}/{budget.name} lets {left} go at once, and {len(pods)} are on its node"
+        if 0 < left < len(pods):
+            held += [_budgeted(pod, f"{pod.key}: {why}") for pod in pods]
     return held
+
+
+def slowed(present: AdoptedCluster) -> list[Held]:
+    """Pods that hold no node where they are, of which their budget lets fewer go in one cycle than there are.
+
+    Nodes that could be emptied in the same cycle wait, and meanwhile others take the room or share with them.
+    """
+    ledger = BudgetLedger(present.snapshot.cluster.budgets)
+    pods = list(_charged(present, ledger))
+    counts = Counter(number for _, number in pods)
+    return [_budgeted(pod, "") for pod, number in pods if 0 < ledger.left(number) < counts[number]]
+
+
+def _charged(present: AdoptedCluster, ledger: BudgetLedger) -> Iterator[tuple[Pod, int]]:
+    """Pods on nodes that could go, by name, and the one budget that is spent if they leave."""
+    for pod in sorted(present.snapshot.cluster.pods, key=lambda pod: pod.key):
+        if pod.is_work and pod.node is not None and pod.node not in present.fixed:
+            charged = ledger.charged(pod)
+            if len(charged) == 1:
+                yield pod, charged[0]
+
+
+def _budgeted(pod: Pod, message: str) -> Held:
+    owner = pod.owner.kind if pod.owner is not None else ""
+    return Held(pod.key, pod.node or "", str(Blocking.NOT_ENOUGH_PDB), message, owner)
 
 
 def _calm(node: Node) -> list[Held]:
@@ -161,7 +201,8 @@ _REMEDIES: Mapping[str, str] = {
     "cleaning.skipLocalStorage: false",
     Blocking.UNMOVABLE_KUBE_SYSTEM_POD: "give them a disruption budget, or cleaning.skipSystemPods: false",
     Blocking.MIN_REPLICAS_REACHED: "more replicas, or lower cleaning.minReplicaCount",
-    Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions, which often takes one replica more",
+    Blocking.NOT_ENOUGH_PDB: "budgets that allow more disruptions at once, which often takes one replica more; "
+    "where one lets some go, kubectl drain empties a node little by little",
     Blocking.NOT_MOVABLE: "let them be evicted instead (cleaning.migration: evict)",
     Kept.BLOCKED_BY_ON_COMPLETION_POD: "wait for their end",
     PINNED: "take the hostname out of their nodeSelector or affinity, and keep their data on volumes that every node "
