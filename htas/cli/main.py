@@ -70,18 +70,20 @@ def plan(
 ) -> None:
     """Print what htas would do, and change nothing."""
     from htas.cli.plan_view import plan_view
-    from htas.cli.planning import plan_of, snapshot_of
+    from htas.cli.planning import doubts_of, plan_of, snapshot_of
     from htas.model.plan import Plan
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
         asked = asked_instead(server, token_file, ca, dump, at, steady)
+        doubts: list[str] = []
         if asked is not None:
             made = asked.get("/plan", Plan, form="record")
         else:
             loaded = configured(config)
-            made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
-    print_as(form, lambda: plan_view(made), lambda: plan_document(made))
+            snapshot = snapshot_of(loaded, dump, at, steady)
+            made, doubts = plan_of(loaded, snapshot), doubts_of(snapshot) if dump is not None else []
+    print_as(form, lambda: plan_view(made, doubts), lambda: plan_document(made))
 
 
 @app.command()

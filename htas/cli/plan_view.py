@@ -19,8 +19,10 @@ ROWS = 20
 """Rows of a table before the rest is counted only."""
 
 
-def plan_view(plan: Plan) -> RenderableType:
-    parts: list[RenderableType] = [_headline(plan)]
+def plan_view(plan: Plan, doubts: Sequence[str] = ()) -> RenderableType:
+    """`doubts`: why no figure of it is to be believed, told first."""
+    parts: list[RenderableType] = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    parts.append(_headline(plan))
     parts += [
         table
         for table in (

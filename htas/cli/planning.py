@@ -9,6 +9,7 @@ import msgspec
 
 from htas.adapters.kubernetes.dump import COMMAND, Dump, DumpError, read_whole
 from htas.adapters.kubernetes.dump_file import STDIN, read_bytes
+from htas.adapters.kubernetes.gaps import ALL, lost_nodes, one_namespace
 from htas.cli.console import InputError, instant_of, warn
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
@@ -29,6 +30,8 @@ from htas.planning.what_if.adopting import is_control_plane
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
+DOUBTED = "do not believe these figures"
+"""How an answer begins that is worked out from half a dump."""
 LONG_AGO_S = 10 * 365 * 86_400.0
 
 
@@ -149,12 +152,20 @@ def told_gaps(dump: Dump, path: Path) -> list[str]:
     """All that a dump lacks, what is assumed for it, and the command that gives the rest."""
     if not dump.gaps:
         return []
-    told = [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps]
+    told = [f"{DOUBTED}: {gap.doubt}" for gap in dump.gaps if gap.doubt]
+    told += [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps]
     return [*told, the_rest_told(dump, path)] if the_rest(dump, path) else told
 
 
+def doubts_of(snapshot: ClusterSnapshot) -> list[str]:
+    """Why no figure of a plan for this dump is to be believed."""
+    found = one_namespace(snapshot.cluster), lost_nodes(snapshot.cluster)
+    return [gap.doubt for gap in found if gap is not None and gap.doubt]
+
+
 def the_rest_told(dump: Dump, path: Path) -> str:
-    return f"Add the rest: {the_rest(dump, path)}"
+    command = the_rest(dump, path)
+    return f"{'Write it anew' if command.startswith(COMMAND) else 'Add the rest'}: {command}"
 
 
 def the_rest(dump: Dump, path: Path) -> str:
@@ -162,6 +173,8 @@ def the_rest(dump: Dump, path: Path) -> str:
     resources = dict.fromkeys(name for gap in dump.gaps for name in gap.resources)
     if not resources:
         return ""
+    if resources.keys() >= set(ALL.split(",")):
+        return COMMAND if str(path) == STDIN else f"{COMMAND} > {path}"
     where = "" if str(path) == STDIN or path.suffix == ".gz" else f" >> {path}"
     return f"kubectl get {','.join(resources)} -A -o json{where}"
 

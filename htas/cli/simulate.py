@@ -39,10 +39,17 @@ class Simulated:
     gaps: Sequence[Gap]
     the_rest: str
     """The command that gives what the dump lacks."""
+    the_rest_told: str
+    """The same, with what it does."""
     recognised: Sequence[Recognised]
     unlike: Sequence[Unlike] = ()
     sizes: Sequence[str] = ()
     """Of nodes without a price: how large they are, and which flavour is nearest, in words."""
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why no figure is to be believed: the dump lacks too much."""
+        return [gap.doubt for gap in self.gaps if gap.doubt]
 
 
 def simulate(
@@ -79,7 +86,9 @@ def simulate(
             rest = f". {'; '.join(sizes)}" if dump.view.nodes else f". {the_rest_told(dump, path)}"
             raise InputError(f"{path}: {error}{rest}") from None
     dated_by = dump.newest.of if at is None else ""
-    return Simulated(answer, dated_by, dump.gaps, the_rest(dump, path), recognised, unlike, sizes)
+    return Simulated(
+        answer, dated_by, dump.gaps, the_rest(dump, path), the_rest_told(dump, path), recognised, unlike, sizes
+    )
 
 
 def _without_what_waits(dump: Dump) -> Dump:
@@ -163,6 +172,7 @@ def document(simulated: Simulated) -> dict[str, Any]:
         "kind": "Simulation",
         "takenAt": instant_text(answer.taken_at),
         "datedBy": simulated.dated_by,
+        "doubts": simulated.doubts,
         "currency": answer.currency,
         "hoursAMonth": HOURS_A_MONTH,
         "now": _stage(answer.now, now),
@@ -387,6 +397,7 @@ def lines(simulated: Simulated) -> Sequence[SimulationLine]:
         found.append(line("held-node", held.node, 1, len(held.pods), held.nanos_per_hour, 0, told))
     found += [line("recognised-node", each.node, 1, 0, 0, 0, _recognition(each)) for each in simulated.recognised]
     lacking = ((" ".join(gap.resources), f"the dump has {gap.lacks}: {gap.assumed}") for gap in simulated.gaps)
+    found += [line("doubt", "", 0, 0, 0, 0, doubt) for doubt in simulated.doubts]
     found += [line("assumed", resources, 0, 0, 0, 0, text) for resources, text in lacking]
     found += [line("presumed", "", 0, 0, 0, 0, text) for text in presumed(answer)]
     return found

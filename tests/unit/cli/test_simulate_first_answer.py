@@ -210,7 +210,17 @@ def test_a_claim_of_a_pod_that_waits_is_not_asked_for(prices: Path) -> None:
     waiting["status"] = {"phase": "Pending"}
     replicas = named("ReplicaSet", "web", spec={"replicas": 3})
     found = answer_for(prices, three_large_nodes(waiting, replicas))
-    assert [gap["kubectlGet"] for gap in found["assumed"]] == [["pdb"]]
+    assert [gap["kubectlGet"] for gap in found["assumed"] if "namespace" not in gap["lacks"]] == [["pdb"]]
+
+
+def test_half_a_dump_is_doubted_before_any_figure(prices: Path) -> None:
+    """`-A` was forgotten: four nodes, most of their price saved, and nothing was said of it."""
+    answer = table_of(prices, [*three_large_nodes(), machine("d", "large", "4", "8Gi")], 300)
+    lines = answer.splitlines()
+    assert lines[1] == "Do not believe these figures: the dump has the pods of one namespace only (default)"
+    assert lines.index("Were this all there is:") < next(i for i, line in enumerate(lines) if "would save" in line)
+    assert "Was -A forgotten?" in answer
+    assert "  Write it anew: kubectl get nodes,pods," in answer
 
 
 def test_nodes_without_a_price_are_in_the_first_line(prices: Path) -> None:
