@@ -256,16 +256,17 @@ def simulate(
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
 ) -> None:
     """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
-    from htas.cli import simulate as simulations
+    from htas.cli import simulate_document as documents
+    from htas.cli.simulate import simulate as simulated
     from htas.cli.simulate_view import simulation_view
     from htas.cli.tables import print_lines
 
     with exit_on_error():
-        answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())
+        answer = simulated(dump, flavours, config, at, as_annotated, types or ())
     if form is SimulationForm.CSV:
-        print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
+        print_lines(documents.lines(answer), documents.SimulationLine, Export.CSV)
         return
-    print_as(Form(form.value), lambda: simulation_view(answer, stdout.width), lambda: simulations.document(answer))
+    print_as(Form(form.value), lambda: simulation_view(answer, stdout.width), lambda: documents.document(answer))
 
 
 @app.command()

@@ -17,12 +17,14 @@ from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
 from htas.daemon.recommend.kubernetes import present_cluster
 from htas.daemon.sandbox_daemon import sandbox_daemon
 from htas.daemon.stores import has_store, reading_store
-from htas.documents.words import counted
+from htas.documents.words import counted, of_unstated_storage
 from htas.execution.claims_seen import claims_seen
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
+from htas.planning.cluster.local_storage import unstated_storage
+from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
@@ -44,6 +46,7 @@ def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
     snapshot = _with_pins_that_count(snapshot, loaded.policy)
+    _warn_of_storage(snapshot, loaded.policy)
     return _steady(snapshot) if steady else snapshot
 
 
@@ -95,6 +98,14 @@ def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
     _warn_of_unpriced(view.nodes, loaded.policy)
     claims = claims_seen(view.nodes, (), loaded.policy)
     return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
+
+
+def _warn_of_storage(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    """A plan buys no flavour of which nobody says what local disk it has for pods that ask for some."""
+    learned = learned_allocatable(snapshot, policy.catalogue)
+    missing = unstated_storage(policy.catalogue, snapshot.cluster.pods, learned)
+    if missing.pods:
+        warn(of_unstated_storage(missing))
 
 
 def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:

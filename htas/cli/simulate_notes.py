@@ -9,7 +9,7 @@ from rich.padding import Padding
 
 from htas.cli.simulate import Simulated
 from htas.cli.tables import Bullet
-from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
+from htas.documents.words import HOURS_A_MONTH, counted, hourly, of_unstated_storage, some, taint_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import WhatIfAnswer
 from htas.planning.what_if.recognising import Recognised
@@ -111,6 +111,8 @@ def _taken(answer: WhatIfAnswer) -> Iterable[str]:
             f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
             " shows what is left for pods: all cores and memory are taken to be free for them."
         )
+    if answer.diskless.pods:
+        yield of_unstated_storage(answer.diskless)
     yield from _tainted(answer)
     if answer.gangs:
         pods = counted(sum(answer.gangs.values()), "pod")

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.simulate import Simulated, a_month, presumed
+from htas.cli.simulate import Simulated
+from htas.cli.simulate_document import a_month, presumed
 from htas.cli.simulate_notes import MANY, ROWS, notes
 from htas.cli.tables import Bullet, LiteralTable
 from htas.documents.words import (

@@ -68,7 +68,9 @@ class FlavourSetting(Section):
         default=110, gt=0, le=100_000, description="Most pods on one node; 110 is the kubelet's own default."
     )
     ephemeral_storage: Units = Field(
-        default=0, description="Bytes of local disk for pods. 0: pods that ask for some do not fit."
+        default=0,
+        description="Bytes of local disk for pods. 0: what a node of it shows; before there is one, it is bought for no"
+        " pod that asks for ephemeral-storage.",
     )
     extended: dict[ExtendedResource, WholeUnits] = Field(
         default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."

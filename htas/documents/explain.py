@@ -57,6 +57,8 @@ def _near_pods(name: str, pods: Sequence[Pod]) -> str:
 
 def _what(pod: Pod, policy: Policy) -> str:
     ask = f"{pod.requests.cpu_m}m cpu, {pod.requests.memory_bytes / 2**20:.0f} MiB"
+    disk = pod.requests.ephemeral_bytes
+    ask += f", {disk / 2**20:.0f} MiB ephemeral-storage" if disk else ""
     extended = "".join(f", {amount} {name}" for name, amount in pod.requests.extended)
     text = f"{pod.key}: {pod.kind.value} work, priority {pod.priority}, asks for {ask}{extended}"
     if pod.kind is WorkKind.BATCH:

@@ -11,6 +11,7 @@ from htas.model.constraints import Taint
 from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterView
+from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storage
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed, reusing
@@ -128,6 +129,8 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
     """No arrangement costs less, were nothing held."""
     whole: tuple[str, ...] = ()
     """Flavours in some mix of which neither the price file nor a node says what is left for pods: all of it, then."""
+    diskless: UnstatedStorage = UnstatedStorage()
+    """Flavours of which nobody says what local disk they have, where pods ask for some."""
     gangs: Mapping[str, int] = {}
     """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
     zones: tuple[str, ...] = ()
@@ -213,6 +216,7 @@ def what_if(
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
         free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
         whole=_whole(present, anew, free),
+        diskless=_diskless(present),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
         rules=rules,
@@ -264,6 +268,11 @@ def _whole(present: AdoptedCluster, *mixes: Arrangement) -> tuple[str, ...]:
         for flavour in present.policy.catalogue.flavours
         if flavour.name in used and flavour.name not in present.snapshot.learned and not flavour.reserved.memory_bytes
     )
+
+
+def _diskless(present: AdoptedCluster) -> UnstatedStorage:
+    cluster = present.snapshot.cluster
+    return unstated_storage(present.policy.catalogue, cluster.pods, present.snapshot.learned)
 
 
 def _in_use(worth: FlavourWorth, mix: Arrangement) -> FlavourWorth:

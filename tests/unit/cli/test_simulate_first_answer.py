@@ -273,3 +273,21 @@ def test_the_bound_counts_zones_of_volumes(prices: Path) -> None:
         pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"data-{zone}"}}]
     answer = answer_for(prices, [*nodes, *pods, *volume("z1"), *volume("z2")])
     assert answer["lowerBoundPerHour"] == "0.55"
+
+
+def test_disks_that_the_price_file_does_not_state_are_told(prices: Path) -> None:
+    """No small machine was ever bought for pods that ask for ephemeral-storage, and nobody was told why."""
+    objects = three_large_nodes()
+    for item in objects:
+        if item["kind"] == "Node":
+            item["status"]["allocatable"]["ephemeral-storage"] = "40Gi"
+        else:
+            item["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "1Gi"
+    told = (
+        "3 pods ask for ephemeral-storage, and small has no `ephemeralStorage` in the price file, nor a node that shows"
+    )
+    assert told in table_of(prices, objects, 300)
+    assert answer_for(prices, objects)["flavoursWithoutEphemeralStorage"] == ["small"]
+    prices.write_text(TWO_FLAVOURS.replace("4Gi", "4Gi, ephemeralStorage: 20Gi"))
+    assert answer_for(prices, objects)["consolidated"]["flavours"] == {"small": 2}
+    assert answer_for(prices, objects)["flavoursWithoutEphemeralStorage"] == []
