@@ -18,6 +18,7 @@ from htas.config.values import (
     NodeKey,
     NodeName,
     Section,
+    Switch,
     Text,
     Units,
     WholeSeconds,
@@ -86,7 +87,7 @@ class FlavourSetting(Section):
     labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
     taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
     stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
-    retired: bool = Field(
+    retired: Switch = Field(
         default=False,
         description="Bought no more; its nodes go before others, and others are bought for their pods.",
     )
