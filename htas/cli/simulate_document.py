@@ -15,10 +15,11 @@ from htas.documents.words import HOURS_A_MONTH, some, taint_text
 from htas.model.money import price_text
 from htas.model.plan_document import instant_text
 from htas.model.pods import MAY_MIGRATE
-from htas.planning.what_if.answer import HeldNode, RuleCost, Told, WhatIfAnswer
+from htas.planning.what_if.answer import HeldNode, RuleCost, WhatIfAnswer
 from htas.planning.what_if.arranging import Arrangement
 from htas.planning.what_if.combining import RuleSet
 from htas.planning.what_if.offering import Choice, FlavourWorth
+from htas.planning.what_if.presuming import Told
 from htas.planning.what_if.recognising import Recognised
 
 
@@ -145,8 +146,20 @@ def presumed(answer: WhatIfAnswer) -> Sequence[str]:
     if found.zoneless:
         names, zones = some(list(found.zoneless), 3), ", ".join(answer.zones)
         told.append(f"flavours without zones ({names}) are sold in every zone there is: give them `zones: [{zones}]`")
+    told += _lent(found)
     told += _given_back(found)
     return told
+
+
+def _lent(found: Told) -> Iterator[str]:
+    """Flavours with the same labels in one line each."""
+    for labels in sorted(set(found.lent.values())):
+        names = [name for name, its in found.lent.items() if its == labels]
+        register = "registers" if len(names) == 1 else "register"
+        yield (
+            f"{some(names, 3)}, of which there is no node, {register} with {', '.join(labels)} as all nodes of today"
+            " do, since pods go by that: nodeGroups[].labels must give it"
+        )
 
 
 def _given_back(found: Told) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The reference of the configuration and the price file's keys, from the settings' models: these refuse what it lacks."""
+"""The reference of the configuration and the price file's keys, from the settings' models: they refuse all else."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from htas.planning.what_if.lifting import (
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
+from htas.planning.what_if.presuming import Told, what_it_takes
 
 
 class HeldNode(msgspec.Struct, frozen=True):
@@ -59,22 +60,6 @@ class RuleCost(msgspec.Struct, frozen=True):
     packing_nanos: int
     anew_nanos: int
     after_nanos: int
-
-
-class Told(msgspec.Struct, frozen=True):
-    """What the saving that is told first takes: with the rules as they are, else with the best of them lifted."""
-
-    is_bought_anew: bool
-    annotated: tuple[str, ...]
-    """Pods of services that it moves and nobody has opted in."""
-    is_buying: bool
-    """Whether machines are bought for it, and not only nodes of today given back."""
-    emptied: tuple[str, ...]
-    """Nodes that go by it with their work moved, and that HTAS has not bought."""
-    empty: tuple[str, ...]
-    """Nodes of that kind that are empty today."""
-    zoneless: tuple[str, ...]
-    """Flavours that it buys and that name no zones, where some work goes by them."""
 
 
 class CoveringBudget(msgspec.Struct, frozen=True):
@@ -212,7 +197,7 @@ def what_if(
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=len(present.opted_in),
-        told=_told(present, as_is),
+        told=what_it_takes(present, as_is),
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
         free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
         whole=_whole(present, anew, free),
@@ -241,23 +226,6 @@ def _best_lift(lifts: Iterable[RuleCost | RuleSet], lifting: Lifting) -> RuleCos
 
 def _rules_of(lift: RuleCost | RuleSet) -> tuple[str, ...]:
     return lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
-
-
-def _told(present: AdoptedCluster, found: LiftedOutcome) -> Told:
-    """Moved are the pods of nodes that go, so what else would have to be so concerns these alone."""
-    best = found.best
-    gone = present.foreign - best.kept.keys()
-    busy = {pod.node for pod in present.snapshot.cluster.pods if pod.is_work}
-    stay = Counter(node.flavour for node in present.snapshot.cluster.nodes if node.name in best.kept)
-    bought = {name for name, count in best.flavours.items() if count > stay[name]}
-    return Told(
-        best is found.anew,
-        tuple(sorted(best.moved & present.opted_in)),
-        bool(best.bought),
-        tuple(sorted(gone & busy)),
-        tuple(sorted(gone - busy)),
-        tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
-    )
 
 
 def _whole(present: AdoptedCluster, *mixes: Arrangement) -> tuple[str, ...]:
