@@ -9,7 +9,7 @@ import typer
 
 from htas.cli.console import exit_on_error, say
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
-from htas.cli.options import At, Config, Dump, Steady, configured
+from htas.cli.options import At, Config, Dump, Steady, Types, configured
 
 if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
     from htas.model.plan import Plan
@@ -30,6 +30,7 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
         dump: Dump = None,
         at: At = None,
         steady: Steady = False,
+        types: Types = None,
         server: ServerUrl = None,
         token_file: TokenFile = None,
         ca: Authority = None,
@@ -38,12 +39,12 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
         from htas.documents.history import Explained
 
         with exit_on_error():
-            asked = asked_instead(server, token_file, ca, dump, at, steady)
+            asked = asked_instead(server, token_file, ca, dump, at, steady, types)
             if asked is not None:
                 lines = asked.get(f"/explain/{kind}", Explained, name=name).lines
             else:
                 loaded = configured(config)
-                snapshot = snapshot_of(loaded, dump, at, steady)
+                snapshot = snapshot_of(loaded, dump, at, steady, types or ())
                 lines = explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
         say("\n".join(lines))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from htas.adapters.kubernetes.dump import COMMAND, Dump, DumpError, read_whole
 from htas.adapters.kubernetes.dump_file import STDIN, read_bytes
 from htas.adapters.kubernetes.gaps import ALL, lost_nodes, one_namespace
 from htas.cli.console import InputError, instant_of, warn
+from htas.cli.recognising import guesses, recognised_in, refuse_types_without_dump
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
@@ -37,12 +38,16 @@ DOUBTED = "do not believe these figures"
 LONG_AGO_S = 10 * 365 * 86_400.0
 
 
-def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
+def snapshot_of(
+    loaded: Loaded, dump: Path | None, at: str | None, steady: bool, types: Sequence[str] = ()
+) -> ClusterSnapshot:
     """The snapshot to plan on, what is odd about it told to stderr.
 
-    `steady`: as if the cluster had been like this for long enough for every rule.
+    `steady`: as if the cluster had been like this for long enough for every rule. `types`: of what flavour nodes of a
+    dump are, where they do not tell.
     """
-    snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
+    refuse_types_without_dump(types, dump)
+    snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at, types)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
     snapshot = _with_pins_that_count(snapshot, loaded.policy)
@@ -90,9 +95,11 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     return msgspec.structs.replace(snapshot, cluster=view)
 
 
-def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
-    dump = read_cluster(path)
+def _dumped(loaded: Loaded, path: Path, at: str | None, types: Sequence[str]) -> ClusterSnapshot:
+    dump, recognised = recognised_in(read_cluster(path), loaded.policy.catalogue, types)
     for line in told_gaps(dump, path):
+        warn(line)
+    for line in guesses(recognised):
         warn(line)
     view = dump.view
     _warn_of_unpriced(view.nodes, loaded.policy)
@@ -109,18 +116,27 @@ def _warn_of_storage(snapshot: ClusterSnapshot, policy: Policy) -> None:
 
 
 def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:
-    """A plan guesses no flavours, and would tell the bill of unlabelled nodes as nothing."""
-    unpriced = [
-        node
-        for node in nodes
-        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
-    ]
+    """Their bill would be told as nothing."""
+    unpriced = _unpriced(nodes, policy)
     if unpriced:
         count, such_as = counted(len(unpriced), "node"), unpriced[0].name
         warn(
             f"{count} without a known price, such as {such_as}, counted as free: the label {INSTANCE_TYPE_LABEL}"
-            " names no flavour of the configuration (htas simulate guesses flavours, or takes --type)"
+            " names no flavour of the configuration, and none is as large (--type 'PATTERN=FLAVOUR' says which it is)"
         )
+
+
+def _unpriced(nodes: Iterable[Node], policy: Policy) -> list[Node]:
+    return [
+        node
+        for node in nodes
+        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
+    ]
+
+
+def without_price(loaded: Loaded, snapshot: ClusterSnapshot) -> int:
+    """How many nodes are counted as free since nobody knows what they cost."""
+    return len(_unpriced(snapshot.cluster.nodes, loaded.policy))
 
 
 def policy_for(loaded: Loaded, snapshot: ClusterSnapshot) -> Policy:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -14,12 +13,13 @@ from htas.adapters.kubernetes.dump import Dump
 from htas.adapters.kubernetes.gaps import Gap
 from htas.cli.console import InputError, err
 from htas.cli.planning import instant_in, read_cluster, the_rest, the_rest_told
+from htas.cli.recognising import recognised_in
 from htas.config.loader import load_catalogue, load_configuration
-from htas.documents.words import counted, did_you_mean, hourly, some
+from htas.documents.words import counted, hourly
 from htas.model.nodes import Node
 from htas.model.policy import NodeGroup, Policy
 from htas.planning.what_if.answer import NothingPricedError, WhatIfAnswer, what_if
-from htas.planning.what_if.recognising import Recognised, Unlike, nearest, recognise, size_text, unlike_their_flavour
+from htas.planning.what_if.recognising import Recognised, Unlike, nearest, size_text, unlike_their_flavour
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,14 @@ def simulate(
             raise InputError(
                 f"{path}: has no nodes, so there is none that --type could name. {the_rest_told(dump, path)}"
             )
-        stated = _stated_types(types, dump.view.nodes, policy)
-        nodes, recognised = recognise(dump.view.nodes, dump.machines, policy.catalogue, stated)
-        view = msgspec.structs.replace(dump.view, nodes=nodes)
+        dump, recognised = recognised_in(dump, policy.catalogue, types)
+        nodes = dump.view.nodes
         unlike = unlike_their_flavour(nodes, dump.machines, policy.catalogue)
         sizes = _sizes(nodes, dump, policy)
         _refuse_without_pods(path, dump, nodes, policy)
         try:
             answer = what_if(
-                view,
+                dump.view,
                 policy,
                 instant_in(at, dump),
                 as_annotated=as_annotated,
@@ -114,24 +113,6 @@ def _refuse_without_pods(path: Path, dump: Dump, nodes: Sequence[Node], policy: 
     raise InputError(
         f"{path}: has no pods, so nobody can tell which nodes are needed{cost}. {the_rest_told(dump, path)}"
     )
-
-
-def _stated_types(texts: Sequence[str], nodes: Sequence[Node], policy: Policy) -> list[tuple[str, str]]:
-    """Pairs of a pattern of node names and a flavour; every mistake is told at once."""
-    names = [flavour.name for flavour in policy.catalogue.flavours]
-    pairs, problems = [], []
-    for text in texts:
-        pattern, is_pair, flavour = text.rpartition("=")
-        if not is_pair or not pattern:
-            problems.append(f"--type: {text!r} is no pattern and flavour; write it as 'worker-*=m1.large'")
-        elif flavour not in names:
-            problems.append(f"--type: the price file has no flavour {flavour!r}{did_you_mean(flavour, names)}")
-        elif not any(fnmatchcase(node.name, pattern) for node in nodes):
-            problems.append(f"--type: no node is called {pattern!r}; there are {some([node.name for node in nodes])}")
-        pairs.append((pattern, flavour))
-    if problems:
-        raise InputError("\n".join(problems))
-    return pairs
 
 
 def policy_of(flavours: Path | None, config: Path | None) -> Policy:

@@ -64,11 +64,32 @@ def test_version() -> None:
 )
 def test_nodes_without_a_known_price_are_told(files: tuple[Path, Path], labels: dict[str, str], is_told: bool) -> None:
     config, dump = files
-    made = node("plain", "4", "16Gi", "z")
+    made = node("plain", "5", "17Gi", "z")
     made["metadata"]["labels"] = labels
     dump.write_text(json.dumps({"kind": "List", "items": [made]}))
     said = htas_says("plan", "--config", config, "--from", dump)
     assert ("1 node without a known price, such as plain, counted as free" in said.stderr) is is_told
+    assert ("without 1 node whose price nobody knows" in said.stdout) is is_told
+
+
+def test_a_plan_guesses_flavours_by_size_as_simulate_does(files: tuple[Path, Path]) -> None:
+    """Its headline was 0.0000, "0.0% above" the least there is, for a cluster whose nodes bear no instance type."""
+    config, dump = files
+    made = node("plain", "4", "16Gi", "z")
+    made["metadata"]["labels"] = {}
+    dump.write_text(json.dumps({"kind": "List", "items": [made]}))
+    said = htas_says("plan", "--config", config, "--from", dump)
+    assert "A guess by size: 1 node without an instance type is taken for m1.large: plain." in said.stderr
+    assert "  0.2746 → 0.2746 USD/h" in said.stdout
+    stated = htas_says("plan", "--config", config, "--from", dump, "--type", "pl*=m1.xlarge")
+    assert ("A guess" in stated.stderr, "  0.5479 → 0.5479 USD/h" in stated.stdout) == (False, True)
+    told = htas_says("explain", "node", "plain", "--config", config, "--from", dump)
+    assert "plain: m1.large, group none" in told.stdout
+
+
+def test_types_are_of_a_dump_alone(files: tuple[Path, Path]) -> None:
+    said = htas_says("plan", "--config", files[0], "--type", "a=m1.large")
+    assert "--type: says what nodes of a dump are; name one with --from" in said.stderr
 
 
 def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:
