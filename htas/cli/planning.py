@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -46,13 +46,20 @@ def snapshot_of(
     `steady`: as if the cluster had been like this for long enough for every rule. `types`: of what flavour nodes of a
     dump are, where they do not tell.
     """
+    return snapshot_and_ended(loaded, dump, at, steady, types)[0]
+
+
+def snapshot_and_ended(
+    loaded: Loaded, dump: Path | None, at: str | None, steady: bool, types: Sequence[str] = ()
+) -> tuple[ClusterSnapshot, Mapping[str, str]]:
+    """Likewise, with the phases of a dump's pods that have ended, by namespace/name: no plan has them."""
     refuse_types_without_dump(types, dump)
-    snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at, types)
+    snapshot, ended = (_live(loaded), dict[str, str]()) if dump is None else _dumped(loaded, dump, at, types)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
     snapshot = _with_pins_that_count(snapshot, loaded.policy)
     _warn_of_storage(snapshot, loaded.policy)
-    return _steady(snapshot) if steady else snapshot
+    return (_steady(snapshot) if steady else snapshot), ended
 
 
 def _with_pins_that_count(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnapshot:
@@ -95,7 +102,9 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     return msgspec.structs.replace(snapshot, cluster=view)
 
 
-def _dumped(loaded: Loaded, path: Path, at: str | None, types: Sequence[str]) -> ClusterSnapshot:
+def _dumped(
+    loaded: Loaded, path: Path, at: str | None, types: Sequence[str]
+) -> tuple[ClusterSnapshot, Mapping[str, str]]:
     dump, recognised = recognised_in(read_cluster(path), loaded.policy.catalogue, types)
     for line in told_gaps(dump, path):
         warn(line)
@@ -104,7 +113,7 @@ def _dumped(loaded: Loaded, path: Path, at: str | None, types: Sequence[str]) ->
     view = dump.view
     _warn_of_unpriced(view.nodes, loaded.policy)
     claims = claims_seen(view.nodes, (), loaded.policy)
-    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
+    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False), dump.ended
 
 
 def _warn_of_storage(snapshot: ClusterSnapshot, policy: Policy) -> None:

@@ -84,6 +84,8 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
         known = _details(node, pod, snapshot.taken_at) if node is not None else ", which is not known"
         yield f"runs on {pod.node}{known}"
+        if pod.is_terminating:
+            yield "is ending: it was deleted already"
         yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
         yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
         yield from _makes_room(pod, snapshot, plan)

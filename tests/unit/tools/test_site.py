@@ -19,6 +19,7 @@ from htas.config.loader import load_catalogue, load_configuration
 from htas.config.settings import Configuration
 from tests.unit.cli.test_documentation import PAGES
 from tools.site.configuration import configuration_page, price_keys
+from tools.site.keys import with_keys
 from tools.site.outside import as_on_site, named_files
 
 ROOT = Path(__file__).parents[3]
@@ -78,9 +79,8 @@ PRICES = (ROOT / "docs/prices.md").read_text()
 
 
 def test_the_price_files_keys_are_told_as_the_settings_have_them() -> None:
-    """After a change of the settings: `python -c "from tools.site.configuration import price_keys; print(price_keys())"`."""
-    _, _, made = PRICES.partition("<!-- made: begin -->\n")
-    assert made.partition("<!-- made: end -->")[0] == price_keys()
+    """After a change of the settings: `python -m tools.site.keys`."""
+    assert with_keys(PRICES) == PRICES
     assert "| `flavours[].retired` | `false` | true, false |" in price_keys()
     assert "| `billing.granularity` | `1m` | duration |" in price_keys()
 
