@@ -102,8 +102,8 @@ MOST_LOST = 0.02
 def lost_nodes(view: ClusterView) -> Gap | None:
     """Pods run on nodes that the dump does not have. A few may wait for Kubernetes to clear them away after a node."""
     there = {node.name for node in view.nodes}
-    staying = (pod.node for pod in view.pods if not pod.is_terminating)
-    lost = [node for node in staying if node is not None and node not in there]
+    work = [pod.node for pod in view.pods if pod.is_work and not pod.is_terminating]  # not what ends with its node
+    lost = [node for node in work if node is not None and node not in there]
     if not lost:
         return None
     nodes = sorted(set(lost))
@@ -115,7 +115,7 @@ def lost_nodes(view: ClusterView) -> Gap | None:
         f"{what} that it does not have: {', '.join(nodes[:NAMED])}{more}",
         f"neither the pods nor {it} are in any figure",
         is_grave=True,
-        doubt=f"{what} that the dump does not have are left out" if len(lost) > MOST_LOST * len(view.pods) else "",
+        doubt=f"{what} that the dump does not have are left out" if len(lost) > MOST_LOST * len(work) else "",
     )
 
 
