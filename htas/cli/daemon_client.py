@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -146,10 +147,16 @@ def server_at(url: str | None, token_file: Path | None, authority: Path | None) 
 
 
 def asked_instead(
-    server: str | None, token_file: Path | None, ca: Path | None, dump: Path | None, at: str | None, steady: bool
+    server: str | None,
+    token_file: Path | None,
+    ca: Path | None,
+    dump: Path | None,
+    at: str | None,
+    steady: bool,
+    types: Sequence[str] | None = None,
 ) -> DaemonClient | None:
     """The daemon to ask; None: a dump or the cluster is read. What a daemon sees is no dump's."""
     asked = server_at(server, token_file, ca)
-    if asked is not None and (dump is not None or at is not None or steady):
-        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at and --steady")
+    if asked is not None and (dump is not None or at is not None or steady or types):
+        raise InputError("--server: a daemon tells what it sees itself; leave out --from, --at, --steady and --type")
     return asked

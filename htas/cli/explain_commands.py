@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from htas.cli.console import exit_on_error, say
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
-from htas.cli.options import At, Config, Dump, Steady, configured
+from htas.cli.options import At, Config, Dump, Steady, Types, configured
 
 if TYPE_CHECKING:  # the planner is loaded by the command, not by its help
     from htas.model.plan import Plan
@@ -30,24 +30,34 @@ def _explaining(kind: str, explain: Callable[[], Explain], what: str) -> None:
         dump: Dump = None,
         at: At = None,
         steady: Steady = False,
+        types: Types = None,
         server: ServerUrl = None,
         token_file: TokenFile = None,
         ca: Authority = None,
     ) -> None:
-        from htas.cli.planning import plan_of, policy_for, snapshot_of
+        from htas.cli.planning import plan_of, policy_for, snapshot_and_ended
         from htas.documents.history import Explained
 
         with exit_on_error():
-            asked = asked_instead(server, token_file, ca, dump, at, steady)
+            asked = asked_instead(server, token_file, ca, dump, at, steady, types)
             if asked is not None:
                 lines = asked.get(f"/explain/{kind}", Explained, name=name).lines
             else:
                 loaded = configured(config)
-                snapshot = snapshot_of(loaded, dump, at, steady)
-                lines = explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
+                snapshot, ended = snapshot_and_ended(loaded, dump, at, steady, types or ())
+                lines = _of_ended(name, kind, ended, snapshot)
+                lines = lines or explain()(name, snapshot, plan_of(loaded, snapshot), policy_for(loaded, snapshot))
         say("\n".join(lines))
 
     app.command(kind, help=what)(command)
+
+
+def _of_ended(name: str, kind: str, ended: Mapping[str, str], snapshot: ClusterSnapshot) -> list[str]:
+    """Of pods that have ended, where none of that name is still there."""
+    if kind != "pod" or any(name in (pod.key, pod.name) for pod in snapshot.cluster.pods):
+        return []
+    named = [key for key in ended if name in (key, key.partition("/")[2])]
+    return [f"{key}: has ended ({ended[key]}): it asks for nothing, and holds no node" for key in named]
 
 
 def _of_pod() -> Explain:

@@ -21,7 +21,7 @@ from htas.cli.console import out as stdout
 from htas.cli.daemon_client import Authority, ServerUrl, TokenFile, asked_instead
 from htas.cli.forms import Export, Form, SimulationForm
 from htas.cli.handback_command import handback
-from htas.cli.options import PLACES, VARIABLE, At, Config, Dump, Steady, configured
+from htas.cli.options import PLACES, VARIABLE, At, Config, Dump, Steady, Types, configured
 from htas.model.moves import MigrationMethod
 
 # Modules that a command alone needs are imported within it: `htas --help`, and each tab that completes a command, load
@@ -64,24 +64,28 @@ def plan(
     form: Annotated[Form, typer.Option("-o", "--output", help="How to print the plan.")] = Form.TABLE,
     at: At = None,
     steady: Steady = False,
+    types: Types = None,
     server: ServerUrl = None,
     token_file: TokenFile = None,
     ca: Authority = None,
 ) -> None:
     """Print what htas would do, and change nothing."""
     from htas.cli.plan_view import plan_view
-    from htas.cli.planning import plan_of, snapshot_of
+    from htas.cli.planning import doubts_of, plan_of, snapshot_of, without_price
     from htas.model.plan import Plan
     from htas.model.plan_document import plan_document
 
     with exit_on_error():
-        asked = asked_instead(server, token_file, ca, dump, at, steady)
+        asked = asked_instead(server, token_file, ca, dump, at, steady, types)
+        doubts, unpriced = list[str](), 0
         if asked is not None:
             made = asked.get("/plan", Plan, form="record")
         else:
             loaded = configured(config)
-            made = plan_of(loaded, snapshot_of(loaded, dump, at, steady))
-    print_as(form, lambda: plan_view(made), lambda: plan_document(made))
+            snapshot = snapshot_of(loaded, dump, at, steady, types or ())
+            made, unpriced = plan_of(loaded, snapshot), without_price(loaded, snapshot)
+            doubts = doubts_of(snapshot) if dump is not None else []
+    print_as(form, lambda: plan_view(made, doubts, unpriced), lambda: plan_document(made))
 
 
 @app.command()
@@ -245,25 +249,21 @@ def simulate(
     as_annotated: Annotated[
         bool, typer.Option("--as-annotated", help="Only move services that have opted in; else all are taken to.")
     ] = False,
-    types: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type", help="Of what flavour nodes are, where they do not tell: 'worker-*=m1.large'; repeatable."
-        ),
-    ] = None,
+    types: Types = None,
     form: Annotated[SimulationForm, typer.Option("-o", "--output", help="How to print it.")] = SimulationForm.TABLE,
 ) -> None:
     """What any cluster would cost: now, packed, consolidated; what is in the way of less; which flavours to offer."""
-    from htas.cli import simulate as simulations
+    from htas.cli import simulate_document as documents
+    from htas.cli.simulate import simulate as simulated
     from htas.cli.simulate_view import simulation_view
     from htas.cli.tables import print_lines
 
     with exit_on_error():
-        answer = simulations.simulate(dump, flavours, config, at, as_annotated, types or ())
+        answer = simulated(dump, flavours, config, at, as_annotated, types or ())
     if form is SimulationForm.CSV:
-        print_lines(simulations.lines(answer), simulations.SimulationLine, Export.CSV)
+        print_lines(documents.lines(answer), documents.SimulationLine, Export.CSV)
         return
-    print_as(Form(form.value), lambda: simulation_view(answer, stdout.width), lambda: simulations.document(answer))
+    print_as(Form(form.value), lambda: simulation_view(answer, stdout.width), lambda: documents.document(answer))
 
 
 @app.command()

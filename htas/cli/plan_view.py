@@ -19,8 +19,10 @@ ROWS = 20
 """Rows of a table before the rest is counted only."""
 
 
-def plan_view(plan: Plan) -> RenderableType:
-    parts: list[RenderableType] = [_headline(plan)]
+def plan_view(plan: Plan, doubts: Sequence[str] = (), unpriced: int = 0) -> RenderableType:
+    """`doubts`: why no figure of it is to be believed, told first. `unpriced`: nodes that are counted as free."""
+    parts: list[RenderableType] = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    parts.append(_headline(plan, unpriced))
     parts += [
         table
         for table in (
@@ -37,12 +39,12 @@ def plan_view(plan: Plan) -> RenderableType:
     return Group(*parts)
 
 
-def _headline(plan: Plan) -> Text:
+def _headline(plan: Plan, unpriced: int) -> Text:
     cost = plan.cost
     text = Text()
     text.append(f"Plan for {instant_text(plan.taken_at)}  ", style="bold")
     text.append(f"{hourly(cost.before_nanos)} → {hourly(cost.after_nanos)} {cost.currency}/h", style="bold cyan")
-    text.append(f"  ({_least(plan)})\n")
+    text.append(f"  ({_least(plan) if not unpriced else _without(unpriced)})\n")
     instead = plan.instead_of_buying
     moves = len(plan.migrate) + len(plan.suggest) + (len(instead.moves) if instead is not None else 0)
     text.append(
@@ -54,6 +56,11 @@ def _headline(plan: Plan) -> Text:
     if plan.kept and all(item.reason is Kept.NOT_AUTOSCALED for item in plan.kept) and not plan.remove:
         text.append("\nHTAS bought none of these nodes, so it gives none back; htas simulate tells what it could do")
     return text
+
+
+def _without(unpriced: int) -> str:
+    """Where the present price is not known, nothing is compared with it."""
+    return f"without {counted(unpriced, 'node')} whose price nobody knows, so that this tells nothing of the bill"
 
 
 def _least(plan: Plan) -> str:

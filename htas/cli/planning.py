@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from htas.adapters.kubernetes.dump import COMMAND, Dump, DumpError, read_whole
 from htas.adapters.kubernetes.dump_file import STDIN, read_bytes
+from htas.adapters.kubernetes.gaps import ALL, lost_nodes, one_namespace
 from htas.cli.console import InputError, instant_of, warn
+from htas.cli.recognising import guesses, recognised_in, refuse_types_without_dump
 from htas.config.loader import Loaded
 from htas.daemon.cycle import REMEMBERED_RUNS
 from htas.daemon.recommend.in_charge import is_in_charge_of, policy_in_charge
 from htas.daemon.recommend.kubernetes import present_cluster
 from htas.daemon.sandbox_daemon import sandbox_daemon
 from htas.daemon.stores import has_store, reading_store
-from htas.documents.words import counted
+from htas.documents.words import counted, of_unstated_storage
 from htas.execution.claims_seen import claims_seen
 from htas.model.nodes import INSTANCE_TYPE_LABEL, Node
 from htas.model.plan import Plan
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot, Memory, Problem
+from htas.planning.cluster.local_storage import unstated_storage
+from htas.planning.cluster.machines import learned_allocatable
 from htas.planning.namespaces import pins
 from htas.planning.place.edge_present import empty_groups
 from htas.planning.planner import plan
@@ -29,19 +33,33 @@ from htas.planning.what_if.adopting import is_control_plane
 from htas.ports import HTASError
 from htas.profiler.run_lengths import LearnedRunLengths
 
+DOUBTED = "do not believe these figures"
+"""How an answer begins that is worked out from half a dump."""
 LONG_AGO_S = 10 * 365 * 86_400.0
 
 
-def snapshot_of(loaded: Loaded, dump: Path | None, at: str | None, steady: bool) -> ClusterSnapshot:
+def snapshot_of(
+    loaded: Loaded, dump: Path | None, at: str | None, steady: bool, types: Sequence[str] = ()
+) -> ClusterSnapshot:
     """The snapshot to plan on, what is odd about it told to stderr.
 
-    `steady`: as if the cluster had been like this for long enough for every rule.
+    `steady`: as if the cluster had been like this for long enough for every rule. `types`: of what flavour nodes of a
+    dump are, where they do not tell.
     """
-    snapshot = _live(loaded) if dump is None else _dumped(loaded, dump, at)
+    return snapshot_and_ended(loaded, dump, at, steady, types)[0]
+
+
+def snapshot_and_ended(
+    loaded: Loaded, dump: Path | None, at: str | None, steady: bool, types: Sequence[str] = ()
+) -> tuple[ClusterSnapshot, Mapping[str, str]]:
+    """Likewise, with the phases of a dump's pods that have ended, by namespace/name: no plan has them."""
+    refuse_types_without_dump(types, dump)
+    snapshot, ended = (_live(loaded), dict[str, str]()) if dump is None else _dumped(loaded, dump, at, types)
     for empty in empty_groups(snapshot.cluster.nodes, loaded.policy):
         warn(empty)
     snapshot = _with_pins_that_count(snapshot, loaded.policy)
-    return _steady(snapshot) if steady else snapshot
+    _warn_of_storage(snapshot, loaded.policy)
+    return (_steady(snapshot) if steady else snapshot), ended
 
 
 def _with_pins_that_count(snapshot: ClusterSnapshot, policy: Policy) -> ClusterSnapshot:
@@ -84,29 +102,50 @@ def _as_learned(loaded: Loaded, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     return msgspec.structs.replace(snapshot, cluster=view)
 
 
-def _dumped(loaded: Loaded, path: Path, at: str | None) -> ClusterSnapshot:
-    dump = read_cluster(path)
+def _dumped(
+    loaded: Loaded, path: Path, at: str | None, types: Sequence[str]
+) -> tuple[ClusterSnapshot, Mapping[str, str]]:
+    dump, recognised = recognised_in(read_cluster(path), loaded.policy.catalogue, types)
     for line in told_gaps(dump, path):
+        warn(line)
+    for line in guesses(recognised):
         warn(line)
     view = dump.view
     _warn_of_unpriced(view.nodes, loaded.policy)
     claims = claims_seen(view.nodes, (), loaded.policy)
-    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False)
+    return ClusterSnapshot(instant_in(at, dump), view, claims=claims, expects_more=False), dump.ended
+
+
+def _warn_of_storage(snapshot: ClusterSnapshot, policy: Policy) -> None:
+    """A plan buys no flavour of which nobody says what local disk it has for pods that ask for some."""
+    learned = learned_allocatable(snapshot, policy.catalogue)
+    missing = unstated_storage(policy.catalogue, snapshot.cluster.pods, learned)
+    if missing.pods:
+        warn(of_unstated_storage(missing))
 
 
 def _warn_of_unpriced(nodes: Iterable[Node], policy: Policy) -> None:
-    """A plan guesses no flavours, and would tell the bill of unlabelled nodes as nothing."""
-    unpriced = [
-        node
-        for node in nodes
-        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
-    ]
+    """Their bill would be told as nothing."""
+    unpriced = _unpriced(nodes, policy)
     if unpriced:
         count, such_as = counted(len(unpriced), "node"), unpriced[0].name
         warn(
             f"{count} without a known price, such as {such_as}, counted as free: the label {INSTANCE_TYPE_LABEL}"
-            " names no flavour of the configuration (htas simulate guesses flavours, or takes --type)"
+            " names no flavour of the configuration, and none is as large (--type 'PATTERN=FLAVOUR' says which it is)"
         )
+
+
+def _unpriced(nodes: Iterable[Node], policy: Policy) -> list[Node]:
+    return [
+        node
+        for node in nodes
+        if not (policy.price_of(node) is not None or policy.is_given(node) or is_control_plane(node))
+    ]
+
+
+def without_price(loaded: Loaded, snapshot: ClusterSnapshot) -> int:
+    """How many nodes are counted as free since nobody knows what they cost."""
+    return len(_unpriced(snapshot.cluster.nodes, loaded.policy))
 
 
 def policy_for(loaded: Loaded, snapshot: ClusterSnapshot) -> Policy:
@@ -149,12 +188,20 @@ def told_gaps(dump: Dump, path: Path) -> list[str]:
     """All that a dump lacks, what is assumed for it, and the command that gives the rest."""
     if not dump.gaps:
         return []
-    told = [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps]
+    told = [f"{DOUBTED}: {gap.doubt}" for gap in dump.gaps if gap.doubt]
+    told += [f"{path} has {gap.lacks}: {gap.assumed}" for gap in dump.gaps]
     return [*told, the_rest_told(dump, path)] if the_rest(dump, path) else told
 
 
+def doubts_of(snapshot: ClusterSnapshot) -> list[str]:
+    """Why no figure of a plan for this dump is to be believed."""
+    found = one_namespace(snapshot.cluster), lost_nodes(snapshot.cluster)
+    return [gap.doubt for gap in found if gap is not None and gap.doubt]
+
+
 def the_rest_told(dump: Dump, path: Path) -> str:
-    return f"Add the rest: {the_rest(dump, path)}"
+    command = the_rest(dump, path)
+    return f"{'Write it anew' if command.startswith(COMMAND) else 'Add the rest'}: {command}"
 
 
 def the_rest(dump: Dump, path: Path) -> str:
@@ -162,6 +209,8 @@ def the_rest(dump: Dump, path: Path) -> str:
     resources = dict.fromkeys(name for gap in dump.gaps for name in gap.resources)
     if not resources:
         return ""
+    if resources.keys() >= set(ALL.split(",")):
+        return COMMAND if str(path) == STDIN else f"{COMMAND} > {path}"
     where = "" if str(path) == STDIN or path.suffix == ".gz" else f" >> {path}"
     return f"kubectl get {','.join(resources)} -A -o json{where}"
 

@@ -7,12 +7,15 @@ from rich.text import Text
 
 from htas.cli.tables import table
 from htas.config.loader import Loaded
+from htas.documents.words import some
 from htas.model.edge import Tier
 from htas.model.money import price_text
 from htas.model.policy import NodeGroup, Policy
 from htas.ports import HTASError
 
 REFRESH_S = 1.0
+NAMED = 6
+"""Flavours that are named in a line."""
 
 
 def configuration_view(loaded: Loaded) -> RenderableType:
@@ -27,7 +30,29 @@ def configuration_view(loaded: Loaded) -> RenderableType:
     parts: list[RenderableType] = [title, view]
     if not any(group.is_elastic for group in policy.groups):
         parts.append(Text("\nno group buys machines: work waits where the nodes that are there have no room"))
+    diskless = _diskless(policy)
+    if diskless:
+        parts.append(Text(f"\n{diskless}", style="dim"))
     return Group(*parts)
+
+
+def _diskless(policy: Policy) -> str:
+    """Flavours on sale of which the price file does not say what local disk they have; empty: there is none."""
+    on_sale = {flavour.name for group in policy.groups if group.is_elastic for flavour in policy.flavours_of(group)}
+    names = [
+        flavour.name
+        for flavour in policy.catalogue.flavours
+        if flavour.name in on_sale and not flavour.capacity.ephemeral_bytes
+    ]
+    if not names:
+        return ""
+    which = (
+        "no flavour has"
+        if len(names) == len(on_sale)
+        else f"{some(names, NAMED)} {'has' if len(names) == 1 else 'have'} no"
+    )
+    which += " `ephemeralStorage` in the price file"
+    return f"{which}: none is bought for pods that ask for ephemeral-storage, until a node of the flavour shows it"
 
 
 def _bought(group: NodeGroup, policy: Policy) -> tuple[str, str]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
+from htas.cli.recognising import guesses
 from htas.cli.simulate import Simulated
 from htas.cli.tables import Bullet
-from htas.documents.words import HOURS_A_MONTH, counted, hourly, some, taint_text
+from htas.documents.words import HOURS_A_MONTH, counted, hourly, of_unstated_storage, some, taint_text
 from htas.model.pods import DAEMONSET_POD
 from htas.planning.what_if.answer import WhatIfAnswer
-from htas.planning.what_if.recognising import Recognised
 
 ROWS = 12
 """Rows of a table before the rest is counted only."""
@@ -24,7 +24,7 @@ def notes(simulated: Simulated) -> RenderableType:
     answer = simulated.answer
     lines = [
         *_perhaps_none(simulated),
-        *_recognised(simulated),
+        *guesses(simulated.recognised),
         *_unlike(simulated),
         *_left_out(simulated),
         *_taken(answer),
@@ -46,26 +46,6 @@ def _perhaps_none(simulated: Simulated) -> Iterable[str]:
     if all(gap.may_be_none for gap in simulated.gaps):
         for gap in simulated.gaps:
             yield f"The dump has {gap.lacks}: {gap.assumed}. To be sure: {simulated.the_rest}"
-
-
-def _recognised(simulated: Simulated) -> Iterable[str]:
-    """Which nodes were taken for which flavours, by flavour; a guess is called one."""
-    guesses = [each for each in simulated.recognised if not each.is_stated]
-    for flavour in sorted({each.flavour for each in guesses}):
-        mine = [each for each in guesses if each.flavour == flavour]
-        others = sorted({name for each in mine for name in each.others})
-        or_ = f" (or {' or '.join(others)}, as large for another price)" if others else ""
-        yield (
-            f"A guess by size: {counted(len(mine), 'node')} without an instance type{_labelled(mine)}"
-            f" {'is' if len(mine) == 1 else 'are'} taken for {flavour}{or_}: {some([each.node for each in mine], 3)}."
-            f" To say so: --type 'PATTERN={flavour}'."
-        )
-
-
-def _labelled(mine: Iterable[Recognised]) -> str:
-    """Labels that were passed over, since the price file has none of those that nodes bear."""
-    labels = sorted({each.labelled for each in mine if each.labelled})
-    return f" that the price file has (they are labelled {some(labels, MANY)})" if labels else ""
 
 
 def _unlike(simulated: Simulated) -> Iterable[str]:
@@ -111,6 +91,8 @@ def _taken(answer: WhatIfAnswer) -> Iterable[str]:
             f"{some(list(answer.whole), ROWS)} {have} no `reserved` in the price file, and no node of such a flavour"
             " shows what is left for pods: all cores and memory are taken to be free for them."
         )
+    if answer.diskless.pods:
+        yield of_unstated_storage(answer.diskless)
     yield from _tainted(answer)
     if answer.gangs:
         pods = counted(sum(answer.gangs.values()), "pod")

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from htas.cli.bars import bar
-from htas.cli.simulate import Simulated, a_month, presumed
+from htas.cli.simulate import Simulated
+from htas.cli.simulate_document import a_month, presumed
 from htas.cli.simulate_notes import MANY, ROWS, notes
 from htas.cli.tables import Bullet, LiteralTable
 from htas.documents.words import (
@@ -52,17 +53,26 @@ def _headline(simulated: Simulated) -> RenderableType:
     unpriced = sum(answer.unpriced.values())
     nodes = counted(answer.now.nodes + unpriced, "node") + (f" ({unpriced} without a price)" if unpriced else "")
     there = f"{nodes}, {counted(answer.pods, 'pod')}, {instant_text(answer.taken_at)}"
-    lines: list[RenderableType] = [Text(there, style="bold"), *_answered(answer), *_pinned(answer)]
+    title, doubts = Text(there, style="bold"), simulated.doubts
+    found = [*_answered(answer, is_doubted=bool(doubts)), *_pinned(answer)]
+    if not doubts:
+        return Group(title, *found, *_lacking(simulated))
+    warned = [Text(f"Do not believe these figures: {doubt}", style="bold red") for doubt in doubts]
+    return Group(title, *warned, *_lacking(simulated), *found)
+
+
+def _lacking(simulated: Simulated) -> Iterable[RenderableType]:
     if any(not gap.may_be_none for gap in simulated.gaps):
-        lines.append(Text("The dump does not have everything, so that some of this is assumed:", style="yellow"))
-        lines += [Bullet(f"it has {gap.lacks}: {gap.assumed}", 2, "yellow") for gap in simulated.gaps]
+        yield Text("The dump does not have everything, so that some of this is assumed:", style="yellow")
+        yield from (Bullet(f"it has {gap.lacks}: {gap.assumed}", 2, "yellow") for gap in simulated.gaps)
         if simulated.the_rest:
-            lines.append(Text(f"  Add the rest: {simulated.the_rest}", style="yellow"))
-    return Group(*lines)
+            yield Text(f"  {simulated.the_rest_told}", style="yellow")
 
 
-def _answered(answer: WhatIfAnswer) -> Iterable[RenderableType]:
+def _answered(answer: WhatIfAnswer, *, is_doubted: bool) -> Iterable[RenderableType]:
     """What would be saved, as things are or with rules lifted, and what that presumes."""
+    if is_doubted:
+        yield Text("Were this all there is:", style="bold")
     lift, saved = answer.best_lift, answer.saved_nanos
     if not saved and lift is None:
         yield Text(NOTHING_TO_SAVE)

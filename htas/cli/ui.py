@@ -21,6 +21,7 @@ from starlette.routing import Route
 from htas.adapters.sqlite.store import SqliteStore
 from htas.cli.console import err
 from htas.cli.planning import instant_in, read_cluster
+from htas.cli.recognising import recognised_in
 from htas.cli.simulate import policy_of
 from htas.cli.ui_recommended import PlayedBeside
 from htas.config.loader import Loaded, load_configuration
@@ -42,7 +43,6 @@ from htas.model.snapshot import ClusterSnapshot, ClusterView
 from htas.model.stages import Stage
 from htas.planning.planner import plan
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
-from htas.planning.what_if.recognising import recognise
 from htas.ports import StorePort
 from htas.sandbox.world import World
 from htas.web.api import api_routes
@@ -133,8 +133,8 @@ def seat_of_dump(path: Path, flavours: Path | None, config: Path | None, at: str
     """A dump as if HTAS had bought its nodes, and judged them for long enough. Raises InputError."""
     policy = policy_of(flavours, config)
     dump = read_cluster(path)
-    nodes, _ = recognise(dump.view.nodes, dump.machines, policy.catalogue, ())
-    view, now = msgspec.structs.replace(dump.view, nodes=nodes), instant_in(at, dump)
+    dump, _ = recognised_in(dump, policy.catalogue, ())
+    view, now = dump.view, instant_in(at, dump)
     present = adopt(view, policy, now, as_annotated=True)
     made = plan(present.snapshot, present.policy, now)
     snapshot = _with_waiting(present, view)

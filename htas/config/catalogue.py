@@ -18,6 +18,7 @@ from htas.config.values import (
     NodeKey,
     NodeName,
     Section,
+    Switch,
     Text,
     Units,
     WholeSeconds,
@@ -68,7 +69,9 @@ class FlavourSetting(Section):
         default=110, gt=0, le=100_000, description="Most pods on one node; 110 is the kubelet's own default."
     )
     ephemeral_storage: Units = Field(
-        default=0, description="Bytes of local disk for pods. 0: pods that ask for some do not fit."
+        default=0,
+        description="Bytes of local disk for pods. 0: what a node of it shows; before there is one, it is bought for no"
+        " pod that asks for ephemeral-storage.",
     )
     extended: dict[ExtendedResource, WholeUnits] = Field(
         default_factory=dict, description="Other resources by name in whole units, such as nvidia.com/gpu. None."
@@ -84,7 +87,7 @@ class FlavourSetting(Section):
     labels: Labels = Field(default_factory=dict, description="Labels its nodes register with. None.")
     taints: Taints = Field(default=(), description="Taints its nodes register with. None.")
     stock: Count | None = Field(default=None, description="How many can be had at once. null: not known.")
-    retired: bool = Field(
+    retired: Switch = Field(
         default=False,
         description="Bought no more; its nodes go before others, and others are bought for their pods.",
     )

@@ -71,6 +71,7 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
     for i, item in enumerate(items):
         setting = parsed(GroupSetting, document, item, (), [])
         if setting is None:
+            yield from _patterns_of_unsound(document, item, offers, ("nodeGroups", i))
             continue
         group, steps = setting.model(is_simulated=_is_simulated(document)), ("nodeGroups", i)
         yield from _cannot_move(document, group, steps)
@@ -81,7 +82,7 @@ def mismatches(document: Document, offers: OfferedRoom | None) -> Iterator[Probl
         smallest += group.min_nodes
         if offers is None:
             continue
-        names = yield from _matched(document, group, offers, steps)
+        names = yield from _matched(document, group.flavours, offers, steps)
         flavours = [flavour for flavour in offers.sound if flavour.name in names]
         if not names or len(flavours) < len(names):
             continue  # without the flavours that are unsound, nothing can be said of what fits
@@ -180,11 +181,11 @@ def _limits(document: Document) -> Limits | None:
 
 
 def _matched(
-    document: Document, group: NodeGroup, offers: OfferedRoom, steps: Steps
+    document: Document, patterns: Sequence[str], offers: OfferedRoom, steps: Steps
 ) -> Generator[Problem, None, set[str]]:
-    """Returns the names the group's patterns match; tells the patterns that match none."""
+    """Returns the names that a group's patterns match; tells the patterns that match none."""
     matched: set[str] = set()
-    for j, pattern in enumerate(group.flavours):
+    for j, pattern in enumerate(patterns):
         names = {name for name in offers.names if fnmatchcase(name, pattern)}
         if not names:
             hint = near(pattern, offers.names) or "; write a name from it, or * for all"
@@ -192,6 +193,15 @@ def _matched(
             yield Problem(document.place((*steps, "flavours", j)), what)
         matched |= names
     return matched
+
+
+def _patterns_of_unsound(
+    document: Document, item: object, offers: OfferedRoom | None, steps: Steps
+) -> Iterator[Problem]:
+    """The patterns of a group that is unsound otherwise: its other mistakes hide none of them."""
+    patterns = item.get("flavours") if isinstance(item, dict) and item.get("tier") != "edge" else None
+    if offers is not None and isinstance(patterns, list) and all(isinstance(each, str) for each in patterns):
+        yield from _matched(document, patterns, offers, steps)
 
 
 def _taints_twice(document: Document, group: NodeGroup, flavours: Sequence[Flavour], steps: Steps) -> Iterator[Problem]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from htas.config.document import Document, Steps
+from htas.config.document import Document, Steps, key_text
 from htas.config.values import shown
 from htas.model.snapshot import Problem
 from htas.ports import GivenError
@@ -20,6 +20,10 @@ REMOVED = {
     "pullSecret": "is no key any more; remove it, and give the registry's credentials to kubelets (docs/migration.md)"
 }
 """Keys of earlier versions, of which it is worth saying what took their place."""
+CALLED = {"disk": "ephemeralStorage", "ram": "memory"}
+"""What others call keys of ours."""
+LETTER_OR_TWO = 2
+"""So short a key begins too many others."""
 MOST_HINTS = 50
 """Looking for what was meant costs 2 ms a key: in a file with a thousand wrong ones nobody would wait for it."""
 
@@ -56,7 +60,8 @@ def _told(model: type[BaseModel], document: Document, base: Steps, error: Valida
         if steps in above:
             continue
         place = base + (steps if item["type"] == "extra_forbidden" else _as_written(model, steps))
-        yield Problem(document.place(place), _what(item, model, document.at(place), is_hinted=number < MOST_HINTS))
+        written, is_hinted = document.at(place), number < MOST_HINTS
+        yield Problem(document.place(place), _what(item, model, written, base, is_hinted=is_hinted))
 
 
 def _as_written(model: type[BaseModel], steps: Steps) -> Steps:
@@ -68,11 +73,11 @@ def _as_written(model: type[BaseModel], steps: Steps) -> Steps:
     return (*steps[:-1], field.alias) if field is not None and field.alias else steps
 
 
-def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, *, is_hinted: bool) -> str:
+def _what(item: Mapping[str, Any], model: type[BaseModel], written: Any, base: Steps, *, is_hinted: bool) -> str:
     steps, bounds = item["loc"], item.get("ctx", {})
     match item["type"]:
         case "extra_forbidden":
-            return _unknown(str(steps[-1]), section_at(model, steps[:-1]), model) if is_hinted else UNKNOWN
+            return _unknown(str(steps[-1]), section_at(model, steps[:-1]), model, base) if is_hinted else UNKNOWN
         case "missing":
             return "missing; this key is required"
         case "value_error":
@@ -112,13 +117,35 @@ def _none_of(written: Any, expected: str) -> str:
     return f"found {shown(written)}; write {allowed}{hint}"
 
 
-def _unknown(name: str, section: type[BaseModel] | None, whole: type[BaseModel]) -> str:
-    """Suggests a key of the same section first, then one of any."""
+def _unknown(name: str, section: type[BaseModel] | None, whole: type[BaseModel], base: Steps) -> str:
+    """Suggests a key of this section much like it first, then where this one belongs, then a key a little like it."""
     if name in REMOVED:
         return REMOVED[name]
     here = keys_of(section) if section is not None else set()
-    hint = near(name, here) or near(name, _all_keys(whole), 0.8)
+    hint = _meant(name, here) or near(name, here, 0.8)
+    if not hint and (place := _place_of(name, whole)) is not None:
+        where = key_text((*base, *place))
+        return f"is no key here; it belongs {f'in {where}' if where else 'at the top of the file'}"
+    hint = hint or near(name, here) or near(name, _all_keys(whole), 0.8)
     return f"unknown key{hint}" if hint else UNKNOWN
+
+
+def _meant(name: str, here: Collection[str]) -> str:
+    """A key that begins so, or that others call so: `price` is pricePerHour."""
+    longer = sorted(key for key in here if len(name) > LETTER_OR_TWO and key.startswith(name))
+    meant = longer[0] if longer else CALLED.get(name, "")
+    return f"; did you mean {meant}?" if meant in here else ""
+
+
+def _place_of(name: str, model: type[BaseModel]) -> Steps | None:
+    """The keys that lead to the section that has this very key, the outermost; None: there is none."""
+    sections: list[tuple[Steps, type[BaseModel]]] = [((), model)]
+    for steps, section in sections:
+        if name in keys_of(section):
+            return steps
+        inner = ((field.alias or key, _section_in(field.annotation)) for key, field in section.model_fields.items())
+        sections += [((*steps, key), found) for key, found in inner if found is not None]
+    return None
 
 
 def keys_of(section: type[BaseModel]) -> set[str]:

@@ -57,6 +57,8 @@ def _near_pods(name: str, pods: Sequence[Pod]) -> str:
 
 def _what(pod: Pod, policy: Policy) -> str:
     ask = f"{pod.requests.cpu_m}m cpu, {pod.requests.memory_bytes / 2**20:.0f} MiB"
+    disk = pod.requests.ephemeral_bytes
+    ask += f", {disk / 2**20:.0f} MiB ephemeral-storage" if disk else ""
     extended = "".join(f", {amount} {name}" for name, amount in pod.requests.extended)
     text = f"{pod.key}: {pod.kind.value} work, priority {pod.priority}, asks for {ask}{extended}"
     if pod.kind is WorkKind.BATCH:
@@ -82,6 +84,8 @@ def _where(pod: Pod, snapshot: ClusterSnapshot, plan: Plan) -> Iterator[str]:
         node = next((node for node in snapshot.cluster.nodes if node.name == pod.node), None)
         known = _details(node, pod, snapshot.taken_at) if node is not None else ", which is not known"
         yield f"runs on {pod.node}{known}"
+        if pod.is_terminating:
+            yield "is ending: it was deleted already"
         yield from (f"is to be preempted for {item.beneficiary}" for item in plan.preempt if item.pod == pod.key)
         yield from (f"is to move to {item.target} by {item.method}, since its node is emptied" for item in moving)
         yield from _makes_room(pod, snapshot, plan)

@@ -12,9 +12,10 @@ from htas.model.pods import Pod
 from htas.model.policy import Policy
 from htas.model.snapshot import ClusterSnapshot
 from htas.planning.cluster.feasibility.taints import UNTOLERATED, untolerated
+from htas.planning.cluster.local_storage import KEY
 from htas.planning.cluster.simulated import open_simulation
 from htas.planning.provision.offers import offers_of
-from htas.planning.provision.refusing import refused_by_all
+from htas.planning.provision.refusing import refused_by_all, storage_missing
 
 
 class FlavourRefusal(msgspec.Struct, frozen=True):
@@ -59,4 +60,6 @@ def _judged(pod: Pod, snapshot: ClusterSnapshot, policy: Policy) -> Iterator[Fla
                 why = refused_by_all(opening.sim, policy, mine, cls)
                 taint = untolerated(mine[0].node(policy, "").taints, pod.constraints.tolerations)
                 why = why.replace(UNTOLERATED, f"{UNTOLERATED} {{{taint_text(taint)}}}") if taint is not None else why
+                if storage_missing(mine[0], cls):
+                    why += f" (the price file states no {KEY} for it, and no node shows it)"
             yield FlavourRefusal(group.name, flavour.name, price_text(flavour.nanos_per_hour), why)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from htas.model.constraints import Taint
 from htas.model.money import NANOS
+from htas.planning.cluster.local_storage import UnstatedStorage
 
 _HUNDREDTH, _TEN_THOUSANDTH = Decimal("0.01"), Decimal("0.0001")
 
@@ -23,6 +24,16 @@ def some(names: Sequence[str], most: int = 5) -> str:
         return "none"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(sorted(names)[:most]) + more
+
+
+def of_unstated_storage(missing: UnstatedStorage) -> str:
+    """What a price file leaves open that pods ask for, and what comes of it."""
+    asking = "1 pod asks" if missing.pods == 1 else f"{missing.pods:,} pods ask"
+    have, it = ("has", "it is") if len(missing.flavours) == 1 else ("have", "they are")
+    return (
+        f"{asking} for ephemeral-storage, and {some(missing.flavours, 12)} {have} no `ephemeralStorage` in the price"
+        f" file, nor a node that shows it: {it} never bought for such pods."
+    )
 
 
 def close_to(name: str, names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The reference of the configuration and of the price file, from the settings' models: these refuse what it lacks."""
+"""The reference of the configuration and the price file's keys, from the settings' models: they refuse all else."""
 
 from __future__ import annotations
 
@@ -41,11 +41,6 @@ as decimals in quotes, an hour's. A key that is not known is refused. The same w
 in [config/htas.yaml](../../config/htas.yaml).
 
 """
-PRICES = """# Price file
-What can be bought and what it costs: the file that `flavours` of the configuration names, or the same in place there.
-`htas flavours` writes a first one from the cloud's own flavours.
-
-"""
 
 
 def configuration_page() -> str:
@@ -53,9 +48,20 @@ def configuration_page() -> str:
     return HEAD + "\n".join(_sections(Configuration, "", "The file"))
 
 
-def price_file_page() -> str:
-    """docs/reference/price-file.md, likewise."""
-    return PRICES + "\n".join(_sections(CatalogueSetting, "", "The file"))
+def price_keys() -> str:
+    """The table in docs/prices.md: every key of the price file by the path to it, in the order of the file."""
+    rows = "\n".join(_flat(CatalogueSetting, ""))
+    return f"| key | default | written as | what it is |\n|---|---|---|---|\n{rows}\n"
+
+
+def _flat(model: type[BaseModel], path: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        section = _section_in(field.annotation)
+        place = f"{path}{field.alias or name}" + ("[]" if section is not None and _is_many(field.annotation) else "")
+        default = "its own" if section is not None and not field.is_required() else _default(field)
+        yield f"| `{place}` | {default} | {_cell(_form(field, section))} | {_cell(_said(field))} |"
+        if section is not None:
+            yield from _flat(section, f"{place}.")
 
 
 def _sections(model: type[BaseModel], path: str, title: str) -> Iterator[str]:

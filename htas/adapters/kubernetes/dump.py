@@ -39,6 +39,8 @@ class Dump(msgspec.Struct, frozen=True):
     newest: Instant
     gaps: tuple[Gap, ...] = ()
     machines: Mapping[str, Resources] = {}
+    ended: Mapping[str, str] = {}
+    """The phases of pods that have ended, by namespace/name: they are not in the view."""
     other_kinds: tuple[str, ...] = ()
     """What it holds that HTAS does not read."""
 
@@ -64,6 +66,7 @@ def read_whole(text: bytes, name: str) -> Dump:
         builder.newest,
         gaps(view, builder.kinds, has_empty_list=builder.has_empty_list),
         builder.capacities(),
+        builder.ended(),
         builder.other_kinds,
     )
 

@@ -13,7 +13,7 @@ from htas.adapters.kubernetes.instants import NEVER, Instant, newest
 from htas.adapters.kubernetes.pods import PREEMPTS, SYSTEM_PRIORITIES, PriorityClass, Surroundings, namespace
 from htas.adapters.kubernetes.requests import amounts
 from htas.model.nodes import Node
-from htas.model.pods import Pod
+from htas.model.pods import Phase, Pod
 from htas.model.resources import Resources
 from htas.model.snapshot import ClusterView, Problem
 from htas.model.volumes import Volumes
@@ -104,8 +104,14 @@ class ViewBuilder:
             self._malformed.append(self._told(place, decoding_fault(error)))
             return
         self.has_empty_list |= not kind and not listed
+        nulls = [i for i, item in enumerate(listed) if not _is_stated(item)]
+        if nulls:
+            more = f", and {len(nulls) - 1} more are null" if len(nulls) > 1 else ""
+            told = self._told(f"{place}[{nulls[0]}]", f"null is no object{more}; passed over")
+            self._malformed.append(msgspec.structs.replace(told, is_doubt=True))
         for i, item in enumerate(listed):
-            self.add(item, f"{place}[{i}]", kind)
+            if _is_stated(item):
+                self.add(item, f"{place}[{i}]", kind)
 
     def _add_known(self, raw: bytes | msgspec.Raw, head: wire.Head, kind: str, where: str) -> None:
         nameless = f"{where} ({kind}, no name): metadata"
@@ -158,6 +164,14 @@ class ViewBuilder:
         others = f", and {more} more objects are there twice" if more else ""
         told = self._told(named, f"{where} has this name too{others}; the first of a name counts")
         return [msgspec.structs.replace(told, is_doubt=True)]
+
+    def ended(self) -> dict[str, str]:
+        """The phases of pods that have ended, by namespace/name."""
+        return {
+            f"{namespace(raw.metadata)}/{raw.metadata.name}": raw.status.phase
+            for raw in self._of("Pod")
+            if raw.status.phase in (Phase.SUCCEEDED, Phase.FAILED)
+        }
 
     def capacities(self) -> dict[str, Resources]:
         """What the machines have, by node, where it is stated and can be understood."""

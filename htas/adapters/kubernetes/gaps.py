@@ -26,6 +26,13 @@ class Gap(msgspec.Struct, frozen=True):
     """Perhaps nothing is missing: the cluster may have none of it."""
     of_waiting: bool = False
     """Only pods that have no node yet are concerned."""
+    doubt: str = ""
+    """Why no figure is to be believed; empty: what is assumed instead is a fair guess."""
+
+
+SEVERAL_NODES = 4
+"""From so many nodes on, a cluster without any pod that comes with its node is taken for half a dump."""
+SYSTEM = "kube-system"
 
 
 def gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool = False) -> tuple[Gap, ...]:
@@ -45,6 +52,10 @@ def _gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) ->
         rest = tuple(name for name in ALL.split(",") if name != "nodes")
         yield Gap(rest, "no pods", "every node counts as empty", is_grave=True)
         return
+    if (partial := one_namespace(view)) is not None:
+        yield partial
+    if "Node" in kinds and (lost := lost_nodes(view)) is not None:
+        yield lost
     yield from _of_claims(view, kinds, has_empty_list=has_empty_list)
     yield from _of_volumes(view, kinds)
     if "PodDisruptionBudget" not in kinds:
@@ -54,6 +65,58 @@ def _gaps(view: ClusterView, kinds: Collection[str], *, has_empty_list: bool) ->
     terms = [term for pod in view.pods for term in (*pod.constraints.affinity, *pod.constraints.anti_affinity)]
     if "Namespace" not in kinds and any(term.namespace_selector is not None for term in terms):
         yield Gap(("ns",), "no namespaces, though pods select some by their labels", "namespaces have no labels")
+
+
+def one_namespace(view: ClusterView) -> Gap | None:
+    """Pods of one namespace on several nodes, none of which comes with its node: `-A` was forgotten.
+
+    Every cluster runs something in kube-system, or a DaemonSet or a static pod on its nodes, but a small one that
+    somebody wrote by hand: of that it is only said, unless the dump itself has kube-system or a control plane.
+    """
+    spaces = {pod.namespace for pod in view.pods}
+    if len(spaces) != 1 or SYSTEM in spaces or any(pod.is_daemon or pod.is_mirror for pod in view.pods):
+        return None
+    only, count = min(spaces), len(view.nodes)
+    is_certain = SYSTEM in view.namespaces or any(_CONTROL_PLANE in node.labels for node in view.nodes)
+    if count < 2:
+        return None
+    if not is_certain and count < SEVERAL_NODES:
+        told = "the others have none; any that they have keep nodes busy"
+        return Gap(tuple(ALL.split(",")), f"pods of namespace {only} alone", told, may_be_none=True)
+    return Gap(
+        tuple(ALL.split(",")),
+        f"pods of namespace {only} alone, none of {SYSTEM}, no DaemonSet's and no static one on {count} nodes",
+        "all other namespaces count as empty, and nodes that are busy look idle. Was -A forgotten?",
+        is_grave=True,
+        doubt=f"the dump has the pods of one namespace only ({only})",
+    )
+
+
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+NAMED = 6
+"""Nodes that are named in a line."""
+MOST_LOST = 0.02
+"""Of all pods, how many on unknown nodes leave an answer what it is."""
+
+
+def lost_nodes(view: ClusterView) -> Gap | None:
+    """Pods run on nodes that the dump does not have. A few may wait for Kubernetes to clear them away after a node."""
+    there = {node.name for node in view.nodes}
+    work = [pod.node for pod in view.pods if pod.is_work and not pod.is_terminating]  # not what ends with its node
+    lost = [node for node in work if node is not None and node not in there]
+    if not lost:
+        return None
+    nodes = sorted(set(lost))
+    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
+    it = "that node" if len(nodes) == 1 else "these nodes"
+    what = f"{_pods(len(lost))} on {'1 node' if len(nodes) == 1 else f'{len(nodes)} nodes'}"
+    return Gap(
+        ("nodes",),
+        f"{what} that it does not have: {', '.join(nodes[:NAMED])}{more}",
+        f"neither the pods nor {it} are in any figure",
+        is_grave=True,
+        doubt=f"{what} that the dump does not have are left out" if len(lost) > MOST_LOST * len(work) else "",
+    )
 
 
 STUCK = "nobody can tell where these pods could run: each keeps its node"

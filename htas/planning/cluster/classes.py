@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 BASE_RESOURCES = (CPU, MEMORY, EPHEMERAL, PODS)
-CPU_ROW, MEMORY_ROW, PODS_ROW = 0, 1, 3  # ephemeral storage is row 2
+CPU_ROW, MEMORY_ROW, STORAGE_ROW, PODS_ROW = 0, 1, 2, 3
 
 
 MOST_UNOFFERED = 8

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+import msgspec
+
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.flavours import Catalogue, Flavour
 from htas.model.nodes import (
@@ -93,11 +95,15 @@ def learned_allocatable(snapshot: ClusterSnapshot, catalogue: Catalogue) -> Mapp
     showing = [node for node in snapshot.cluster.nodes if node.flavour in unknown] if unknown else []
     for node in sorted(showing, key=lambda node: (node.claim is None, node.name)):
         name = node.flavour or ""
-        if name in learned or not node.is_ready or (node.claim is None and flavours[name].reserved != NOTHING):
+        if name in learned or not node.is_ready or not offers_what_it_promised(node.allocatable, flavours[name]):
             continue
-        if offers_what_it_promised(node.allocatable, flavours[name]):
-            is_ours = node.claim is not None
-            learned[name] = node.allocatable if is_ours else _at_most_promised(node.allocatable, flavours[name])
+        if node.claim is not None:
+            learned[name] = node.allocatable
+        elif flavours[name].reserved == NOTHING:
+            learned[name] = _at_most_promised(node.allocatable, flavours[name])
+        elif not flavours[name].capacity.ephemeral_bytes and node.allocatable.ephemeral_bytes:
+            disk = node.allocatable.ephemeral_bytes  # all that the file leaves open
+            learned[name] = msgspec.structs.replace(flavours[name].allocatable, ephemeral_bytes=disk)
     return {
         name: allocatable
         for name, allocatable in learned.items()

@@ -21,7 +21,7 @@ from htas.planning.provision.levelling import placed_since
 from htas.planning.provision.limits import Allowance
 from htas.planning.provision.offers import Offer, claim_id, offers_of
 from htas.planning.provision.reaching import out_of_reach
-from htas.planning.provision.refusing import refused_by_all, zones_missing
+from htas.planning.provision.refusing import refused_by_all, storage_missing, zones_missing
 from htas.planning.provision.trimming import Assignment, FilledMachine, drop_superfluous, right_size
 from htas.planning.rental.new_machines import ExpectedRental
 
@@ -259,4 +259,5 @@ def _closest(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodC
         for i in cls.needs
         if largest.free[i] < cls.requests[i]
     ]
-    return f"{largest.flavour.name} has not enough {', '.join(short)}" if short else "none takes it"
+    advice = storage_missing(largest, cls)
+    return f"{largest.flavour.name} has not enough {', '.join(short)}{advice}" if short else "none takes it"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from htas.model.policy import Policy
-from htas.planning.cluster.classes import PodClass
+from htas.planning.cluster.classes import STORAGE_ROW, PodClass
 from htas.planning.cluster.feasibility.resources import fits
 from htas.planning.cluster.feasibility.volumes import reaches
+from htas.planning.cluster.local_storage import KEY, says_no_storage
 from htas.planning.cluster.simulation import Simulation
 from htas.planning.cluster.zones import asks_for_zones, zones_named, zones_of
 from htas.planning.provision.offers import Offer
@@ -22,6 +23,13 @@ def refused_by_all(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls
             return ""
         counts = sim.diagnose(cls, rows)
     return ", ".join(sorted(counts, key=lambda reason: (-counts[reason], reason)))
+
+
+def storage_missing(offer: Offer, cls: PodClass) -> str:
+    """Which key of the price file a pod that asks for local disk wants; empty where the offer's disk is known."""
+    if cls.requests[STORAGE_ROW] and says_no_storage(offer.flavour, offer.allocatable):
+        return f"; the price file states no {KEY} for {offer.flavour.name}, and no node shows it"
+    return ""
 
 
 def zones_missing(sim: Simulation, policy: Policy, offers: Sequence[Offer], cls: PodClass) -> str:

@@ -19,7 +19,7 @@ from htas.model.volumes import Volumes
 from htas.planning.cluster.zones import asks_for_zones, zones_of
 from htas.planning.disrupt.cleaning.candidates import cannot_be_read, kept_by
 from htas.planning.what_if.agents import PER_NODE, Agents, as_daemons
-from htas.planning.what_if.likeness import as_seen, offered_by, taints_of_devices, with_driver_labels
+from htas.planning.what_if.likeness import as_seen, lent_labels, offered_by, taints_of_devices, with_driver_labels
 
 ADOPTED = "(present)"
 """The node group of adopted nodes: it takes any work and buys nothing. No group of a configuration can be named so."""
@@ -61,6 +61,9 @@ class AdoptedCluster:
     zones: tuple[str, ...]
     tainted: Mapping[str, tuple[Taint, ...]]
     """Flavours that no node shows, with the taints taken for theirs, which all nodes with their devices bear."""
+    lent: Mapping[str, Mapping[str, str]]
+    """Flavours that no node shows, with the labels taken for theirs, which all nodes bear and nothing that is written
+    gives them."""
     agents: tuple[Agents, ...]
     """Pods that operators made one for each node: they count as a DaemonSet's."""
 
@@ -131,6 +134,7 @@ def adopt(view: ClusterView, policy: Policy, now: float, *, as_annotated: bool =
         prices,
         *_zoneless(policy, pods, zones_of(workers), view.volumes),
         _tainted(policy, workers),
+        _lent(policy, workers),
         agents,
     )
 
@@ -143,6 +147,16 @@ def _tainted(policy: Policy, workers: Sequence[Node]) -> dict[str, tuple[Taint, 
         if flavour.name not in shown:
             found[flavour.name] = tuple(t for t in taints_of_devices(flavour, workers) if t.key not in stated)
     return {name: taints for name, taints in found.items() if taints}
+
+
+def _lent(policy: Policy, workers: Sequence[Node]) -> dict[str, dict[str, str]]:
+    shown = {node.flavour for node in workers}
+    found = {
+        flavour.name: lent_labels(flavour, workers, [group for group in policy.groups if group.is_elastic])
+        for flavour in policy.catalogue.flavours
+        if flavour.name not in shown
+    }
+    return {name: labels for name, labels in found.items() if labels}
 
 
 def _zoneless(

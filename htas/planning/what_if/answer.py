@@ -12,6 +12,7 @@ from htas.model.nodes import Node
 from htas.model.policy import Policy
 from htas.model.reasons import Blocking
 from htas.model.snapshot import ClusterView
+from htas.planning.cluster.local_storage import UnstatedStorage, unstated_storage
 from htas.planning.what_if.adopting import AdoptedCluster, adopt
 from htas.planning.what_if.agents import Agents
 from htas.planning.what_if.arranging import Arrangement, as_it_is, bought_anew, cheapest, packed
@@ -30,6 +31,7 @@ from htas.planning.what_if.lifting import (
 )
 from htas.planning.what_if.offering import Choice, FlavourWorth, Offering
 from htas.planning.what_if.pinning import PINNED, told
+from htas.planning.what_if.presuming import Told, what_it_takes
 from htas.planning.what_if.reusing import reusing
 
 
@@ -61,22 +63,6 @@ class RuleCost(msgspec.Struct, frozen=True):
     packing_nanos: int
     anew_nanos: int
     after_nanos: int
-
-
-class Told(msgspec.Struct, frozen=True):
-    """What the saving that is told first takes: with the rules as they are, else with the best of them lifted."""
-
-    is_bought_anew: bool
-    annotated: tuple[str, ...]
-    """Pods of services that it moves and nobody has opted in."""
-    is_buying: bool
-    """Whether machines are bought for it, and not only nodes of today given back."""
-    emptied: tuple[str, ...]
-    """Nodes that go by it with their work moved, and that HTAS has not bought."""
-    empty: tuple[str, ...]
-    """Nodes of that kind that are empty today."""
-    zoneless: tuple[str, ...]
-    """Flavours that it buys and that name no zones, where some work goes by them."""
 
 
 class CoveringBudget(msgspec.Struct, frozen=True):
@@ -131,6 +117,8 @@ class WhatIfAnswer(msgspec.Struct, frozen=True):
     """No arrangement costs less, were nothing held."""
     whole: tuple[str, ...] = ()
     """Flavours in some mix of which neither the price file nor a node says what is left for pods: all of it, then."""
+    diskless: UnstatedStorage = UnstatedStorage()
+    """Flavours of which nobody says what local disk they have, where pods ask for some."""
     gangs: Mapping[str, int] = {}
     """Groups whose pods start together, and how many pods of each could be moved, whatever holds them now."""
     zones: tuple[str, ...] = ()
@@ -213,10 +201,11 @@ def what_if(
         pods=sum(pod.node is not None for pod in present.snapshot.cluster.pods),
         waiting=present.waiting,
         opted_in=len(present.opted_in),
-        told=_told(present, as_is),
+        told=what_it_takes(present, as_is),
         annotated_when_lifted=len(lifted.best.moved & present.opted_in),
         free_bound_nanos=min(bound_nanos(freed, stays), free.nanos_per_hour),
         whole=_whole(present, anew, free),
+        diskless=_diskless(present),
         consolidates=present.rules.consolidation.enabled,
         unpriced=present.unpriced,
         rules=rules,
@@ -243,23 +232,6 @@ def _rules_of(lift: RuleCost | RuleSet) -> tuple[str, ...]:
     return lift.rules if isinstance(lift, RuleSet) else (lift.rule,)
 
 
-def _told(present: AdoptedCluster, found: LiftedOutcome) -> Told:
-    """Moved are the pods of nodes that go, so what else would have to be so concerns these alone."""
-    best = found.best
-    gone = present.foreign - best.kept.keys()
-    busy = {pod.node for pod in present.snapshot.cluster.pods if pod.is_work}
-    stay = Counter(node.flavour for node in present.snapshot.cluster.nodes if node.name in best.kept)
-    bought = {name for name, count in best.flavours.items() if count > stay[name]}
-    return Told(
-        best is found.anew,
-        tuple(sorted(best.moved & present.opted_in)),
-        bool(best.bought),
-        tuple(sorted(gone & busy)),
-        tuple(sorted(gone - busy)),
-        tuple(name for name in present.zoneless if name in bought) if best is found.anew else (),
-    )
-
-
 def _whole(present: AdoptedCluster, *mixes: Arrangement) -> tuple[str, ...]:
     """Flavours that nobody has seen and that keep nothing for the system: a machine will offer less to pods."""
     used = {name for mix in mixes for name in mix.flavours}
@@ -268,6 +240,11 @@ def _whole(present: AdoptedCluster, *mixes: Arrangement) -> tuple[str, ...]:
         for flavour in present.policy.catalogue.flavours
         if flavour.name in used and flavour.name not in present.snapshot.learned and not flavour.reserved.memory_bytes
     )
+
+
+def _diskless(present: AdoptedCluster) -> UnstatedStorage:
+    cluster = present.snapshot.cluster
+    return unstated_storage(present.policy.catalogue, cluster.pods, present.snapshot.learned)
 
 
 def _in_use(worth: FlavourWorth, mix: Arrangement) -> FlavourWorth:

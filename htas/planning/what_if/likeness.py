@@ -17,6 +17,7 @@ from htas.model.nodes import (
     ZONE_LABEL,
     Node,
 )
+from htas.model.policy import NodeGroup
 from htas.model.resources import Resources
 from htas.model.volumes import Volumes
 from htas.planning.cluster.zones import zones_of
@@ -87,6 +88,19 @@ def shared_labels(nodes: Sequence[Node]) -> dict[str, str]:
         shared &= node.labels.items()
     told = sorted((key, value) for key, value in shared if key not in _ITS_OWN)
     return {key: value for key, value in told if len(nodes) > 1 or key in GIVEN_TO_ALL}
+
+
+def lent_labels(flavour: Flavour, workers: Sequence[Node], groups: Iterable[NodeGroup]) -> dict[str, str]:
+    """Labels that a flavour which no node shows has from all nodes alone: the price file and the groups do not say so.
+
+    Without those that a kubelet and a cloud give to every node.
+    """
+    given = {item for group in groups for item in group.labels.items()}
+    return {
+        key: value
+        for key, value in shared_labels(workers).items()
+        if key not in GIVEN_TO_ALL and key not in flavour.labels and (key, value) not in given
+    }
 
 
 def taints_of_devices(flavour: Flavour, workers: Iterable[Node]) -> list[Taint]:

@@ -253,6 +253,16 @@ def test_nulls_are_fields_that_are_not_there() -> None:
     assert ([p.key for p in view.pods], [n.name for n in view.nodes]) == (["default/p"], ["n"])
 
 
+def test_a_null_among_the_objects_is_passed_over_and_told() -> None:
+    """One that a script had left refused a dump of two hundred."""
+    text = json.dumps({"kind": "List", "items": [None, pod("a"), None, None]}).encode()
+    view = read_dump(text, "dump.json")
+    assert [each.key for each in view.pods] == ["default/a"]
+    [told] = view.problems
+    assert (told.where, told.is_doubt) == ("dump.json: items[0]", True)
+    assert told.what == "null is no object, and 2 more are null; passed over"
+
+
 def test_a_name_used_twice_is_told() -> None:
     view = read(pod("a"), pod("a"))
     assert len(view.pods) == 1

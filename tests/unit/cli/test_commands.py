@@ -16,7 +16,7 @@ import htas
 from htas.cli.main import app
 from htas.sandbox.server import WorldServer
 from htas.sandbox.world import World
-from tests.unit.cli.dump import everything, named, node, pod
+from tests.unit.cli.dump import everything, named, node, pod, running
 
 PRICES = Path(__file__).parents[3] / "config/flavours/nectar.yaml"
 CONFIG = f"""
@@ -64,11 +64,51 @@ def test_version() -> None:
 )
 def test_nodes_without_a_known_price_are_told(files: tuple[Path, Path], labels: dict[str, str], is_told: bool) -> None:
     config, dump = files
-    made = node("plain", "4", "16Gi", "z")
+    made = node("plain", "5", "17Gi", "z")
     made["metadata"]["labels"] = labels
     dump.write_text(json.dumps({"kind": "List", "items": [made]}))
     said = htas_says("plan", "--config", config, "--from", dump)
     assert ("1 node without a known price, such as plain, counted as free" in said.stderr) is is_told
+    assert ("without 1 node whose price nobody knows" in said.stdout) is is_told
+
+
+def test_a_plan_guesses_flavours_by_size_as_simulate_does(files: tuple[Path, Path]) -> None:
+    """Its headline was 0.0000, "0.0% above" the least there is, for a cluster whose nodes bear no instance type."""
+    config, dump = files
+    made = node("plain", "4", "16Gi", "z")
+    made["metadata"]["labels"] = {}
+    dump.write_text(json.dumps({"kind": "List", "items": [made]}))
+    said = htas_says("plan", "--config", config, "--from", dump)
+    assert "A guess by size: 1 node without an instance type is taken for m1.large: plain." in said.stderr
+    assert "  0.2746 → 0.2746 USD/h" in said.stdout
+    stated = htas_says("plan", "--config", config, "--from", dump, "--type", "pl*=m1.xlarge")
+    assert ("A guess" in stated.stderr, "  0.5479 → 0.5479 USD/h" in stated.stdout) == (False, True)
+    told = htas_says("explain", "node", "plain", "--config", config, "--from", dump)
+    assert "plain: m1.large, group none" in told.stdout
+
+
+def test_a_pod_that_has_ended_is_told_as_such(files: tuple[Path, Path]) -> None:
+    """It was "there is none (it may have ended)", with the pod in the dump."""
+    config, dump = files
+    done = pod("done")
+    done["status"]["phase"] = "Failed"
+    dump.write_text(json.dumps({"kind": "List", "items": [node("n", "4", "16Gi", "z"), done]}))
+    for name in ("done", "default/done"):
+        said = htas_says("explain", "pod", name, "--config", config, "--from", dump)
+        assert said.stdout == "default/done: has ended (Failed): it asks for nothing, and holds no node\n"
+
+
+def test_a_pod_that_was_deleted_is_ending(files: tuple[Path, Path]) -> None:
+    config, dump = files
+    going = running("going", "n", meta={"deletionTimestamp": "2026-01-05T08:00:00Z"})
+    dump.write_text(json.dumps({"kind": "List", "items": [node("n", "4", "16Gi", "z"), going]}))
+    said = htas_says("explain", "pod", "going", "--config", config, "--from", dump)
+    assert "is ending: it was deleted already" in said.stdout.splitlines()
+
+
+def test_types_are_of_a_dump_alone(files: tuple[Path, Path]) -> None:
+    said = htas_says("plan", "--config", files[0], "--type", "a=m1.large")
+    assert "--type: says what nodes of a dump are; name one with --from" in said.stderr
 
 
 def test_the_plan_has_the_documented_form(files: tuple[Path, Path]) -> None:

@@ -52,7 +52,7 @@ def test_the_headline_counts_moves_to_the_edge(tmp_path: Path) -> None:
     budget = named("PodDisruptionBudget", "any", spec={"selector": {}}, status={"disruptionsAllowed": 3})
     there = (node("e", "2", "4Gi", "z", **NEAR), node("far", "4", "8Gi", "z", **FAR))
     said = says(tmp_path, "plan", items=(*there, *pods, replicas, budget))
-    assert (said.exit_code, said.stderr.partition(", ")[0]) == (0, "1 node without a known price")  # far: no edge
+    assert (said.exit_code, "1 node without a known price" in said.stderr) == (0, True)  # far: no edge
     assert " 3 to move, " in said.stdout
     assert "Move, for the edge" in said.stdout
 

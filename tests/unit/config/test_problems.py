@@ -21,6 +21,21 @@ KEYS = [
         id="a key misspelt in a group",
     ),
     pytest.param(
+        group("minNodes: 1, mode: approve"),
+        f"{GROUP}.mode: is no key here; it belongs at the top of the file",
+        id="a key of the file in a group",
+    ),
+    pytest.param(
+        GOOD + "maxNodes: 3",
+        "htas.yaml:6 maxNodes: is no key here; it belongs in limits",
+        id="a key of a section at the top of the file",
+    ),
+    pytest.param(
+        flavour("price: '0.1'"),
+        f"{FLAVOUR}.price: unknown key; did you mean pricePerHour?",
+        id="the beginning of a key",
+    ),
+    pytest.param(
         GOOD + "migration: {registry: {pullSecret: pull}}",
         "htas.yaml:6 migration.registry.pullSecret: is no key any more; remove it, and give the registry's credentials to "
         "kubelets (docs/migration.md)",
@@ -642,6 +657,13 @@ def test_a_bad_price_is_told(tmp_path: Path, price: str, want: str) -> None:
 def test_a_price_beyond_reason_is_told(tmp_path: Path) -> None:
     assert told(tmp_path, GOOD.replace('"0.1"', "1e99")) == [
         f"{FLAVOUR}.pricePerHour: '1e99' is above a million an hour; choose a larger unit of currency"
+    ]
+
+
+def test_a_pattern_of_nothing_is_told_beside_other_mistakes_of_its_group(tmp_path: Path) -> None:
+    """It was told only once all the others were mended."""
+    assert told(tmp_path, group("workload: servce, flavours: ['c9.*']"))[1:] == [
+        f"{GROUP}.flavours[0]: 'c9.*' matches no flavour of the price file; write a name from it, or * for all"
     ]
 
 

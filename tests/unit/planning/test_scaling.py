@@ -79,6 +79,33 @@ def test_what_fits_nowhere_buys_nothing_and_says_why() -> None:
     assert "m1.xlarge has not enough cpu (64000 asked, 8000 offered)" in result.unplaced[0].message
 
 
+def asking_for_disk(name: str, cpu: str) -> Pod:
+    pod = make_pod(name, cpu, "1Gi")
+    return msgspec.structs.replace(pod, requests=msgspec.structs.replace(pod.requests, ephemeral_bytes=2**30))
+
+
+def test_a_price_file_that_says_nothing_of_disks_is_named() -> None:
+    """ "1073741824 asked, 0 offered" sent somebody to the cloud, whose machines have 100 GB."""
+    result = planned([asking_for_disk("p", "1")])
+    assert result.launch == ()
+    assert (
+        "; the price file states no ephemeralStorage for m1.xlarge, and no node shows it" in result.unplaced[0].message
+    )
+
+
+@pytest.mark.parametrize("reserved_m", [0, 100])
+def test_a_node_that_shows_its_disk_speaks_for_its_flavour(reserved_m: int) -> None:
+    """Whoever bought it, and whatever the price file reserves."""
+    flavour = make_flavour("m1.large", "4", "16Gi", "0.2746", reserved=Resources(reserved_m))
+    there = make_node("n", "3900m", "15Gi", labels={INSTANCE_TYPE_LABEL: "m1.large"})
+    there = msgspec.structs.replace(
+        there, allocatable=msgspec.structs.replace(there.allocatable, ephemeral_bytes=2**35)
+    )
+    full = running(make_pod("full", "3500m", "1Gi"), "n")
+    result = planned([full, asking_for_disk("p", "2")], make_policy(flavours=[flavour]), nodes=[there])
+    assert bought(result) == {"m1.large": 1}
+
+
 def test_daemon_sets_take_their_share_of_new_machines() -> None:
     """1 GiB of a 1 GiB machine does not fit once the agent has its 64 MiB."""
     result = planned(

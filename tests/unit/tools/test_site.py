@@ -14,11 +14,12 @@ from pydantic import BaseModel
 
 from htas.cli.main import app
 from htas.cli.manual import entries
-from htas.config.catalogue import CatalogueSetting
-from htas.config.loader import load_configuration
+from htas.config.catalogue import BillingSetting, CatalogueSetting, FlavourSetting, ReservedSetting, TaintSetting
+from htas.config.loader import load_catalogue, load_configuration
 from htas.config.settings import Configuration
 from tests.unit.cli.test_documentation import PAGES
-from tools.site.configuration import configuration_page, price_file_page
+from tools.site.configuration import configuration_page, price_keys
+from tools.site.keys import with_keys
 from tools.site.outside import as_on_site, named_files
 
 ROOT = Path(__file__).parents[3]
@@ -72,8 +73,25 @@ def test_the_reference_names_every_key_with_its_default_as_one_would_write_it() 
     assert "| `maxWaitForCapacity` | `3m` | duration or null |" in page
     assert "| `bandwidth` | `150M` | bytes |" in page
     assert "| `requestsPerSecond` | `200` | decimal |" in page
-    for key in keys_of(CatalogueSetting):
-        assert f"`{key}`" in price_file_page()
+
+
+PRICES = (ROOT / "docs/prices.md").read_text()
+
+
+def test_the_price_files_keys_are_told_as_the_settings_have_them() -> None:
+    """After a change of the settings: `python -m tools.site.keys`."""
+    assert with_keys(PRICES) == PRICES
+    assert "| `flavours[].retired` | `false` | true, false |" in price_keys()
+    assert "| `billing.granularity` | `1m` | duration |" in price_keys()
+
+
+def test_the_price_file_that_is_shown_is_one_and_has_every_key(tmp_path: Path) -> None:
+    shown = PRICES.partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "prices.yaml").write_text(shown)
+    catalogue = load_catalogue(tmp_path / "prices.yaml")
+    assert [flavour.name for flavour in catalogue.flavours] == ["m1.large", "g2.large", "m0.large"]
+    for model in (CatalogueSetting, BillingSetting, FlavourSetting, ReservedSetting, TaintSetting):
+        assert [key for key in keys_of(model) if f"{key}:" not in shown] == []
 
 
 def test_the_reference_names_every_command(site: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from htas.adapters.kubernetes.dump import Dump, DumpError, read_whole
 from htas.adapters.kubernetes.dump_file import read_bytes
+from htas.adapters.kubernetes.gaps import ALL
 from tests.unit.adapters.kubernetes.manifests import manifest, node, pod
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-05T08:00:00Z"
@@ -118,6 +119,43 @@ def test_a_list_without_items_answers_what_the_cluster_may_have_none_of() -> Non
     assert gaps_of(using("c", nodeName="n")) == [
         ("no volume claims of 1 pod with volumes, and a List without items", ())
     ]
+
+
+SYSTEM = manifest("Namespace", "kube-system")
+
+
+def nodes(count: int) -> list[dict[str, Any]]:
+    return [node(f"n{i}") for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("objects", "doubts"),
+    [
+        pytest.param([*nodes(4), pod("p"), BUDGET], ["the dump has the pods of one namespace only (default)"], id="-A was forgotten"),
+        pytest.param([*nodes(2), SYSTEM, pod("p"), BUDGET], ["the dump has the pods of one namespace only (default)"], id="of a small cluster the dump says itself that there is more"),
+        pytest.param([*nodes(2), pod("p"), BUDGET], [""], id="two nodes that somebody wrote by hand"),
+        pytest.param([node("n"), pod("p"), BUDGET], [], id="a single node"),
+        pytest.param([*nodes(4), pod("p"), pod("q", {"namespace": "kube-system"}), BUDGET], [], id="something of kube-system"),
+        pytest.param([*nodes(4), pod("p", {"ownerReferences": [{"kind": "DaemonSet", "name": "o", "controller": True}]}), BUDGET, manifest("DaemonSet", "o")], [], id="a pod that comes with its node"),
+    ],
+)  # fmt: skip
+def test_a_dump_of_one_namespace_is_doubted(objects: list[dict[str, Any]], doubts: list[str]) -> None:
+    found = read(*objects).gaps
+    assert [gap.doubt for gap in found] == doubts
+    assert all(gap.resources == tuple(ALL.split(",")) for gap in found)
+
+
+def test_pods_on_nodes_that_the_dump_does_not_have_are_counted() -> None:
+    """They were left out in silence, and what was left looked like a saving."""
+    lost = [pod(f"p{i}", nodeName=f"lost-{i % 2}") for i in range(3)]
+    [gap] = read(node("n"), pod("there", nodeName="n"), *lost, BUDGET).gaps
+    assert (gap.lacks, gap.resources) == ("3 pods on 2 nodes that it does not have: lost-0, lost-1", ("nodes",))
+    assert gap.doubt == "3 pods on 2 nodes that the dump does not have are left out"
+
+
+def test_a_pod_left_behind_by_its_node_leaves_the_answer_what_it_is() -> None:
+    [gap] = read(node("n"), *(pod(f"p{i}", nodeName="n") for i in range(60)), pod("q", nodeName="gone"), BUDGET).gaps
+    assert (gap.lacks, gap.doubt) == ("1 pod on 1 node that it does not have: gone", "")
 
 
 TEXT = json.dumps({"kind": "List", "items": [node("n")]}).encode()
