@@ -41,11 +41,16 @@ class Question(msgspec.Struct, frozen=True):
     is_under_way: bool = False
     """It has been begun, and each of its steps needs the same yes."""
 
+    @property
+    def nodes(self) -> frozenset[str]:
+        """That would be emptied."""
+        return frozenset(self.subject.split() if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE) else ())
+
     def gone(self, snapshot: ClusterSnapshot) -> str:
         """The first of its nodes, or the pod it is for, that is there no more; empty: all are."""
-        if self.kind in (QuestionKind.DRAIN, QuestionKind.REPLACE):
+        if self.nodes:
             there = {node.name for node in snapshot.cluster.nodes}
-            return next((f"node {name} is gone" for name in self.subject.split() if name not in there), "")
+            return next((f"node {name} is gone" for name in sorted(self.nodes) if name not in there), "")
         if self.kind is QuestionKind.PREEMPT:
             pods = [pod for pod in snapshot.cluster.pods if pod.key == self.subject]
             if not pods:

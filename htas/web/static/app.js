@@ -50,7 +50,7 @@ async function route() {
     else link.removeAttribute("aria-current");
   }
   if (page?.name !== name) {
-    page = { name, ...PAGES[name].make() };
+    page = { name, ...PAGES[name].make(refresh) };
     show(main, page.root);
   }
   page.place?.(kind, rest);
