@@ -214,7 +214,8 @@ class Approvals:
             elif each.is_used:
                 why = "done" if now - each.proposed_last >= GONE_S or now - said_at >= approval.within_s else ""
             else:
-                why = each.question.gone(snapshot) or _stale(each, approval, now, is_proposed=key in proposed)
+                why = each.question.gone(snapshot) or ("" if key in proposed else each.question.left(snapshot))
+                why = why or _stale(each, approval, now, is_proposed=key in proposed)
             if not why:
                 continue
             del self._asked[key]

@@ -59,6 +59,14 @@ class Question(msgspec.Struct, frozen=True):
                 return f"pod {self.subject} waits no more"
         return ""
 
+    def left(self, snapshot: ClusterSnapshot) -> str:
+        """Whether all that would leave has done so by itself; of what a plan proposes now that is never asked."""
+        nodes, pods = self.nodes, set(self.pods)
+        if not nodes or not pods:
+            return ""
+        are_there = any(pod.node in nodes and pod.key in pods for pod in snapshot.cluster.pods)
+        return "" if are_there else "no pod that would have left is there any more"
+
     def told(self, currency: str) -> str:
         """`drain m1-a: 3 pods leave; underutilized, saves 0.10 USD/h`."""
         saves = f", saves {price_text(self.nanos_per_hour)} {currency}/h" if self.nanos_per_hour > 0 else ""

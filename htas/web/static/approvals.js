@@ -30,6 +30,7 @@ export function approvals(changed) {
   const body = h("div", { class: "stack" });
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, title, all), said, body);
   let now = 0;
+  let wanted = "";
 
   async function word(verdict, what) {
     for (const each of root.querySelectorAll("[data-word]")) each.disabled = true;
@@ -45,6 +46,11 @@ export function approvals(changed) {
 
   const page = {
     root,
+    places: ["about"],
+    /** #/approvals/about/NODE: what is proposed for it. */
+    place(kind, text) {
+      wanted = kind === "about" ? text : "";
+    },
     async draw() {
       const found = await get("/approvals");
       now = found.now;
@@ -62,6 +68,8 @@ export function approvals(changed) {
         waiting.length ? [figures(waiting, found), h("div", { class: "asks" }, waiting.map((item) => card(item, found)))] : h("p", { class: "empty" }, "Nothing waits for a word. What was done is under ", h("a", { href: "#/decisions" }, "Decisions"), "."),
         over.length > 0 && h("section", { class: "card" }, h("h2", {}, "Said of late"), folded("answers", over.map(answer), { most: 8, what: "answer" })),
       );
+      if (wanted) [...root.querySelectorAll("[data-about]")].find((each) => each.dataset.about.split(" ").includes(wanted))?.scrollIntoView({ block: "center" });
+      wanted = "";
       if (held) root.querySelector(`[data-word="${held}"]`)?.focus();
     },
   };
@@ -89,7 +97,7 @@ export function approvals(changed) {
     const what = `${NAMES[item.kind]} ${item.subject}`;
     return h(
       "section",
-      { class: `card ask ${item.is_proposed ? "" : "past"}` },
+      { class: `card ask ${item.is_proposed ? "" : "past"}`, "data-about": item.subject },
       h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${money(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
       h("p", {}, item.why),
       item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", {}, pod(name))), { most: 6, what: "pod" })],
@@ -100,6 +108,6 @@ export function approvals(changed) {
     );
   }
 
-  const answer = (item) => h("li", {}, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}${item.state === "approved" && !item.is_proposed && !item.is_begun ? `, ${unproposed(item)}` : ""}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
+  const answer = (item) => h("li", { "data-about": item.subject }, h("b", { class: item.state === "approved" ? "good" : "bad" }, item.state), item.lapsed ? `, ${clock(item.said_at)}: ${item.lapsed}, after a yes by ${item.who}: ` : ` by ${item.who}, ${clock(item.said_at)}${item.state === "approved" && !item.is_proposed && !item.is_begun ? `, ${unproposed(item)}` : ""}: `, h("span", { class: "note" }, `${NAMES[item.kind].toLowerCase()} `, subject(item), ` · ${[item.pods.length ? counted(item.pods.length, "pod") : "", item.why, item.saves_per_hour && `saves ${money(item.saves_per_hour)} an hour`].filter(Boolean).join("; ")}`));
   return page;
 }

@@ -114,9 +114,10 @@ def test_what_was_said_is_told_as_it_was_said() -> None:
     assert [each.question.pods for each in approvals.asked()] == [("default/a", "default/b")]
 
 
-def at(seconds: float, *, is_there: bool = True) -> ClusterSnapshot:
+def at(seconds: float, *, is_there: bool = True, runs: bool = True) -> ClusterSnapshot:
     nodes = [make_node("n")] if is_there else []
-    return msgspec.structs.replace(make_snapshot(nodes, (IMPORTANT,)), taken_at=NOW + seconds)
+    pods = [running(make_job("a"), "n")] if is_there and runs else []
+    return msgspec.structs.replace(make_snapshot(nodes, (IMPORTANT, *pods)), taken_at=NOW + seconds)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,16 @@ def test_a_yes_that_comes_to_nothing_is_told(seconds: float, is_there: bool, sta
     approvals.gate(Plan(NOW), at(seconds + 3600), "USD")
     if why:
         assert approvals.asked() == [], "told for a while"
+
+
+def test_what_waits_for_pods_that_have_ended_waits_no_more() -> None:
+    """An empty node was told to wait, and two pods to leave it."""
+    approvals = Approvals(Approval(3600.0, Otherwise.REJECT, 14400.0), lambda: NOW)
+    approvals.gate(emptying("default/a"), at(0), "USD")
+    approvals.gate(Plan(NOW), at(5), "USD")
+    assert [each.state for each in approvals.asked()] == [ApprovalState.WAITING]
+    approvals.gate(Plan(NOW), at(5, runs=False), "USD")
+    assert approvals.asked() == []
 
 
 def test_a_yes_that_cannot_be_begun_in_time_lapses_and_is_asked_about_anew() -> None:
