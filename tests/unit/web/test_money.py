@@ -9,20 +9,22 @@ import pytest
 
 from htas.documents.costs import books_of, cost_report
 from htas.documents.forms import CostBy
+from htas.documents.recommendation import recommendation_report
 from htas.documents.remedies import meaning
 from htas.model.claims import ClaimState, NodeClaim
 from htas.model.money import bill_amount
 from htas.model.outcomes import Action, Outcome, OutcomeStatus
 from htas.model.plan import Plan
 from htas.model.reasons import Kept, ProposalReason, Unplaced
+from htas.model.savings import Course, Savings
 from htas.profiler.accounts import ALWAYS
 from htas.profiler.shares import IDLE
 from htas.web.chronicle import Chronicle, Decision, Point
-from htas.web.reports.decisions import _saved
+from htas.web.reports.decisions import _saved, decision_page
 from htas.web.reports.money import money_report
-from htas.web.seat import Seat
+from htas.web.seat import RECOMMEND, Seat, Seen
 from tests.builders import NOW, make_snapshot
-from tests.unit.web.conftest import POLICY
+from tests.unit.web.conftest import POLICY, SNAPSHOT
 
 BUY = Decision(1, NOW - 7200, "buy", "c1", "done", "", group="any", nanos_per_hour=100, claim="c1")
 EMPTY = Decision(2, NOW - 3700, "empty", "node", "done", "", nanos_per_hour=100, claim="c1")
@@ -86,6 +88,17 @@ def test_money_and_costs_tell_one_sum(saw: Seat) -> None:
     parts = {part.key: part.amount for part in cost_report(whole, CostBy.NAMESPACE).parts}
     assert (told.spent, told.idle) == (str(bill_amount(whole.total)), parts[IDLE])
     assert told.month_so_far == told.spent
+
+
+def test_what_would_have_been_saved_is_one_sum_on_both_pages(seat: Seat) -> None:
+    """Decisions told of the nodes emptied on the way, Recommended of what was really spent, and both said saved."""
+    seat.mode = RECOMMEND
+    savings = Savings(NOW - 7200, NOW, real=Course(9 * 10**12, 3 * 10**8), with_htas=Course(2 * 10**12, 10**8))
+    seat.observe(Seen(SNAPSHOT, Plan(NOW), savings=savings))
+    picture = seat.picture()
+    decided = decision_page(seat, picture)
+    told = recommendation_report(picture.savings, picture.plan, ())
+    assert (decided.is_advice, decided.saved, decided.saving_per_hour) == (True, told.saved, "0.20")
 
 
 @pytest.mark.parametrize("reason", [*Kept, *Unplaced, *filter(lambda reason: reason.empties_nodes, ProposalReason)])
