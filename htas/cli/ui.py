@@ -178,8 +178,8 @@ def _as_kept(rule: str) -> Kept:
 
 # Of the demo.
 
-HOURS, ASKING_H = 10.0, 249 / 60
-"""How much of the day is played at once: of `mode: approve` until after a burst, when three proposals wait."""
+HOURS, ASKING_H = 10.0, 244 / 60
+"""How much of the day is played at once: of `mode: approve` until after a burst, when five proposals wait."""
 
 
 class Played:

@@ -13,7 +13,7 @@ from htas.model.modes import Approval, Otherwise
 from htas.model.money import price_text
 
 PROPOSED_S = 120.0
-"""Nodes are judged again within seconds; what no plan has had for so long is not proposed any more."""
+"""What no plan has had for so long is not proposed any more; what is about nodes, once they were judged without it."""
 
 
 class ApprovalItem(msgspec.Struct, frozen=True):
@@ -67,15 +67,23 @@ class Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
 
 
-def approvals_report(asked: Iterable[Asked], approval: Approval | None, currency: str, now: float) -> ApprovalsReport:
+def approvals_report(
+    asked: Iterable[Asked], approval: Approval | None, currency: str, now: float, judged_at: float = 0.0
+) -> ApprovalsReport:
+    """`judged_at`: when nodes were judged last."""
     rules = approval or Approval()
     known = list(asked) if approval is not None else []
     now = max([now, *(each.proposed_last for each in known)])  # a cycle may have ended since somebody looked
-    items = [_item(each, rules, currency, now) for each in known]
+    items = [_item(each, rules, currency, _is_proposed(each, now, judged_at)) for each in known]
     return ApprovalsReport(approval is not None, currency, rules.otherwise, items, now)
 
 
-def _item(each: Asked, approval: Approval, currency: str, now: float) -> ApprovalItem:
+def _is_proposed(each: Asked, now: float, judged_at: float) -> bool:
+    is_judged_since = bool(each.question.nodes) and each.proposed_last < judged_at
+    return now - each.proposed_last <= PROPOSED_S and not is_judged_since
+
+
+def _item(each: Asked, approval: Approval, currency: str, is_proposed: bool) -> ApprovalItem:
     what, is_waiting = each.question, each.state is ApprovalState.WAITING
     return ApprovalItem(
         id=what.id,
@@ -91,7 +99,7 @@ def _item(each: Asked, approval: Approval, currency: str, now: float) -> Approva
         said_at=each.said_at,
         who=each.who,
         proposed_last=each.proposed_last,
-        is_proposed=now - each.proposed_last <= PROPOSED_S,
+        is_proposed=is_proposed,
         is_begun=each.is_used,
         lapsed=each.lapsed,
     )

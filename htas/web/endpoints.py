@@ -175,7 +175,9 @@ def _recommendation(seat: Seat, picture: Picture, _: ApiRequest) -> Recommendati
 
 def _approvals(seat: Seat, picture: Picture, _: ApiRequest) -> ApprovalsReport:
     asked = seat.approvals.asked() if seat.approvals is not None else []
-    return approvals_report(asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at)
+    return approvals_report(
+        asked, picture.policy.approval, picture.policy.catalogue.currency, picture.at, picture.judged_at
+    )
 
 
 def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport:
@@ -186,7 +188,7 @@ def _approve(seat: Seat, picture: Picture, asked: ApiRequest) -> ApprovalsReport
         raise GivenError("name ids, or write all: true instead")
     said = seat.approvals.say(word.ids, asked.who, is_approved=word.verdict is Verdict.APPROVE, currency=currency)
     seat.renew()
-    return approvals_report(said, approval, currency, picture.at)
+    return approvals_report(said, approval, currency, picture.at, picture.judged_at)
 
 
 def _levers(_: Seat, picture: Picture, __: ApiRequest) -> Levers:

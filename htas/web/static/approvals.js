@@ -31,8 +31,25 @@ export function approvals(changed) {
   const root = h("div", { class: "page" }, h("div", { class: "tools" }, title, all), said, body);
   let now = 0;
   let wanted = "";
+  let isSure = true;
+
+  /** Of all that waits; a yes to all is asked twice, and is to what is shown. */
+  function everything(waiting) {
+    if (waiting.length < 2) isSure = true;
+    const turn = (sure, then) => async () => {
+      isSure = sure;
+      await page.draw();
+      root.querySelector(`[data-word="${then}"]`)?.focus();
+    };
+    const ask = (name, kind, id, onclick) => h("button", { type: "button", class: kind, "data-word": id, onclick }, name);
+    if (waiting.length < 2) return null;
+    if (isSure) return [ask("Approve all", "main", "approve-all", turn(false, "approve-sure")), choice("reject", "Reject all", { all: true }, "quiet", "all")];
+    const pods = new Set(waiting.flatMap((item) => item.pods));
+    return [h("span", {}, `${counted(pods.size, "pod")} would leave.`), choice("approve", `Yes, approve all ${number(waiting.length)}`, { ids: waiting.map((item) => item.id) }, "main", "sure"), ask("Not yet", "quiet", "not-yet", turn(true, "approve-all"))];
+  }
 
   async function word(verdict, what) {
+    isSure = true;
     for (const each of root.querySelectorAll("[data-word]")) each.disabled = true;
     try {
       const found = await post("/approvals", { verdict, ...what });
@@ -58,7 +75,7 @@ export function approvals(changed) {
       waiting.sort((one, other) => other.is_proposed - one.is_proposed);
       const over = found.items.filter((item) => item.state !== "waiting");
       const held = document.activeElement?.dataset?.word;
-      show(all, waiting.length > 1 && [choice("approve", "Approve all", { all: true }, "main", "all"), choice("reject", "Reject all", { all: true }, "quiet", "all")]);
+      show(all, everything(waiting));
       if (!found.is_asked) {
         show(body, h("p", { class: "empty" }, "Nothing waits for a word in this mode."));
         return;
@@ -100,7 +117,7 @@ export function approvals(changed) {
       { class: `card ask ${item.is_proposed ? "" : "past"}`, "data-about": item.subject },
       h("header", {}, h("h2", {}, h("small", {}, `${NAMES[item.kind]} `), subject(item)), item.saves_per_hour && h("p", { class: "sum" }, h("b", { class: "good n" }, `−${money(item.saves_per_hour)}`), h("small", {}, ` ${found.currency}/h`))),
       h("p", {}, item.why),
-      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", {}, pod(name))), { most: 6, what: "pod" })],
+      item.pods.length > 0 && [h("h3", {}, `${counted(item.pods.length, "pod")} would leave`), folded("pods", item.pods.map((name) => h("li", { style: { "min-height": "24px" } }, pod(name))), { most: 6, what: "pod" })],
       !item.is_proposed && h("p", { class: "note" }, `In no plan since ${clock(item.proposed_last)}; a yes counts if it is proposed again for the same pods.`),
       h("div", { class: "patience" }, h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { "--part": Math.max(0, Math.min(1, patience)) } })), h("p", { class: "note" }, `since ${clock(item.since)}; ${silence(found)} in ${length(item.until - now)} if nobody says anything`)),
       h("div", { class: "chips" }, choice("approve", "Approve", { ids: [item.id] }, "main", item.id, `Approve: ${what}`), choice("reject", "Reject", { ids: [item.id] }, "quiet", item.id, `Reject: ${what}`)),

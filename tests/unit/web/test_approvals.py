@@ -25,6 +25,7 @@ from htas.model.plan import Plan
 from htas.model.policy import Cycles
 from htas.model.proposals import Proposal, Release
 from htas.model.reasons import ProposalReason
+from htas.model.stages import ALL_STAGES, Stage
 from htas.planning.planner import plan
 from htas.ports import User
 from htas.web.seat import Seat, Seen
@@ -99,14 +100,21 @@ def test_who_said_yes_is_noted(token: str, who: str, address: str, approvals: Ap
     assert [(each.action, each.target) for each in outcomes] == [("approve", who)]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "stages"),
+    [
+        pytest.param(20.0, ALL_STAGES, id="its node was judged without it"),
+        pytest.param(180.0, frozenset({Stage.SCHEDULING}), id="nobody has judged nodes for long"),
+    ],
+)
 def test_a_yes_to_what_no_plan_has_any_more_is_told_as_such(
-    address: str, approvals: Approvals, seat: Seat, tmp_path: Path
+    seconds: float, stages: frozenset[Stage], address: str, approvals: Approvals, seat: Seat, tmp_path: Path
 ) -> None:
     """It was told to be carried out with the next cycles, and nothing came of it."""
-    later = msgspec.structs.replace(SNAPSHOT, taken_at=NOW + 180.0)
-    approvals.gate(Plan(NOW + 180.0), later, "USD")
+    later = msgspec.structs.replace(SNAPSHOT, taken_at=NOW + seconds)
+    approvals.gate(Plan(NOW + seconds), later, "USD")
     seat.renew()
-    seat.observe(Seen(later, Plan(NOW + 180.0)))
+    seat.observe(Seen(later, Plan(NOW + seconds), stages=stages))
     (key,) = waiting(approvals)
     (said,) = say(address, {"verdict": "approve", "ids": [key]}).json()["items"]
     assert (said["state"], said["is_proposed"], said["proposed_last"]) == ("approved", False, NOW)
