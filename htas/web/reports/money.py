@@ -83,7 +83,7 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
     idle = splits[CostBy.NAMESPACE].get(IDLE, 0)
     drawn = bars(found, seat.chronicle.points())
     since = drawn.least_since
-    watched = accounts.total(found.bills, billing, found.now, Window(since)) if since is not None else 0
+    spent_since = accounts.total(found.bills, billing, found.now, Window(since)) if since is not None else 0
     month = _month(seat, picture, found)
     budget = seat.budget_nanos()
     return MoneyReport(
@@ -99,7 +99,7 @@ def money_report(seat: Seat, picture: Picture, hours: float) -> MoneyReport:
         splits=[Split(by, _parts(sums)) for by, sums in splits.items()],
         least=str(bill_amount(drawn.least)),
         least_since=since,
-        spent_since=str(bill_amount(watched)),
+        spent_since=str(bill_amount(spent_since)),
         month=month.name,
         month_so_far=str(bill_amount(month.so_far)),
         month_forecast=str(bill_amount(month.forecast)),

@@ -10,6 +10,14 @@ const pod = (name) => h("a", { href: `#/approvals/pod/${name.split("/").map(enco
 /** What a question is about: nodes, a pod, or the whole cluster, which has no page of its own. */
 const subject = ({ kind, subject: name }) => (kind === "preempt" ? pod(name) : ["drain", "replace"].includes(kind) ? name.split(" ").map((each, i) => [i > 0 && ", ", node(each)]) : "");
 
+/** The beginning that the names of the nodes in question share: by it they are found on the page Now. */
+function alike(items) {
+  const names = items.filter((item) => ["drain", "replace"].includes(item.kind)).flatMap((item) => item.subject.split(" "));
+  let shared = names[0] ?? "";
+  while (!names.every((name) => name.startsWith(shared))) shared = shared.slice(0, -1);
+  return shared;
+}
+
 /** Of a yes to what no plan has any more. */
 const unproposed = (item) => `no longer proposed since ${clock(item.proposed_last)}: it counts if it is proposed again for the same pods`;
 
@@ -100,8 +108,8 @@ export function approvals(changed) {
       "div",
       { class: "totals" },
       figure("Wait for a word", number(waiting.length), past.length ? past.length === waiting.length ? "in no plan any more" : `${number(past.length)} of them in no plan any more` : "each as a whole: yes or no", "lead"),
-      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money" }, "of what")]),
-      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: "#/now" }, "where they are")]),
+      figure("Would save", [money(saves), h("small", {}, ` ${found.currency}/h`)], [past.length ? "if all are approved and proposed again · " : "if all are approved · ", h("a", { href: "#/money/group" }, "of what")]),
+      figure("Pods would leave", number(pods.size), ["their nodes, as the groups move pods · ", h("a", { href: `#/now/find/${encodeURIComponent(alike(waiting))}` }, "where they are")]),
       figure("Next by silence", length(next - now), `then ${silence(found)}, if nobody has said anything`),
     );
   }

@@ -110,7 +110,7 @@ function figures(cluster) {
       h("p", {}, least ? [`rules aside, no mix costs less than ${money(least)}: `, h("a", { href: "#/what-if" }, `${percent(totals.gap)} above`)] : "nothing is asked for that must be paid"),
       unpriced(totals.unpriced),
     ),
-    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, "bought and why")]),
+    figure("Nodes", number(totals.nodes), [`${counted(cluster.coming.length, "machine")} ${cluster.acts ? "on the way" : "would be bought"} · `, h("a", { href: "#/decisions/buy" }, cluster.acts ? "bought and why" : "which and why")]),
     figure("Pods running", number(totals.pods), [`on ${running} · `, h("a", { href: "#/money/owner" }, "whose")]),
     figure("Waiting", number(totals.waiting), totals.waiting ? [waitFor(cluster), cluster.waiting.length > 0 && [" · ", h("a", { href: pod(cluster.waiting[0].such_as) }, "why")]] : waitFor(cluster), totals.waiting ? "warn" : ""),
     figure("CPU asked for", percent(totals.cpu), [`memory ${percent(totals.memory)} · `, h("a", { href: "#/what-if" }, "what if it were less")]),
